@@ -37,6 +37,8 @@ require (
 	golang.org/x/sys v0.49.0
 	// Whether standard output is a terminal, on every system.
 	golang.org/x/term v0.47.0
+	// Names of photos from a Mac spell accents in another way. Package net/http has the same tables in it anyway.
+	golang.org/x/text v0.43.0
 	// gRPC's library, for tests alone: a server that plays Temporal's.
 	google.golang.org/grpc v1.82.1
 	// Messages of Temporal's server, whose Go make messages writes; package protowire for TensorBoard's events.
@@ -64,7 +66,6 @@ require (
 	go.yaml.in/yaml/v3 v3.0.4 // indirect
 	golang.org/x/crypto v0.58.0 // indirect
 	golang.org/x/net v0.60.0 // indirect
-	golang.org/x/text v0.43.0 // indirect
 	golang.org/x/tools v0.51.0 // indirect
 	google.golang.org/genproto/googleapis/api v0.0.0-20260414002931-afd174a4e478 // indirect
 	google.golang.org/genproto/googleapis/rpc v0.0.0-20260414002931-afd174a4e478 // indirect

@@ -52,7 +52,9 @@ type Capture struct {
 	SceneScale float64   // 1.1 times the largest distance of a camera from the mean camera, in Frame; 0 until Normalise
 	Warnings   []Warning //
 
+	Renamed   map[string]string // photos of a COLMAP model whose names there lead out of Images, by these names
 	HeldOut   map[string]bool   // names of the held-out photos; nil where neither the files nor a split say
+	LeftOut   map[string]bool   // photos that the files name and Cameras lacks; true: of a photo that cannot be read
 	Kept      []bool            // of the points that the files hold, those that Points has; nil: all
 	Synthetic bool              // a Blender scene: the background is white, the object within 1.3 units of the origin
 	Applied   *AppliedTransform // what nerfstudio did to the poses; nil: nothing that it recorded
@@ -73,6 +75,14 @@ func (c *Capture) Keeps(point int) bool { return c.Kept == nil || point < len(c.
 // Warn adds a warning about names; it shows the first of them.
 func (c *Capture) Warn(code, text string, names []string) {
 	c.Warnings = append(c.Warnings, Warning{Code: code, Count: len(names), Names: FirstNames(names), Text: text})
+}
+
+// LeaveOut notes a photo that Cameras lacks.
+func (c *Capture) LeaveOut(name string, unreadable bool) {
+	if c.LeftOut == nil {
+		c.LeftOut = map[string]bool{}
+	}
+	c.LeftOut[name] = unreadable
 }
 
 func FirstNames(names []string) []string {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	"vksplat/internal/fault"
@@ -191,6 +192,35 @@ func TestMedian(t *testing.T) {
 	}{{nil, 0}, {[]float64{7}, 7}, {[]float64{9, 2}, 5.5}, {[]float64{3, 1, 2}, 2}, {[]float64{4, 5, 1, 9}, 4.5}} {
 		if got := scene.Median(slices.Clone(tt.values)); got != tt.want {
 			t.Errorf("%v: %g, want %g", tt.values, got, tt.want)
+		}
+	}
+}
+
+// Photos that cannot be read hold their places, those that are missing do not.
+func TestSplitCountsUnreadable(t *testing.T) {
+	whole := scene.Capture{}
+	for _, name := range []string{"a", "b", "c", "d", "e", "f", "g"} {
+		whole.Cameras = append(whole.Cameras, scene.Camera{Name: name})
+	}
+	held := func(c *scene.Capture) (names string) {
+		_, test := c.Split(3)
+		for _, i := range test {
+			names += c.Cameras[i].Name
+		}
+		return names
+	}
+	for lost, want := range map[string]string{"": "adg", "a": "dg", "b": "adg", "c": "adg", "abf": "dg", "g": "ad", "de": "ag"} {
+		c := scene.Capture{}
+		for _, cam := range whole.Cameras {
+			if strings.Contains(lost, cam.Name) {
+				c.LeaveOut(cam.Name, true)
+			} else {
+				c.Cameras = append(c.Cameras, cam)
+			}
+		}
+		c.LeaveOut("aa", false)
+		if got := held(&c); got != want {
+			t.Errorf("without %q: %q, want %q", lost, got, want)
 		}
 	}
 }

@@ -5,6 +5,9 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"vksplat/internal/fault"
+	"vksplat/internal/geom"
 )
 
 // ErrPose is the kind of error of a pose that is not finite, out of range or not a rotation.
@@ -24,6 +27,18 @@ type Record struct {
 	File string // where the capture says that the photo is; "" leaves it to the name
 	Role Role   // what the capture says the photo is for
 	Bad  error  // why its pose is bad, or nil
+}
+
+// Unusable says why the photo is left out: its pose is bad, or a number of its lens is not finite. nil if it is not.
+func (r *Record) Unusable() error {
+	if r.Bad != nil {
+		return r.Bad
+	}
+	if k := r.Lens.Calibration(1, 1); !geom.Finite(k.Params...) {
+		return fault.Data("use calibration", r.Cam.Name, "calibrate again, or remove these photos from the capture",
+			"its camera has parameters that are not finite: %g", k.Params)
+	}
+	return nil
 }
 
 // calibrator gives the calibration of a photo of width x height pixels: most

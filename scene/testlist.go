@@ -7,6 +7,8 @@ import (
 	"os"
 	"strings"
 
+	"golang.org/x/text/unicode/norm"
+
 	"vksplat/internal/fault"
 )
 
@@ -78,32 +80,48 @@ func (c *Capture) HoldOutCameras(names []string) (lost int) {
 // HoldOut holds out the photos with these names, whatever the capture's own files say. list is where the names are
 // from. Names that the capture does not have are an error, and so is a list of all photos.
 func (c *Capture) HoldOut(list string, names []string) error {
-	held := map[string]bool{}
+	listed := map[string]bool{} // whether a photo has the name
 	for _, name := range names {
-		held[name] = false
+		listed[norm.NFC.String(name)] = false
 	}
-	kept := 0
+	held, kept := map[string]bool{}, 0
 	for _, cam := range c.Cameras {
-		if _, listed := held[cam.PhotoName()]; listed {
-			held[cam.PhotoName()] = true
+		name := norm.NFC.String(cam.PhotoName())
+		if _, named := listed[name]; named {
+			listed[name], held[cam.PhotoName()] = true, true
 		} else {
 			kept++
 		}
 	}
-	var unknown []string
+	left := map[string]bool{}
+	for name := range c.LeftOut {
+		left[norm.NFC.String(name)] = true
+	}
+	var unknown, known []string
 	for _, name := range names {
-		if !held[name] {
+		key := norm.NFC.String(name)
+		switch {
+		case listed[key]:
+			continue
+		case left[key]:
+			known = append(known, name)
+		default:
 			unknown = append(unknown, name)
-			held[name] = true // once
 		}
+		listed[key] = true // once
 	}
-	if len(unknown) > 0 {
-		return fault.Data(opTestList, list,
-			fmt.Sprintf("names are those below the folder of the photos, as in %q", c.Cameras[0].PhotoName()), "%s",
-			Warning{Count: len(unknown), Names: FirstNames(unknown),
-				Text: fmt.Sprintf("%d of %d photos are not in the capture", len(unknown), len(names))})
+	refuse := func(which []string, what, hint string) error {
+		return fault.Data(opTestList, list, hint, "%s", Warning{Count: len(which), Names: FirstNames(which),
+			Text: fmt.Sprintf("%d of %d photos %s", len(which), len(names), what)})
 	}
-	if kept == 0 {
+	switch {
+	case len(unknown) > 0:
+		return refuse(unknown, "are not in the capture", fmt.Sprintf(
+			"names are those below the folder of the photos, as in %q", c.Cameras[0].PhotoName()))
+	case len(known) > 0:
+		return refuse(known, "are in the capture, but have no file that can be read, or no pose",
+			"mend these photos, or take their names off the list")
+	case kept == 0:
 		return fault.Data(opTestList, list, "leave photos to train on", "all %d photos are held out", len(c.Cameras))
 	}
 	c.HeldOut = held

@@ -32,6 +32,11 @@ func TestHoldOut(t *testing.T) {
 		!strings.Contains(err.Error(), "1 of 3 photos are not in the capture: A/1.jpg") {
 		t.Errorf("unknown name: %v", err)
 	}
+	c.LeaveOut("a/3.jpg", true)
+	if err := c.HoldOut(file, []string{"a/1.jpg", "a/3.jpg"}); !errors.Is(err, fault.ErrData) ||
+		!strings.Contains(err.Error(), "1 of 2 photos are in the capture, but have no file that can be read, or no pose: a/3") {
+		t.Errorf("a name of a photo that was left out: %v", err)
+	}
 	if err := c.HoldOut(file, []string{"a/1.jpg", "a/2.jpg", "b/1.jpg"}); !errors.Is(err, fault.ErrData) {
 		t.Errorf("all names: %v", err)
 	}

@@ -60,8 +60,13 @@ def turn(axis, degrees):
 
 
 def metashape():
-    """The frame and fisheye cameras of the manual's appendix, a component that is turned, moved and scaled, and points
-    in the coordinates of the chunk."""
+    """The frame and fisheye cameras of the manual's appendix, the latter on a rig with the former, a component that is
+    turned, moved and scaled, and points in the coordinates of the chunk."""
+    matrices = []
+    for i in range(5):
+        matrices.append(np.eye(4))
+        matrices[i][:3, :3], matrices[i][:3, 3] = look(i)
+    on_rig = np.linalg.inv(matrices[3]) @ matrices[4]  # the slave's axes and centre in the master's
     lenses = {0: dict(f=61.5, cx=0.75, cy=-0.5, b1=0.8, b2=-1.3, k1=-0.11, k2=0.04, k3=-0.01, k4=0.002, p1=0.003,
                       p2=-0.002),
               1: dict(f=48.0, cx=-0.25, cy=0.5, k1=0.02, k2=-0.01, p1=-0.001, p2=0.002)}
@@ -72,13 +77,16 @@ def metashape():
            '  <chunk label="Chunk 1" enabled="true">', '    <sensors next_id="2">']
     for i, k in lenses.items():
         kind = ["frame", "fisheye"][i]
-        out += ['      <sensor id="%d" label="lens %d" type="%s">' % (i, i, kind),
+        out += ['      <sensor id="%d" label="lens %d" type="%s"%s>' % (i, i, kind, ["", ' master_id="0"'][i]),
                 '        <resolution width="%d" height="%d"/>' % (W, H),
                 '        <property name="pixel_width" value="0.0024"/>',
                 '        <calibration type="%s" class="adjusted">' % kind,
                 '          <resolution width="%d" height="%d"/>' % (W, H)]
         out += ["          <%s>%.17g</%s>" % (n, v, n) for n, v in k.items()]
-        out += ['        </calibration>', '        <covariance><params>f cx</params></covariance>', '      </sensor>']
+        out += ['        </calibration>', '        <covariance><params>f cx</params></covariance>']
+        out += ['        <rotation>%s</rotation>' % numbers(on_rig[:3, :3]),
+                '        <location>%s</location>' % numbers(on_rig[:3, 3])] if i else []
+        out += ['      </sensor>']
     out += ['    </sensors>', '    <components next_id="1" active_id="0">',
             '      <component id="0" label="Component 1">', '        <transform>',
             '          <rotation locked="false">%s</rotation>' % numbers(world),
@@ -87,16 +95,15 @@ def metashape():
             '    </components>', '    <cameras next_id="7" next_group_id="1">']
     pixels = []
     for i in range(5):
-        axes, centre = look(i)
-        matrix = np.eye(4)
-        matrix[:3, :3], matrix[:3, 3] = axes, centre
+        matrix = matrices[i]
         sensor = 1 if i == 4 else 0
         name = "IMG_%04d" % i
         if i == 3:
             out += ['      <group id="0" label="far" type="folder">']
-        out += ['      <camera id="%d" sensor_id="%d" component_id="0" label="%s">' % (i, sensor, name),
-                '        <transform>%s</transform>' % numbers(matrix), '        <orientation>1</orientation>',
-                '      </camera>']
+        out += ['      <camera id="%d" sensor_id="%d" component_id="0" label="%s"%s>' % (
+            i, sensor, name, ' master_id="3"' if sensor else "")]
+        out += [] if sensor else ['        <transform>%s</transform>' % numbers(matrix)]
+        out += ['        <orientation>1</orientation>', '      </camera>']
         if i == 3:
             out += ['      </group>']
         k = dict.fromkeys(["b1", "b2", "k1", "k2", "k3", "k4", "p1", "p2"], 0.0) | lenses[sensor]

@@ -3,7 +3,6 @@ package bundler
 import (
 	"bufio"
 	"bytes"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -14,6 +13,7 @@ import (
 
 	"vksplat/internal/fault"
 	"vksplat/internal/geom"
+	"vksplat/internal/textnum"
 	"vksplat/scene"
 	"vksplat/scene/exported"
 	"vksplat/scene/photo"
@@ -125,7 +125,7 @@ func parse(r io.Reader) (*bundle, error) {
 		var v [15]float64
 		w.floats(v[:])
 		cam := camera{f: v[0], k1: v[1], k2: v[2], r: [9]float64(v[3:12]), t: [3]float64(v[12:15])}
-		if w.err == nil && (!geom.Finite(v[:3]...) || cam.f < 0 || cam.f > scene.MaxCoordinate) {
+		if w.err == nil && geom.Finite(v[:3]...) && (cam.f < 0 || cam.f > scene.MaxCoordinate) {
 			return nil, fmt.Errorf("camera %d has the focal length %g and the distortion %g, %g", i, cam.f, cam.k1,
 				cam.k2)
 		}
@@ -185,8 +185,8 @@ func (w *words) count(what string) int {
 func (w *words) floats(dst []float64) {
 	for i := range dst {
 		text := w.next("number")
-		v, err := strconv.ParseFloat(text, 64)
-		if err != nil && !errors.Is(err, strconv.ErrRange) && w.err == nil {
+		v, ok := textnum.Float(text)
+		if !ok && w.err == nil {
 			w.err = fmt.Errorf("%.40q is no number", text)
 		}
 		dst[i] = v
@@ -261,7 +261,7 @@ func photoOf(line string) string {
 	for strip := range min(3, len(fields)) {
 		name := line
 		for _, number := range slices.Backward(fields[len(fields)-strip:]) {
-			if _, err := strconv.ParseFloat(number, 64); err != nil {
+			if _, ok := textnum.Float(number); !ok {
 				return ""
 			}
 			name = strings.TrimSpace(strings.TrimSuffix(name, number))

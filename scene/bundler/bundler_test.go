@@ -114,6 +114,16 @@ func TestOtherTexts(t *testing.T) {
 	}
 }
 
+func TestNotFinite(t *testing.T) {
+	fixture := func() string { return loadtest.Fixture(t, "images") }
+	for from, to := range map[string]string{"\n60.25 -0.08": "\n@ -0.08", "60.25 -0.080000000000000002": "60.25 @",
+		"-0.22140732061784546": "@", "-2.4738633753705961": "@"} {
+		loadtest.CheckNotFinite(t, fixture, "bundle/bundle.out", from, to, "bad-poses", loadtest.NotFinite)
+	}
+	loadtest.CheckNotFinite(t, fixture, "bundle/bundle.out", "\n0.5 0.25 -0.25", "\n0.5 @ -0.25", "bad-points",
+		loadtest.NotFinite)
+}
+
 func TestDamage(t *testing.T) {
 	loadtest.CheckDamage(t, loadtest.Fixture(t, "images"), "bundle/bundle.out")
 }

@@ -58,7 +58,7 @@ func Anchors(c *scene.Capture, most int) ([][]scene.Anchor, error) {
 		}
 		_, err = parseImages(cur, func(img *Image) {
 			found := evenly(slices.DeleteFunc(cur.seen(), func(s seen) bool { return dropped[s.id] }), most)
-			i, known := byName[photoNameOf(img.Name)]
+			i, known := byName[photoNameIn(c, img.Name)]
 			if k, calibrated := cameras[img.Camera]; known && calibrated {
 				for _, s := range found {
 					if x, y, ok := inPicture(&c.Cameras[i], k.Lens, s.x, s.y); ok {

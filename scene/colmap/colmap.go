@@ -23,9 +23,6 @@ func (c *Camera) check(width, height uint64) error {
 	if width == 0 || height == 0 || width > geom.MaxSide || height > geom.MaxSide {
 		return fmt.Errorf("camera %d has the size %d x %d", c.id, width, height)
 	}
-	if !geom.Finite(c.Lens.Params...) {
-		return fmt.Errorf("camera %d has a parameter that is not finite", c.id)
-	}
 	c.Lens.Width, c.Lens.Height = int(width), int(height)
 	return nil
 }

@@ -1,6 +1,7 @@
 package colmap
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -241,20 +242,27 @@ func Records(file string, cameras map[uint32]Camera, views []Image) ([]scene.Rec
 // photoNameOf is the name that a capture has for an image of a model: with slashes.
 func photoNameOf(name string) string { return path.Clean(strings.ReplaceAll(name, `\`, "/")) }
 
+// photoNameIn is the name of the photo of an image of a capture's model.
+func photoNameIn(c *scene.Capture, image string) string {
+	name := photoNameOf(image)
+	return cmp.Or(c.Renamed[name], name)
+}
+
 // makeCamera checks a record and gives its name and pose. If only the pose is bad, the error is of kind scene.ErrPose
 // and the name is still set.
 func makeCamera(k Camera, v Image) (scene.Camera, error) {
 	quoted := strconv.Quote(v.Name)
 	name := photoNameOf(v.Name)
-	if v.Name == "" || name == "." || !filepath.IsLocal(filepath.FromSlash(name)) {
-		return scene.Camera{}, fmt.Errorf("image %s does not name a file below the folder of photos", quoted)
+	if v.Name == "" || strings.Trim(path.Base(name), "./") == "" || strings.ContainsRune(name, 0) {
+		return scene.Camera{}, fmt.Errorf("image %s does not name a file", quoted)
 	}
+	finite := geom.Finite(k.Lens.Params...) // or the photo alone is left out
 	for _, p := range k.Lens.Params {
-		if math.Abs(p) > scene.MaxCoordinate {
+		if finite && math.Abs(p) > scene.MaxCoordinate {
 			return scene.Camera{}, fmt.Errorf("camera %d of image %s has the parameter %g", k.id, quoted, p)
 		}
 	}
-	if f := k.Lens.Params[0]; !(f > 0) && k.Lens.Model != scene.LensEquirectangular {
+	if f := k.Lens.Params[0]; finite && f <= 0 && k.Lens.Model != scene.LensEquirectangular {
 		return scene.Camera{}, fmt.Errorf("camera %d of image %s has the focal length %g", k.id, quoted, f)
 	}
 	r, ok := geom.RotationFromQuat(v.Quat)

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"vksplat/internal/textnum"
 	"vksplat/scene"
 )
 
@@ -128,9 +129,8 @@ func (w *words) floats(dst []float64, what string) {
 		if w.err != nil {
 			return
 		}
-		// A number beyond the range of float64 becomes infinite, which is judged later.
-		v, err := strconv.ParseFloat(s, 64)
-		if err != nil && !errors.Is(err, strconv.ErrRange) {
+		v, ok := textnum.Float(s) // those that are not finite are judged later
+		if !ok {
 			w.err = fmt.Errorf("%.40q is no %s", s, what)
 			return
 		}
@@ -227,8 +227,8 @@ func numeric(line []byte) bool {
 	for range 9 {
 		w.next("")
 	}
-	_, err := strconv.ParseFloat(w.next(""), 64)
-	return w.err == nil && err == nil
+	_, ok := textnum.Float(w.next(""))
+	return w.err == nil && ok
 }
 
 // countTextImages counts the images of images.txt, as far as it can be read.

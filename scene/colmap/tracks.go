@@ -88,7 +88,7 @@ func eachTrack(c *scene.Capture, f func(t *Track, cams []int)) error {
 	err := form.Read(filepath.Join(c.Model, "images"+form.Ext), func(r io.Reader) error {
 		views, err := form.Images(r)
 		for _, v := range views {
-			if list, used := byName[photoNameOf(v.Name)]; used {
+			if list, used := byName[photoNameIn(c, v.Name)]; used {
 				byID[v.Id] = list
 			}
 		}

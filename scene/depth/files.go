@@ -57,7 +57,7 @@ func readFile(file string, f *form) (*mapFile, error) {
 	}
 	defer pixelpool.FreeFile(data)
 	var m *mapFile
-	switch path.Ext(file) {
+	switch strings.ToLower(path.Ext(file)) {
 	case ".png":
 		m, err = decodePNG(data, f)
 	case ".npy":

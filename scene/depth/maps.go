@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"os"
 	"path"
 	"path/filepath"
 	"slices"
@@ -114,10 +113,10 @@ func filesOf(c *scene.Capture, dir string, f *form) (folder string, files, missi
 	if err := refuseFolder(dir, f); err != nil {
 		return dir, nil, nil, err
 	}
-	files = make([]string, len(c.Cameras))
+	files, locator := make([]string, len(c.Cameras)), photo.NewLocator(dir)
 	for i := range c.Cameras {
 		name := c.Cameras[i].PhotoName()
-		if files[i] = fileOf(dir, name, f.kind); files[i] == "" {
+		if files[i] = fileOf(locator, dir, name, f.kind); files[i] == "" {
 			missing = append(missing, name)
 		}
 	}
@@ -131,12 +130,11 @@ func filesOf(c *scene.Capture, dir string, f *form) (folder string, files, missi
 
 // fileOf returns the map of a photo, "" if there is none. Of a.normal.png and a.png, as render writes them, the latter
 // is the picture.
-func fileOf(dir, name, kind string) string {
+func fileOf(locator *photo.Locator, dir, name, kind string) string {
 	stem := strings.TrimSuffix(name, path.Ext(name))
 	for _, base := range []string{stem + "." + kind, stem, name} {
 		for _, ext := range []string{".png", ".npy", ".exr"} {
-			file := filepath.Join(dir, filepath.FromSlash(base+ext))
-			if info, err := os.Stat(file); err == nil && info.Mode().IsRegular() {
+			if file := locator.Named(filepath.Join(dir, filepath.FromSlash(base+ext))); file != "" {
 				return file
 			}
 		}

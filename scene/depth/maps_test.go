@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"vksplat/scene"
+	"vksplat/scene/photo"
 	"vksplat/scene/picture"
 	"vksplat/scene/scenetest"
 )
@@ -268,16 +269,16 @@ func FuzzMap(f *testing.F) {
 // TestFileOf: render writes the picture beside its depths and normals.
 func TestFileOf(t *testing.T) {
 	dir := t.TempDir()
-	for _, name := range []string{"a.png", "a.normal.png", "a.depth.npy", "b.png"} {
+	for _, name := range []string{"a.png", "a.normal.png", "a.depth.npy", "b.png", "e\u0301.exr"} {
 		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for _, c := range []struct{ photo, kind, want string }{
 		{"a.jpg", "normal", "a.normal.png"}, {"a.jpg", "depth", "a.depth.npy"}, {"b.jpg", "normal", "b.png"},
-		{"c.jpg", "normal", ""},
+		{"c.jpg", "normal", ""}, {"\u00e9.jpg", "depth", "e\u0301.exr"},
 	} {
-		got := fileOf(dir, c.photo, c.kind)
+		got := fileOf(photo.NewLocator(dir), dir, c.photo, c.kind)
 		if got != "" {
 			got = filepath.Base(got)
 		}

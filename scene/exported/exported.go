@@ -285,7 +285,7 @@ func separate(file string, records []scene.Record) error {
 // without extension and case.
 func agreement(name, file string) (n int) {
 	parts := func(s string) []string {
-		return strings.Split(strings.TrimSuffix(strings.ToLower(s), strings.ToLower(path.Ext(s))), "/")
+		return strings.Split(scene.FoldName(strings.TrimSuffix(s, path.Ext(s))), "/")
 	}
 	a, b := parts(path.Clean(strings.ReplaceAll(name, `\`, "/"))), parts(filepath.ToSlash(file))
 	for n < min(len(a), len(b)) && (n == 0 || a[len(a)-1-n] == b[len(b)-1-n]) {

@@ -24,22 +24,24 @@ const (
 func (r *Report) checkSizes(c *scene.Capture) {
 	var small []string
 	var width, height int // of the first
-	for _, cam := range c.Cameras {
+	groups := scene.PhotoGroups(c.Cameras)
+	for _, g := range groups {
+		cam := &c.Cameras[g.First]
 		if min(cam.Width, cam.Height) >= SmallPhoto {
 			continue
 		}
-		if small = append(small, cam.Name); len(small) == 1 {
+		if small = append(small, cam.PhotoName()); len(small) == 1 {
 			width, height = cam.Width, cam.Height
 		}
 	}
 	r.about(r.unlessLeft(len(small)), "small-photos", small,
 		"%d of %d pictures have a side of fewer than %d pixels; the first is trained on at %d x %d",
-		len(small), len(c.Cameras), SmallPhoto, width, height)
+		len(small), len(groups), SmallPhoto, width, height)
 }
 
-// unlessLeft gives the severity of so many cameras being useless.
+// unlessLeft gives the severity of so many photos being useless.
 func (r *Report) unlessLeft(lost int) Severity {
-	if len(r.Cameras)-lost < scene.MinPhotos {
+	if r.Photos-lost < scene.MinPhotos {
 		return SeverityFatal
 	}
 	return SeverityWarning

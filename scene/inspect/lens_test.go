@@ -1,7 +1,9 @@
 package inspect
 
 import (
+	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -140,6 +142,56 @@ func TestInspectPanoramas(t *testing.T) {
 		if found != (test.want != "") || !strings.Contains(p.Text, test.want) || found &&
 			(p.Severity != SeverityWarning || p.Remedy == "") {
 			t.Errorf("%+v: %+v", test, r.Problems)
+		}
+	}
+}
+
+// TestInspectFaces wants panoramas to be judged whole: each has faces that are smooth, or black, or show no point.
+func TestInspectFaces(t *testing.T) {
+	dir := t.TempDir()
+	k := scene.Calibration{Model: scene.LensEquirectangular, Width: 256, Height: 128, Params: []float64{256, 128}}
+	panoramas := func(sky, blurred, dark int) *scene.Capture {
+		c := scenetest.Ring(8, 1000)
+		cams := c.Cameras
+		c.Cameras = nil
+		for i, cam := range cams {
+			cam.Path = filepath.Join(dir, cam.Name+".png")
+			scenetest.WriteImage(t, cam.Path, scenetest.Paint(256, 128, func(x, y int) [4]uint8 {
+				v := uint8(255 * ((x/2 + y/2) & 1))
+				switch {
+				case i == dark || i == sky && y < 40:
+					v = 2
+				case i == blurred:
+					v = uint8(x / 2)
+				case y > 90:
+					v = 200
+				}
+				return [4]uint8{v, v, v, 255}
+			}))
+			if i == sky {
+				cam.T[2] = 100
+			}
+			views, err := k.Views(cam, 256, 128, 1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.Cameras = append(c.Cameras, views...)
+		}
+		return c
+	}
+	if r := inspected(t, panoramas(-1, -1, -1), true); len(r.Problems) > 0 {
+		t.Errorf("%v", r.Problems)
+	}
+	r := inspected(t, panoramas(1, 2, 3), true)
+	for code, name := range map[string]string{"far-cameras": "b", "blurred-photos": "c", "dark-photos": "d"} {
+		if p, ok := r.problem(code); !ok || p.Count != 1 || !slices.Equal(p.Names, []string{name}) ||
+			!strings.Contains(p.Text, "1 of 8 ") {
+			t.Errorf("%s: %+v", code, p)
+		}
+	}
+	for _, code := range []string{"blind-cameras", "small-photos"} {
+		if p, ok := r.problem(code); ok {
+			t.Errorf("%+v", p)
 		}
 	}
 }

@@ -49,7 +49,7 @@ func (r *Report) checkPixels(ctx context.Context, c *scene.Capture) error {
 		return fmt.Errorf("inspect photos: %w", context.Cause(ctx))
 	}
 	left := r.judgeMasked(c, looks)
-	r.judgePixels(looks, left)
+	r.judgePixels(c, looks, left)
 	return nil
 }
 
@@ -90,22 +90,40 @@ func (r *Report) judgeMasked(c *scene.Capture, looks []look) (left int) {
 	return left
 }
 
+// whole is the look of a photo by those of its cameras: the faces of a panorama count as one picture.
+func whole(looks []look) (l look) {
+	n := 0.0
+	for _, one := range looks {
+		if one.err != nil {
+			l.err = one.err
+			continue
+		}
+		n, l.bright, l.sharp = n+1, l.bright+one.bright, l.sharp+one.sharp
+	}
+	if n > 0 {
+		l = look{bright: l.bright / n, sharp: l.sharp / n}
+	}
+	return l
+}
+
 // judgePixels draws conclusions from the looks, of which left have pixels.
-func (r *Report) judgePixels(looks []look, left int) {
+func (r *Report) judgePixels(c *scene.Capture, looks []look, left int) {
+	photos := map[string]look{}
 	var good []float64
-	var bad, dark, blurred []string
+	var names, bad []string
 	var cause error
-	for i, l := range looks {
+	for _, g := range scene.PhotoGroups(c.Cameras) {
+		l, name := whole(looks[g.First:g.End]), c.Cameras[g.First].PhotoName()
 		var e *fault.Error
 		switch {
-		case l.err == nil && l.bright >= darkPhoto:
-			good = append(good, l.sharp)
-		case l.err == nil || errors.Is(l.err, errBlank) || errors.Is(l.err, photo.ErrMasked) || errors.As(l.err, &e) &&
+		case l.err == nil:
+			if photos[name], names = l, append(names, name); l.bright >= darkPhoto {
+				good = append(good, l.sharp)
+			}
+		case errors.Is(l.err, errBlank) || errors.Is(l.err, photo.ErrMasked) || errors.As(l.err, &e) &&
 			e.Op == photo.OpMask:
 		default:
-			if bad = append(bad, r.Cameras[i].Name); cause == nil {
-				cause = l.err
-			}
+			bad, cause = append(bad, name), cmp.Or(cause, l.err)
 		}
 	}
 	middle := scene.Median(good)
@@ -119,12 +137,6 @@ func (r *Report) judgePixels(looks []look, left int) {
 			l.sharp /= middle
 			row.Sharpness = &l.sharp
 		}
-		switch {
-		case l.bright < darkPhoto:
-			dark = append(dark, row.Name)
-		case middle > 0 && l.sharp < blurredPhoto:
-			blurred = append(blurred, row.Name)
-		}
 	}
 	if len(bad) > 0 {
 		severity := SeverityWarning
@@ -132,23 +144,16 @@ func (r *Report) judgePixels(looks []look, left int) {
 			severity = SeverityFatal
 		}
 		r.about(severity, "undecodable-photos", bad, "%d of %d photos cannot be decoded, the first because of %q",
-			len(bad), len(looks), cause.Error())
+			len(bad), r.Photos, cause.Error())
 	}
-	r.about(SeverityWarning, "dark-photos", dark, "%d of %d photos are black", len(dark), len(looks))
-	r.about(SeverityWarning, "blurred-photos", r.bySharpness(blurred),
-		"%d of %d photos are blurred: less than a tenth as sharp as the median one", len(blurred), len(looks))
-}
-
-// bySharpness orders the names of cameras, the most blurred first.
-func (r *Report) bySharpness(names []string) []string {
-	sharpness := make(map[string]float64, len(names))
-	for _, row := range r.Cameras {
-		if row.Sharpness != nil {
-			sharpness[row.Name] = *row.Sharpness
-		}
-	}
-	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(sharpness[a], sharpness[b]) })
-	return names
+	dark := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return photos[name].bright >= darkPhoto })
+	r.about(SeverityWarning, "dark-photos", dark, "%d of %d photos are black", len(dark), r.Photos)
+	blurred := slices.DeleteFunc(names, func(name string) bool {
+		return photos[name].bright < darkPhoto || !(photos[name].sharp < blurredPhoto*middle)
+	})
+	slices.SortStableFunc(blurred, func(a, b string) int { return cmp.Compare(photos[a].sharp, photos[b].sharp) })
+	r.about(SeverityWarning, "blurred-photos", blurred,
+		"%d of %d photos are blurred: less than a tenth as sharp as the median one", len(blurred), r.Photos)
 }
 
 // errBlank is the error of a photo that is too small to say how sharp it is.

@@ -40,14 +40,15 @@ func (r *Report) checkPoses(c *scene.Capture) {
 	}
 	r.MedianDistance = scene.Median(slices.Clone(distances))
 	var far []string
-	for i, d := range distances {
-		if r.MedianDistance > 0 && d > farCamera*r.MedianDistance {
-			far = append(far, c.Cameras[i].Name)
+	groups := scene.PhotoGroups(c.Cameras)
+	for _, g := range groups {
+		if r.MedianDistance > 0 && distances[g.First] > farCamera*r.MedianDistance {
+			far = append(far, c.Cameras[g.First].PhotoName())
 		}
 	}
 	r.about(SeverityWarning, "far-cameras", far,
 		"%d of %d cameras are more than %d times as far from the mean camera as the median one, the farthest %.3g times",
-		len(far), len(own), farCamera, r.Extent/r.MedianDistance)
+		len(far), len(groups), farCamera, r.Extent/r.MedianDistance)
 	r.checkSamePoses(own, centres)
 }
 
@@ -182,13 +183,18 @@ func (r *Report) judgePoints(v *coverage, seen int) {
 				100*float64(seen)/float64(v.counted))})
 	}
 	var blind []string
-	for i, row := range r.Cameras {
-		if min(v.inView[i]*v.stride, len(c.Points)) < scene.BlindCamera && len(c.Points) >= fewPoints {
-			blind = append(blind, row.Name)
+	groups := scene.PhotoGroups(c.Cameras)
+	for _, g := range groups {
+		in := 0
+		for _, n := range v.inView[g.First:g.End] {
+			in += n
+		}
+		if min(in*v.stride, len(c.Points)) < scene.BlindCamera && len(c.Points) >= fewPoints {
+			blind = append(blind, c.Cameras[g.First].PhotoName())
 		}
 	}
 	r.about(SeverityWarning, "blind-cameras", blind, "%d of %d cameras see fewer than %d points", len(blind),
-		len(r.Cameras), scene.BlindCamera)
+		len(groups), scene.BlindCamera)
 	far, all := 0, 0
 	for k := 0; k < len(c.Points); k += v.stride {
 		all++

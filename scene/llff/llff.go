@@ -83,7 +83,7 @@ func parse(data []byte) ([]scene.Record, error) {
 	for i, m := range rows {
 		r := &records[i]
 		h, w, f := m[4], m[9], m[14]
-		if !isSide(h) || !isSide(w) || !(f > 0 && f <= scene.MaxCoordinate) {
+		if geom.Finite(h, w, f) && !(isSide(h) && isSide(w) && f > 0 && f <= scene.MaxCoordinate) {
 			return nil, fmt.Errorf("row %d has the height %g, the width %g and the focal length %g", i, h, w, f)
 		}
 		r.Lens = exported.Fixed(scene.Calibration{Model: scene.LensSimplePinhole, Width: int(w), Height: int(h),

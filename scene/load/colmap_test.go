@@ -3,6 +3,7 @@ package load_test
 import (
 	"bytes"
 	"encoding/binary"
+	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -290,4 +291,21 @@ func TestBinaryWinsOverText(t *testing.T) {
 	loadtest.Removed("sparse/0/points3D.bin")(t, root)
 	_, err := load.Capture(root, loadtest.AnyModel())
 	scenetest.CheckRefusal(t, err, []string{"cameras.txt", "line 1"}, "damaged", nil)
+}
+
+func TestNotFinite(t *testing.T) {
+	capture := func() string {
+		root := loadtest.TinyCapture(t)
+		scenetest.TextModelOf(t, root, "\n", scenetest.TinyCameras(), scenetest.TinyPoints())
+		return root
+	}
+	for _, c := range []struct{ file, from, to, code string }{
+		{"cameras.txt", "PINHOLE 32 24 30 ", "PINHOLE 32 24 @ ", "bad-poses"},
+		{"cameras.txt", "PINHOLE 32 24 30 31 16 ", "PINHOLE 32 24 30 31 @ ", "bad-poses"},
+		{"images.txt", " 0 0.2 4 1 p0", " @ 0.2 4 1 p0", "bad-poses"},
+		{"images.txt", fmt.Sprintf("\n1 %v ", scenetest.TinyCameras()[0].Quat()[0]), "\n1 @ ", "bad-poses"},
+		{"points3D.txt", "1 0.5 -0.25", "1 0.5 @", "bad-points"},
+	} {
+		loadtest.CheckNotFinite(t, capture, "sparse/0/"+c.file, c.from, c.to, c.code, loadtest.NotFinite)
+	}
 }

@@ -29,7 +29,7 @@ func Capture(root string, o scene.LoadOptions) (*scene.Capture, error) {
 		return nil, err
 	}
 	c := &scene.Capture{Root: what.root, Model: what.model, Format: what.format, Frame: scene.Identity(),
-		Warnings: warnings}
+		Warnings: warnings, Renamed: map[string]string{}}
 	var records []scene.Record
 	if what.format == scene.FormatColmap {
 		c.Text = what.files == &colmap.TextModel

@@ -108,7 +108,7 @@ func badFiles() []badInput {
 		}), options: loadtest.AnyModel(), want: []string{"size"}, hint: "damaged", kind: nil},
 		{name: "NaN focal", change: badFile("cameras.bin",
 			func(b []byte) []byte { return floatsAt(b, 32, math.NaN()) }), options: loadtest.AnyModel(),
-			want: []string{"not finite"}, hint: "damaged", kind: nil},
+			want: []string{"p0.png", "not finite"}, hint: "calibrate again", kind: nil},
 		{name: "negative focal", change: badFile("cameras.bin", func(b []byte) []byte { return floatsAt(b, 32, -1) }),
 			options: loadtest.AnyModel(), want: []string{"focal", "p0.png"}, hint: "damaged", kind: nil},
 	}
@@ -145,9 +145,19 @@ func badModels() []badInput {
 		}, options: loadtest.AnyModel(), want: []string{"2 images are registered", "3"}, hint: "overlap", kind: nil},
 		{name: "name outside", change: func(t *testing.T, root string) {
 			cams := scenetest.TinyCameras()
-			cams[2].Name = "../../x.png"
+			for i := range cams {
+				cams[i].Name = "../" + cams[i].Name + ".x.png"
+				file := filepath.Join(root, cams[i].Name[3:])
+				scenetest.WritePhoto(t, file, scenetest.TinyWidth, scenetest.TinyHeight)
+			}
 			loadtest.TinyModel(t, root, cams, scenetest.TinyPoints())
-		}, options: loadtest.AnyModel(), want: []string{`"../../x.png"`}, hint: "damaged", kind: nil},
+		}, options: loadtest.AnyModel(), want: []string{"5 of 5 photos are missing: ../p0.png.x.png"},
+			hint: "of a name from another machine the longest end", kind: nil},
+		{name: "no name", change: func(t *testing.T, root string) {
+			cams := scenetest.TinyCameras()
+			cams[2].Name = "a/../.."
+			loadtest.TinyModel(t, root, cams, scenetest.TinyPoints())
+		}, options: loadtest.AnyModel(), want: []string{`"a/../.." does not name a file`}, hint: "damaged", kind: nil},
 		{name: "names twice", change: func(t *testing.T, root string) {
 			cams := scenetest.TinyCameras()
 			cams[2].Name = cams[1].Name

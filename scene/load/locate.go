@@ -86,11 +86,23 @@ func warnUnused(c *scene.Capture, taken map[string]string) {
 			}
 		}
 	}
-	if len(extra) > 0 {
-		c.Warn("unregistered-photos",
-			fmt.Sprintf("%d of %d photos are not part of %s and are not used", len(extra), all, filepath.Base(c.Model)),
-			extra)
+	warnUnregistered(c, extra, all)
+}
+
+// warnUnregistered names those of all photos that the capture says nothing of.
+func warnUnregistered(c *scene.Capture, extra []string, all int) {
+	if len(extra) == 0 {
+		return
 	}
+	if c.Format == scene.FormatColmap {
+		c.Warn("unregistered-photos", fmt.Sprintf("%d of %d photos are not part of the model and are not used",
+			len(extra), all), extra)
+		return
+	}
+	c.Warn("unregistered-photos", fmt.Sprintf("%d of %d photos have no pose from %s and are not used", len(extra), all,
+		filepath.Base(c.Model)), extra)
+	c.Warnings[len(c.Warnings)-1].Remedy = "nothing needs to be done; to use these photos too, align them in the " +
+		"program that wrote the file and export again"
 }
 
 // commonFolder gives the innermost folder that holds all of dirs.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -59,24 +60,42 @@ func FindPhotos(c *scene.Capture, records []scene.Record, o scene.LoadOptions) (
 		if err != nil {
 			return "", err
 		}
-		if index.Find(cams); dir == reduced && c.Format == scene.FormatLLFF {
+		index.Find(cams)
+		index.FindByEnds(cams)
+		if dir == reduced && c.Format == scene.FormatLLFF {
 			index.FindInOrder(cams)
 		}
-		if extra := index.Unused(); i == 0 && len(extra) > 0 {
-			c.Warn("unregistered-photos",
-				fmt.Sprintf("%d of %d photos are not part of the model and are not used", len(extra), len(index.Names)),
-				extra)
+		if i == 0 {
+			warnUnregistered(c, index.Unused(), len(index.Names))
 		}
 		if !slices.ContainsFunc(cams, func(cam scene.Camera) bool { return cam.Path == "" }) {
 			break
 		}
 	}
+	takeFound(c, records, cams)
+	return reduced, nil
+}
+
+// takeFound gives records the photos of cams that were found, and the names that these have where theirs led elsewhere.
+func takeFound(c *scene.Capture, records []scene.Record, cams []scene.Camera) {
 	for i := range records {
+		cam := &records[i].Cam
 		if cams[i].Path != "" {
-			records[i].Cam.Path = cams[i].Path
+			cam.Path = cams[i].Path
+		}
+		if cams[i].Name != cam.Name {
+			c.Renamed[cam.Name] = cams[i].Name
+			cam.Name = cams[i].Name
 		}
 	}
-	return reduced, nil
+}
+
+// within is a photo's name as a path below the folder of photos.
+func within(name string) string {
+	if photo.LeadsOut(name) {
+		name = path.Base(name)
+	}
+	return filepath.FromSlash(name)
 }
 
 func namesOf(records []scene.Record) (names []string) {
@@ -115,8 +134,9 @@ func makeViews(c *scene.Capture, records []scene.Record, o scene.LoadOptions, re
 	headers := readHeaders(records)
 	for i, r := range records {
 		if r.Cam.Path == "" {
+			c.LeaveOut(r.Cam.Name, false)
 			if lost.missing = append(lost.missing, r.Cam.Name); lost.foreign == "" {
-				lost.foreign = finder.Foreign(cmp.Or(r.File, filepath.Join(c.Images, filepath.FromSlash(r.Cam.Name))))
+				lost.foreign = finder.Foreign(cmp.Or(r.File, filepath.Join(c.Images, within(r.Cam.Name))))
 			}
 			continue
 		}
@@ -124,9 +144,10 @@ func makeViews(c *scene.Capture, records []scene.Record, o scene.LoadOptions, re
 		if err != nil {
 			if lost.cause == nil {
 				lost.cause = &fault.Error{Op: "read photo", Path: r.Cam.Path, Err: err,
-					Hint: cmp.Or(photo.ForeignHint(r.Cam.Path, err), deniedHint(err))}
+					Hint: cmp.Or(photo.HintOf(r.Cam.Path, err), deniedHint(err))}
 			}
 			lost.broken = append(lost.broken, r.Cam.Name)
+			c.LeaveOut(r.Cam.Name, true)
 			continue
 		}
 		downscale := o.Downscale
@@ -254,7 +275,7 @@ func (l *lostPhotos) inPlace() string {
 		return ""
 	}
 	return fmt.Sprintf("; %s is there, but %s is not read", wording.Printable(l.foreign),
-		photo.ForeignKindOf(l.foreign).Name)
+		photo.KindInPlace(l.foreign).Name)
 }
 
 // report warns of photos that are left out, or refuses the capture when strict
@@ -307,6 +328,9 @@ func refusePhotos(c *scene.Capture, all, kept int, lost lostPhotos) error {
 	}
 	hint := "name the folder of the photos with " + fault.Setting("images") +
 		" DIR; names are looked up relative to it, without regard to case and extension"
+	if slices.ContainsFunc(lost.missing, photo.LeadsOut) {
+		hint += ", and of a name from another machine the longest end that one photo has"
+	}
 	if len(lost.missing) == 0 {
 		hint = "copy or export these photos again as JPEG or PNG"
 		if kept >= scene.MinPhotos {

@@ -1,6 +1,7 @@
 package load
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -41,28 +42,29 @@ const (
 	samePlace = 1e-9
 )
 
-// dropBadPoses drops photos whose poses are not finite or not rotations, with a warning. It fails when strict, or when
-// too few photos remain.
+// dropBadPoses drops photos whose poses or lenses are not finite, or whose poses are not rotations, with a warning. It
+// fails when strict, or when too few photos remain.
 func dropBadPoses(c *scene.Capture, records []scene.Record, strict bool) ([]scene.Record, error) {
 	var names []string
 	var first error
+	kept := make([]scene.Record, 0, len(records))
 	for _, r := range records {
-		if r.Bad == nil {
+		if err := r.Unusable(); err != nil {
+			names, first = append(names, r.Cam.Name), cmp.Or(first, err)
+			c.LeaveOut(r.Cam.Name, false)
 			continue
 		}
-		if names = append(names, r.Cam.Name); first == nil {
-			first = r.Bad
-		}
+		kept = append(kept, r)
 	}
 	if len(names) == 0 {
 		return records, nil
 	}
-	if strict || len(records)-len(names) < scene.MinPhotos {
+	if strict || len(kept) < scene.MinPhotos {
 		return nil, first
 	}
-	c.Warn("bad-poses", fmt.Sprintf("left out %d of %d photos whose poses are not finite, no rotation or beyond %g",
-		len(names), len(records), float64(scene.MaxCoordinate)), names)
-	return slices.DeleteFunc(records, func(r scene.Record) bool { return r.Bad != nil }), nil
+	c.Warn("bad-poses", fmt.Sprintf("left out %d of %d photos whose poses or lenses are not finite, no rotation or "+
+		"beyond %g", len(names), len(records), float64(scene.MaxCoordinate)), names)
+	return kept, nil
 }
 
 // DropWildPoses drops photos whose poses cannot be right, with a warning. It fails when strict, or when too few photos
@@ -79,6 +81,7 @@ func DropWildPoses(c *scene.Capture, strict bool) error {
 	for _, g := range far.photos {
 		name := c.Cameras[groups[g].First].PhotoName()
 		wild[name] = true
+		c.LeaveOut(name, false)
 		names = append(names, name)
 		nearest, farthest = min(nearest, far.distances[g]), max(farthest, far.distances[g])
 	}

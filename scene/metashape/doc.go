@@ -11,4 +11,7 @@
 //	v = h/2 + cy + y' f
 //
 // so that P1 stands where OpenCV has p2. The centre of the first pixel is at 0.5, 0.5.
+//
+// A rig has one pose, that of its master: the other cameras name the master's. Their sensors have a rotation and a
+// location, which take their coordinates to those of the master's sensor, in units of the chunk.
 package metashape

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"vksplat/internal/geom"
+	"vksplat/internal/textnum"
 	"vksplat/scene"
 )
 
@@ -33,6 +34,7 @@ type group struct {
 }
 
 type camera struct {
+	ID        string `xml:"id,attr"`
 	Sensor    string `xml:"sensor_id,attr"`
 	Component string `xml:"component_id,attr"`
 	Master    string `xml:"master_id,attr"`
@@ -46,6 +48,8 @@ type sensor struct {
 	Type         string        `xml:"type,attr"`
 	Resolution   resolution    `xml:"resolution"`
 	Calibrations []calibration `xml:"calibration"`
+	Rotation     string        `xml:"rotation"` // from its axes to those of the rig's master
+	Location     string        `xml:"location"` // of its centre, in the axes of the master
 }
 
 type resolution struct {
@@ -105,8 +109,8 @@ func numbers(text, what string, dst []float64) error {
 		return fmt.Errorf("%s has %d numbers, %d are expected", what, len(fields), len(dst))
 	}
 	for i, f := range fields {
-		v, err := strconv.ParseFloat(f, 64)
-		if err != nil {
+		v, ok := textnum.Float(f)
+		if !ok {
 			return fmt.Errorf("%s: %.40q is no number", what, f)
 		}
 		dst[i] = v
@@ -125,8 +129,24 @@ func (s similarity) apply(p [3]float64) [3]float64 {
 	return geom.Add(geom.Scale(geom.Rotate(s.turn, p), s.scale), s.move)
 }
 
-// similarity reads a transform; parts that are absent are those of the identity.
-func (w *toWorld) similarity() (s similarity, err error) {
+// after is s of what is done first.
+func (s similarity) after(first similarity) similarity {
+	return similarity{geom.Product(s.turn, first.turn), s.apply(first.move), s.scale * first.scale}
+}
+
+// inverse undoes s, whose scale is 1.
+func (s similarity) inverse() similarity {
+	back := geom.Transposed(s.turn)
+	return similarity{back, geom.TranslationOf(back, s.move), 1}
+}
+
+// onRig takes a sensor's coordinates to those of the master of its rig.
+func (s sensor) onRig() (similarity, error) {
+	return (&toWorld{Rotation: s.Rotation, Translation: s.Location}).similarity("sensor")
+}
+
+// similarity reads a transform of what; parts that are absent are those of the identity.
+func (w *toWorld) similarity(what string) (s similarity, err error) {
 	s = similarity{turn: geom.Identity, scale: 1}
 	if w == nil {
 		return s, nil
@@ -134,7 +154,7 @@ func (w *toWorld) similarity() (s similarity, err error) {
 	for _, part := range []struct {
 		text, what string
 		dst        []float64
-	}{{w.Rotation, "the rotation of a component", s.turn[:]}, {w.Translation, "its translation", s.move[:]}} {
+	}{{w.Rotation, "the rotation of a " + what, s.turn[:]}, {w.Translation, "its translation", s.move[:]}} {
 		if strings.TrimSpace(part.text) == "" {
 			continue
 		}
@@ -149,11 +169,14 @@ func (w *toWorld) similarity() (s similarity, err error) {
 		}
 		s.scale = scale[0]
 	}
+	if !geom.Finite(append(s.turn[:], s.move[0], s.move[1], s.move[2], s.scale)...) {
+		return s, nil // and neither are the poses that come of it
+	}
 	if s.turn, _, _, err = geom.NearestRotation(s.turn); err != nil {
-		return s, fmt.Errorf("the rotation of a component: %w", err)
+		return s, fmt.Errorf("the rotation of a %s: %w", what, err)
 	}
 	if !scene.InRange(s.move) || !(s.scale > 0 && s.scale < scene.MaxCoordinate) {
-		return s, fmt.Errorf("a component is moved by %g and scaled by %g", s.move, s.scale)
+		return s, fmt.Errorf("a %s is moved by %g and scaled by %g", what, s.move, s.scale)
 	}
 	return s, nil
 }
@@ -204,7 +227,7 @@ func (s sensor) lens() (out scene.Calibration, err error) {
 
 // fill sets the parameters of a lens. Those of a lens without distortion are a pinhole's.
 func (k calibration) fill(out *scene.Calibration) error {
-	v := map[string]float64{}
+	v, finite := map[string]float64{}, true
 	for _, n := range k.Numbers {
 		var x [1]float64
 		if name := strings.ToLower(n.XMLName.Local); strings.Contains(" f cx cy b1 b2 k1 k2 k3 k4 p1 p2 p3 p4 ",
@@ -212,16 +235,20 @@ func (k calibration) fill(out *scene.Calibration) error {
 			if err := numbers(n.Text, "its "+name, x[:]); err != nil {
 				return err
 			}
-			v[name] = x[0]
+			v[name], finite = x[0], finite && geom.Finite(x[0])
 		}
 	}
-	if f, b1 := v["f"], v["b1"]; !(f > 0 && f < scene.MaxCoordinate && math.Abs(b1) < f) {
+	if !finite { // its photos are left out
+		v = map[string]float64{"f": math.NaN()}
+	}
+	f, b1 := v["f"], v["b1"]
+	if finite && !(f > 0 && f < scene.MaxCoordinate && math.Abs(b1) < f) {
 		return fmt.Errorf("its f is %g and its b1 %g", f, b1)
 	}
 	if v["p3"] != 0 || v["p4"] != 0 {
 		return fmt.Errorf("its p3 and p4 are %g and %g: they must be 0, or the photos undistorted", v["p3"], v["p4"])
 	}
-	out.Params = []float64{v["f"] + v["b1"], v["f"], float64(out.Width)/2 + v["cx"], float64(out.Height)/2 + v["cy"],
+	out.Params = []float64{f + b1, f, float64(out.Width)/2 + v["cx"], float64(out.Height)/2 + v["cy"],
 		v["k1"], v["k2"], v["k3"], v["k4"], v["p2"], v["p1"], v["b2"]}
 	if out.Model == scene.LensSkewed {
 		plain := true

@@ -54,7 +54,7 @@ func (d *document) choose(c *scene.Capture) (*chunk, error) {
 		k := &d.Chunks[i]
 		posed := false
 		for _, cam := range k.Cameras.all(nil) {
-			posed = posed || strings.TrimSpace(cam.Transform) != ""
+			posed = posed || cam.posed()
 		}
 		switch {
 		case !posed || off(k.Enabled):
@@ -77,26 +77,31 @@ func (d *document) choose(c *scene.Capture) (*chunk, error) {
 // frames are what the cameras of a chunk refer to.
 type frames struct {
 	lenses map[string]exported.Lens
-	wrong  map[string]error // of sensors whose lens is not read: an error only if a camera has them
+	wrong  map[string]error      // of sensors whose lens is not read: an error only if a camera has them
+	rigs   map[string]similarity // of a sensor, to the master of its rig
 	worlds map[string]similarity
 	whole  similarity // for cameras of no component
 }
 
 func (k *chunk) frames() (f frames, err error) {
-	f = frames{map[string]exported.Lens{}, map[string]error{}, map[string]similarity{}, similarity{}}
+	f = frames{map[string]exported.Lens{}, map[string]error{}, map[string]similarity{}, map[string]similarity{},
+		similarity{}}
 	for _, s := range k.Sensors {
 		lens, err := s.lens()
+		if err == nil {
+			f.rigs[s.ID], err = s.onRig()
+		}
 		if err != nil {
 			f.wrong[s.ID] = fmt.Errorf("sensor %.20s: %w", s.ID, err)
 		}
 		f.lenses[s.ID] = exported.Fixed(lens)
 	}
 	for _, p := range k.Components {
-		if f.worlds[p.ID], err = p.Transform.similarity(); err != nil {
+		if f.worlds[p.ID], err = p.Transform.similarity("component"); err != nil {
 			return f, err
 		}
 	}
-	f.whole, err = k.Transform.similarity()
+	f.whole, err = k.Transform.similarity("chunk")
 	return f, err
 }
 
@@ -121,12 +126,23 @@ func (k *chunk) records(c *scene.Capture) (records []scene.Record, first similar
 		return nil, first, err
 	}
 	var unaligned, disabled []string
-	for _, cam := range k.Cameras.all(nil) {
+	cams := k.Cameras.all(nil)
+	masters := map[string]camera{}
+	for _, cam := range cams {
+		masters[cam.ID] = cam
+	}
+	for _, cam := range cams {
+		posed, against := cam, similarity{turn: geom.Identity, scale: 1} // the camera whose pose the file has
+		if !cam.posed() {
+			posed = masters[cam.Master]
+			cam.Component = posed.Component
+			against = f.rigs[posed.Sensor].inverse().after(f.rigs[cam.Sensor])
+		}
 		switch {
 		case off(cam.Enabled):
 			disabled = append(disabled, cam.Label)
 			continue
-		case strings.TrimSpace(cam.Transform) == "":
+		case !posed.posed():
 			unaligned = append(unaligned, cam.Label)
 			continue
 		}
@@ -138,7 +154,7 @@ func (k *chunk) records(c *scene.Capture) (records []scene.Record, first similar
 			first = world
 		}
 		r := scene.Record{Cam: scene.Camera{Name: cam.Label}, Lens: lens}
-		if err := cam.pose(&r.Cam, world); err != nil {
+		if err := posed.pose(&r.Cam, world, against); err != nil {
 			r.Bad = exported.Badf(c.Model, "camera %.80q: %w", cam.Label, err)
 		}
 		records = append(records, r)
@@ -155,14 +171,19 @@ func (k *chunk) records(c *scene.Capture) (records []scene.Record, first similar
 	return records, first, nil
 }
 
-// pose sets the pose of a camera in the world.
-func (cam camera) pose(to *scene.Camera, world similarity) error {
+// posed says whether the file has the camera's own pose.
+func (cam camera) posed() bool { return strings.TrimSpace(cam.Transform) != "" }
+
+// pose sets the pose in the world of a camera, which stands so against cam.
+func (cam camera) pose(to *scene.Camera, world, against similarity) error {
 	var m [16]float64
 	if err := numbers(cam.Transform, "its transform", m[:]); err != nil {
 		return scene.PoseError{Cause: err}
 	}
-	turn := geom.Product(world.turn, [9]float64{m[0], m[1], m[2], m[4], m[5], m[6], m[8], m[9], m[10]})
-	return exported.Pose(to, turn, world.apply([3]float64{m[3], m[7], m[11]}))
+	turn := [9]float64{m[0], m[1], m[2], m[4], m[5], m[6], m[8], m[9], m[10]}
+	own := similarity{turn, [3]float64{m[3], m[7], m[11]}, 1}
+	pose := world.after(own.after(against))
+	return exported.Pose(to, pose.turn, pose.move)
 }
 
 // Samples that decide in which coordinates a cloud is.

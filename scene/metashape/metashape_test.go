@@ -62,6 +62,15 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
+func TestNotFinite(t *testing.T) {
+	fixture := func() string { return loadtest.Fixture(t, "images") }
+	for from, to := range map[string]string{"<transform>-0.22140732061784546": "<transform>@", "<f>48</f>": "<f>@</f>",
+		"<k1>0.02</k1>": "<k1>@</k1>", "<location>1.5386245773028093": "<location>@",
+		"0.73957086273719863": "@", "<p2>0.002</p2>": "<p3>@</p3>"} {
+		loadtest.CheckNotFinite(t, fixture, "cameras.xml", from, to, "bad-poses", loadtest.NotFinite)
+	}
+}
+
 func TestDamage(t *testing.T) {
 	root := loadtest.Fixture(t, "images")
 	loadtest.CheckDamage(t, root, "cameras.xml")

@@ -34,8 +34,8 @@ func (p Padding) String() string {
 // Constants of Wang et al. 2004, "Image Quality Assessment: From Error
 // Visibility to Structural Similarity", for values in 0..1.
 const (
-	ssimWindow = 11
-	ssimRadius = ssimWindow / 2
+	SSIMWindow = 11 // pixels of a side; the smallest side of a picture that is measured
+	ssimRadius = SSIMWindow / 2
 	ssimSigma  = 1.5
 	ssimC1     = 0.01 * 0.01
 	ssimC2     = 0.03 * 0.03
@@ -77,9 +77,9 @@ func meanSSIM(a, b colours, width, height int, padding Padding, mask []uint32) (
 	margin := 0
 	if padding == PaddingValid {
 		margin = ssimRadius
-		if width < ssimWindow || height < ssimWindow {
-			return 0, fmt.Errorf("compare images: %dx%d pixels hold no %dx%d window: %w", width, height, ssimWindow,
-				ssimWindow, scene.ErrShape)
+		if width < SSIMWindow || height < SSIMWindow {
+			return 0, fmt.Errorf("compare images: %dx%d pixels hold no %dx%d window: %w", width, height, SSIMWindow,
+				SSIMWindow, scene.ErrShape)
 		}
 	}
 	// The sum of each tile has its place: the order of additions depends on the size alone.
@@ -139,7 +139,7 @@ func (t *ssimTile) sum(x, y, wide, high int) (total float64, n int) {
 	}
 	for r := range high {
 		for m := range t.plane {
-			vertical(&t.mean[m], (*[ssimWindow][tileValues]float64)(t.plane[m][r:]))
+			vertical(&t.mean[m], (*[SSIMWindow][tileValues]float64)(t.plane[m][r:]))
 		}
 		for i := range wide {
 			if !photo.Counts(t.mask, (y+r)*t.width+x+i) {
@@ -173,7 +173,7 @@ func (t *ssimTile) load(r, x, y int) {
 }
 
 // vertical takes the weighted mean of eleven rows.
-func vertical(out *[tileValues]float64, rows *[ssimWindow][tileValues]float64) {
+func vertical(out *[tileValues]float64, rows *[SSIMWindow][tileValues]float64) {
 	w := &ssimWeights
 	for i := range out {
 		out[i] = w[0]*(rows[0][i]+rows[10][i]) + w[1]*(rows[1][i]+rows[9][i]) + w[2]*(rows[2][i]+rows[8][i]) +

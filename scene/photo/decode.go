@@ -88,7 +88,7 @@ func storedPhoto(c *scene.Camera) (scene.Image, error) {
 	defer pixelpool.FreeFile(data)
 	img, err := DecodeStored(data)
 	if err != nil {
-		hint := cmp.Or(ForeignHint(c.Path, err), hintDecode)
+		hint := cmp.Or(HintOf(c.Path, err), hintDecode)
 		if errors.Is(err, jpeg.ErrEndsEarly) || endsEarly(data, data, int64(len(data))) {
 			err, hint = errors.New("the file ends early"), "The copy is incomplete; copy the photo again."
 		}

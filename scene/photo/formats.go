@@ -10,6 +10,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"vksplat/scene"
 )
 
 func isJPEG(data []byte) bool { return bytes.HasPrefix(data, []byte("\xff\xd8")) }
@@ -26,6 +28,7 @@ type foreignKind struct {
 	starts     []string // of other files; "?" is any byte
 	Video      bool
 	Reader     string // that ImageMagick has for photos, and ffmpeg for videos
+	apart      bool   // files of this kind beside photos are seldom photos themselves: EXR holds depths and normals
 	// that converts; %s is the folder and a slash, %s the extension as it is written, or %s the file for videos
 	command string
 }
@@ -60,6 +63,11 @@ var foreignKinds = []foreignKind{
 		command: "mogrify -format png %s*%s"},
 	{Name: "GIF", Reader: "gif", extensions: []string{".gif"}, starts: []string{"GIF8"},
 		command: "mogrify -format png %s*%s"},
+	{Name: "EXR", Reader: "exr", apart: true, extensions: []string{".exr"}, starts: []string{"v/1\x01"},
+		command: "mogrify -format png %s*%s"},
+	{Name: "JPEG XL", Reader: "jxl", apart: true, extensions: []string{".jxl"},
+		starts:  []string{"\xff\x0a", "\x00\x00\x00\x0cJXL "},
+		command: `for f in %s*%s; do djxl "$f" "${f%%.*}.png"; done`},
 }
 
 // What kinds of videos have in common.
@@ -119,26 +127,29 @@ func ForeignKindIn(path string) *foreignKind {
 // its name is that of a kind that holds photos and is not decoded: HEIC, AVIF, raw, TIFF, video. It is "" for other
 // names.
 func ConversionHint(path string) string {
-	if k := ForeignKindOf(path); k != nil {
+	if k := KindInPlace(path); k != nil {
 		return k.hint(path)
 	}
 	return ""
 }
 
-// ForeignKindOf gives the kind of a file by its name, nil for names of other files.
+// ForeignKindOf gives the kind of a photo or video by its name, nil for names of other files.
 func ForeignKindOf(path string) *foreignKind {
+	if k := KindInPlace(path); k != nil && !k.apart {
+		return k
+	}
+	return nil
+}
+
+// KindInPlace is ForeignKindOf of a file that has the name of a photo but for the extension: what may be no photo
+// elsewhere is one then.
+func KindInPlace(path string) *foreignKind {
 	for i := range foreignKinds {
 		if k := &foreignKinds[i]; slices.Contains(k.extensions, strings.ToLower(filepath.Ext(path))) {
 			return k
 		}
 	}
 	return nil
-}
-
-// isForeignPhoto says whether a file's name is that of a photo that is not decoded.
-func isForeignPhoto(name string) bool {
-	k := ForeignKindOf(name)
-	return k != nil && !k.Video
 }
 
 // hint tells how to convert the file at path, which is of kind k.
@@ -150,7 +161,7 @@ func (k *foreignKind) hint(path string) string {
 	if folder != "" {
 		folder = ShellWord(folder)
 	}
-	return "convert the photos before their poses are computed: " + fmt.Sprintf(k.command, folder,
+	return "convert the photos, their poses stay as they are: " + fmt.Sprintf(k.command, folder,
 		ShellWord(filepath.Ext(name)))
 }
 
@@ -169,10 +180,14 @@ func ShellWord(path string) string {
 	return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
 }
 
-// ForeignHint tells how to convert the file at path if err says that it is of a foreign kind; "" otherwise.
-func ForeignHint(path string, err error) string {
+// HintOf tells how to convert the file at path if err says that it is of a foreign kind, or too large; "" otherwise.
+func HintOf(path string, err error) string {
 	if foreign, ok := errors.AsType[*foreignError](err); ok {
 		return foreign.kind.hint(path)
+	}
+	if large, ok := errors.AsType[scene.TooLarge](err); ok {
+		return fmt.Sprintf("scale such photos down, their poses stay as they are: mogrify -resize %d%% %s",
+			large.Scale(), ShellWord(path))
 	}
 	return ""
 }

@@ -35,6 +35,8 @@ func TestForeignKinds(t *testing.T) {
 		"ts.mp4": {append(append([]byte("G"), make([]byte, 187)...), 'G'), "a video", "ffmpeg"},
 		"a.webm": {[]byte("\x1aE\xdf\xa3"), "a video", "ffmpeg"},
 		"a.gif":  {[]byte("GIF89a"), "GIF", "mogrify -format png DIR/*.gif"},
+		"a.exr":  {[]byte("v/1\x01\x02\x00"), "EXR", "mogrify -format png DIR/*.exr"},
+		"a.jxl":  {[]byte("\xff\x0a\x00"), "JPEG XL", `for f in DIR/*.jxl; do djxl "$f" "${f%.*}.png"; done`},
 		"a.bmp":  {[]byte("BM\x00\x00"), "BMP", "mogrify -format png DIR/*.bmp"},
 	} {
 		path := scenetest.PhotoFile(t, name, c.data)
@@ -48,7 +50,7 @@ func TestForeignKinds(t *testing.T) {
 			t.Errorf("%s: its name gives %q, want %q", name, hint, want)
 		}
 		if _, _, err := Size(path); err == nil ||
-			ForeignHint(path, err) != fault.Hint(decodeError(scene.Camera{Path: path, Width: 8, Height: 8}, t)) {
+			HintOf(path, err) != fault.Hint(decodeError(scene.Camera{Path: path, Width: 8, Height: 8}, t)) {
 			t.Errorf("%s: the header gives %v", name, err)
 		}
 	}
@@ -154,5 +156,27 @@ func TestPNGTransparentColour(t *testing.T) {
 		if bytes.Equal(plain.Pix, got.Pix) {
 			t.Errorf("%s: nothing is transparent", name)
 		}
+	}
+}
+
+// The limit on photos and the way out are named.
+func TestTooLarge(t *testing.T) {
+	data := scenetest.PngBytes(t, image.NewGray(image.Rect(0, 0, 8, 8)))
+	binary.BigEndian.PutUint32(data[16:], 20000)
+	binary.BigEndian.PutUint32(data[20:], 15000)
+	copy(data[29:], scenetest.CrcOf(data[12:29]))
+	path := scenetest.PhotoFile(t, "a b.png", data)
+	const want = "20000 x 15000 pixels are 300 megapixels, more than the 268 that are read"
+	_, _, err := Size(path)
+	if err == nil || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
+	}
+	hint := "scale such photos down, their poses stay as they are: mogrify -resize 94% '" + path + "'"
+	err = decodeError(scene.Camera{Path: path, Width: 80, Height: 60}, t)
+	if !strings.Contains(err.Error(), want) || fault.Hint(err) != hint || HintOf(path, err) != hint {
+		t.Errorf("%v, %s, want %s", err, fault.Hint(err), hint)
+	}
+	if e := (scene.TooLarge{Width: 20000, Height: 15000}); 20000*e.Scale()/100*(15000*e.Scale()/100) > scene.MaxPixels {
+		t.Errorf("%d %% are too large", e.Scale())
 	}
 }

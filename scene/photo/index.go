@@ -49,17 +49,18 @@ func Dir(root, dir string) (string, error) {
 // FolderOf finds where a capture without any of the usual folders has the photos of some names: beside its model, or in
 // another folder below root, the one that has most. "" if none has any.
 func FolderOf(root string, names []string) (found string) {
-	dirs := []string{root}
-	for _, dir := range NewLocator(root).folders()[len(Folders):] {
+	dirs, locator := []string{root}, NewLocator(root)
+	for _, dir := range locator.folders()[len(Folders):] {
 		dirs = append(dirs, filepath.Join(root, dir))
 	}
 	most := 0
 	for _, dir := range dirs {
 		n := 0
 		for _, name := range names {
-			name = filepath.FromSlash(name)
-			if info, err := os.Stat(filepath.Join(dir, name)); err == nil && info.Mode().IsRegular() &&
-				filepath.IsLocal(name) {
+			if LeadsOut(name) {
+				name = path.Base(name)
+			}
+			if locator.Named(filepath.Join(dir, filepath.FromSlash(name))) != "" {
 				n++
 			}
 		}
@@ -83,8 +84,8 @@ func IsPhoto(name string) bool {
 type Index struct {
 	dir    string
 	Names  []string            // relative, with slashes, in lexical order
-	folded map[string][]string // by lower-case name
-	stems  map[string][]string // by lower-case name without extension
+	folded map[string][]string // by scene.FoldName
+	stems  map[string][]string // by the same without extension
 	used   map[string]bool     // names that cameras have taken
 }
 
@@ -125,43 +126,78 @@ func IndexDir(dir string) (*Index, error) {
 
 func (x *Index) add(name string) {
 	x.Names = append(x.Names, name)
-	lower := strings.ToLower(name)
-	x.folded[lower] = append(x.folded[lower], name)
-	stem := strings.TrimSuffix(lower, path.Ext(lower))
+	folded := scene.FoldName(name)
+	x.folded[folded] = append(x.folded[folded], name)
+	stem := strings.TrimSuffix(folded, path.Ext(folded))
 	x.stems[stem] = append(x.stems[stem], name)
 }
 
-// Find gives each camera without a Path its photo: the file of exactly that
-// name, or else of the same name in other case, or else of the same stem with
-// another extension. Exact names go first, so that no file is taken for two.
-func (x *Index) Find(cams []scene.Camera) {
+// lookups give the files that a name may mean: the one of exactly that name, or else those of the same name in other
+// spelling, or else those of the same stem with another extension.
+func (x *Index) lookups() [3]func(name string) []string {
 	exact := func(name string) []string {
 		info, err := os.Stat(filepath.Join(x.dir, filepath.FromSlash(name)))
-		if err != nil || info.IsDir() {
+		if err != nil || info.IsDir() || LeadsOut(name) {
 			return nil
 		}
 		return []string{name}
 	}
-	folded := func(name string) []string { return x.folded[strings.ToLower(name)] }
+	folded := func(name string) []string { return x.folded[scene.FoldName(name)] }
 	stem := func(name string) []string {
-		lower := strings.ToLower(name)
-		if whole := x.stems[lower]; len(whole) > 0 { // a name without extension
+		name = scene.FoldName(name)
+		if whole := x.stems[name]; len(whole) > 0 { // a name without extension
 			return whole
 		}
-		return x.stems[strings.TrimSuffix(lower, path.Ext(lower))]
+		return x.stems[strings.TrimSuffix(name, path.Ext(name))]
 	}
-	for _, candidates := range []func(string) []string{exact, folded, stem} {
+	return [...]func(name string) []string{exact, folded, stem}
+}
+
+// take gives a camera a photo.
+func (x *Index) take(cam *scene.Camera, name string) {
+	x.used[name] = true
+	cam.Path = filepath.Join(x.dir, filepath.FromSlash(name))
+}
+
+// Find gives each camera without a Path its photo. Exact names go first, so that no file is taken for two.
+func (x *Index) Find(cams []scene.Camera) {
+	for _, lookup := range x.lookups() {
 		for i := range cams {
 			if cams[i].Path != "" {
 				continue
 			}
-			for _, name := range candidates(cams[i].Name) {
+			for _, name := range lookup(cams[i].Name) {
 				if !x.used[name] {
-					x.used[name] = true
-					cams[i].Path = filepath.Join(x.dir, filepath.FromSlash(name))
+					x.take(&cams[i], name)
 					break
 				}
 			}
+		}
+	}
+}
+
+// FindByEnds gives cameras without a Path whose names lead out of the folder, as those of another machine do, the photo
+// that the longest end of the name means, if it means one, and no other camera's does, and the photo's name.
+func (x *Index) FindByEnds(cams []scene.Camera) {
+	means, claims := map[int]string{}, map[string]int{}
+	for i := range cams {
+		if cams[i].Path != "" || !LeadsOut(cams[i].Name) {
+			continue
+		}
+		for end := cams[i].Name; end != "" && means[i] == ""; {
+			_, end, _ = strings.Cut(end, "/")
+			for _, lookup := range x.lookups() {
+				if files := lookup(end); len(files) == 1 && means[i] == "" {
+					means[i] = files[0]
+					claims[files[0]]++
+				}
+			}
+		}
+	}
+	for i, name := range means {
+		if claims[name] == 1 && !x.used[name] {
+			x.take(&cams[i], name)
+			cams[i].Name = name
 		}
 	}
 }
@@ -216,8 +252,12 @@ func Size(file string) (width, height int, err error) {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		err = errors.New("the file ends within its header")
 	}
-	if err == nil && (width <= 0 || height <= 0 || width > scene.MaxPixels/height) {
+	switch {
+	case err != nil:
+	case width <= 0 || height <= 0:
 		err = fmt.Errorf("the header claims %d x %d pixels", width, height)
+	case width > scene.MaxPixels/height:
+		err = scene.TooLarge{Width: width, Height: height}
 	}
 	return width, height, err
 }

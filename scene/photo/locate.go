@@ -7,7 +7,10 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/text/unicode/norm"
+
 	"vksplat/internal/atomicfile"
+	"vksplat/scene"
 )
 
 // NativePath gives the file that a JSON file in dir names: relative to dir or
@@ -35,12 +38,21 @@ const (
 // Locator finds files that other programs have named.
 type Locator struct {
 	root string
-	dirs map[string][]string // the names in a folder, none of one that is not there
+	dirs map[string]folder
 	// folders of photos below the root; nil until they are asked for
 	below []string
 }
 
-func NewLocator(root string) *Locator { return &Locator{root: root, dirs: map[string][]string{}} }
+// folder is what is in a folder, nothing of one that is not there.
+type folder struct {
+	path          string
+	names, folded []string // the latter by scene.FoldName
+}
+
+func NewLocator(root string) *Locator { return &Locator{root: root, dirs: map[string]folder{}} }
+
+// LeadsOut says whether a name with slashes leads out of the folder that it should be in, on this system or another.
+func LeadsOut(name string) bool { return !filepath.IsLocal(filepath.FromSlash(name)) || hasDrive(name) }
 
 // Find gives the file that is meant: the one of that path, or with the name in other
 // case, or with the extension of a photo when the name has none. Paths that lead out
@@ -109,10 +121,12 @@ func (l *Locator) folders() []string {
 func (l *Locator) Foreign(file string) string {
 	return l.search(file, func(file string) string {
 		dir, name := filepath.Split(file)
+		name = scene.FoldName(name)
 		stem := strings.TrimSuffix(name, path.Ext(name))
 		return l.first(dir, func(n string) bool {
 			own := strings.TrimSuffix(n, path.Ext(n))
-			return isForeignPhoto(n) && (strings.EqualFold(own, stem) || strings.EqualFold(own, name))
+			k := KindInPlace(n)
+			return k != nil && !k.Video && (own == stem || own == name)
 		})
 	})
 }
@@ -138,42 +152,55 @@ func (l *Locator) search(file string, near func(file string) string) string {
 
 // near looks in the folder of the file only.
 func (l *Locator) near(file string) string {
+	if at := l.Named(file); at != "" {
+		return at
+	}
+	dir, name := filepath.Split(file)
+	name = scene.FoldName(name)
+	return l.first(dir, func(n string) bool { return IsPhoto(n) && strings.TrimSuffix(n, path.Ext(n)) == name })
+}
+
+// Named gives the file of that name in any spelling, "" if there is none.
+func (l *Locator) Named(file string) string {
 	if info, err := os.Stat(file); err == nil && !info.IsDir() {
 		return file
 	}
 	dir, name := filepath.Split(file)
-	for _, fits := range []func(n string) bool{
-		func(n string) bool { return strings.EqualFold(n, name) },
-		func(n string) bool { return IsPhoto(n) && strings.EqualFold(strings.TrimSuffix(n, path.Ext(n)), name) },
-	} {
-		if at := l.first(dir, fits); at != "" {
+	name = scene.FoldName(name)
+	return l.first(dir, func(n string) bool { return n == name })
+}
+
+// first gives the first file in a folder whose name fits, as scene.FoldName gives it; "" if there is none.
+func (l *Locator) first(dir string, fits func(folded string) bool) string {
+	in := l.list(filepath.Clean(dir))
+	if i := slices.IndexFunc(in.folded, fits); i >= 0 {
+		if at := filepath.Join(in.path, in.names[i]); !atomicfile.IsDir(at) {
 			return at
 		}
 	}
 	return ""
 }
 
-// first gives the first file in a folder whose name fits, "" if there is none.
-func (l *Locator) first(dir string, fits func(name string) bool) string {
-	if len(dir) > longestPath {
-		return ""
+// list reads a folder, or the one below the root whose name, or that of a folder around it, is spelled in another way.
+func (l *Locator) list(dir string) folder {
+	in, known := l.dirs[dir]
+	if known || len(dir) > longestPath {
+		return in
 	}
-	names, known := l.dirs[dir]
-	if !known {
-		entries, err := os.ReadDir(filepath.Clean(dir))
-		if err == nil {
-			for _, e := range entries {
-				names = append(names, e.Name())
-			}
-		}
-		if len(l.dirs) < mostDirs {
-			l.dirs[dir] = names
+	in.path = dir
+	entries, err := os.ReadDir(dir)
+	if err != nil && len(dir) > len(l.root) && !(norm.NFC.IsNormalString(dir) && norm.NFD.IsNormalString(dir)) {
+		parent, base := l.list(filepath.Dir(dir)), scene.FoldName(filepath.Base(dir))
+		if i := slices.Index(parent.folded, base); i >= 0 {
+			in.path = filepath.Join(parent.path, parent.names[i])
+			entries, _ = os.ReadDir(in.path) // what cannot be read has no files
 		}
 	}
-	if i := slices.IndexFunc(names, fits); i >= 0 {
-		if at := filepath.Join(dir, names[i]); !atomicfile.IsDir(at) {
-			return at
-		}
+	for _, e := range entries {
+		in.names, in.folded = append(in.names, e.Name()), append(in.folded, scene.FoldName(e.Name()))
 	}
-	return ""
+	if len(l.dirs) < mostDirs {
+		l.dirs[dir] = in
+	}
+	return in
 }

@@ -253,9 +253,9 @@ func (x *Index) masks(cams []scene.Camera, inverted bool) (found int, missing []
 
 // maskOf finds the mask of a photo by name; the photo itself is none.
 func (x *Index) maskOf(name, photo string) string {
-	lower := strings.ToLower(name)
-	stem := strings.TrimSuffix(lower, path.Ext(lower))
-	for _, want := range []string{lower, stem + ".mask", stem} {
+	folded := scene.FoldName(name)
+	stem := strings.TrimSuffix(folded, path.Ext(folded))
+	for _, want := range []string{folded, stem + ".mask", stem} {
 		for _, candidate := range x.stems[want] {
 			if file := filepath.Join(x.dir, filepath.FromSlash(candidate)); file != photo {
 				return file

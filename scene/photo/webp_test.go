@@ -31,7 +31,7 @@ func TestWebPRefuses(t *testing.T) {
 		"other chunk":   {changed(lossy, riffHeader, 'J'), "header is invalid"},
 		"no start code": {changed(lossy, riffHeader+8+3, 0), "header is invalid"},
 		"huge canvas": {changed(alpha, riffHeader+8+4, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF),
-			"claims 16777216 x 16777216"},
+			"16777216 x 16777216 pixels are"},
 		"other canvas":    {changed(alpha, riffHeader+8+4, 7), "header is invalid"},
 		"huge picture":    {changed(alpha, picture+6, 0xFF, 0x3F, 0xFF, 0x3F), "header is invalid"},
 		"huge lossless":   {changed(lossless, riffHeader+8+1, 0xFF, 0xFF, 0xFF, 0x0F), "claims 16384 x 16384"},

@@ -7,10 +7,10 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"strconv"
 	"strings"
 
 	"vksplat/internal/geom"
+	"vksplat/internal/textnum"
 	"vksplat/scene"
 	"vksplat/scene/exported"
 )
@@ -24,20 +24,25 @@ var optional = []string{"px", "py", "k1", "k2", "k3", "k4", "t1", "t2"}
 // Find lists the CSV files of cameras in a folder.
 func Find(root string) []string {
 	return exported.Files(root, ".csv", func(head []byte) bool {
-		r := reader(head)
-		_, err := header(r)
+		_, _, err := open(head)
 		return err == nil
 	})
 }
 
-func reader(data []byte) *csv.Reader {
-	r := csv.NewReader(bytes.NewReader(bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))))
-	r.FieldsPerRecord, r.LazyQuotes, r.TrimLeadingSpace, r.ReuseRecord = -1, true, true, true
-	return r
+// open reads up to the names of the columns, and gives the place of each. Spreadsheets write semicolons and tabs, too.
+func open(data []byte) (r *csv.Reader, at map[string]int, err error) {
+	for _, comma := range ",;\t" {
+		r = csv.NewReader(bytes.NewReader(bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))))
+		r.Comma, r.FieldsPerRecord, r.LazyQuotes, r.ReuseRecord = comma, -1, true, true
+		r.TrimLeadingSpace = comma != '\t' // which a field may be left empty by
+		if at, err = header(r); err == nil {
+			break
+		}
+	}
+	return r, at, err
 }
 
-// header reads up to the names of the columns, and gives the place of each. A line of the number of cameras may come
-// before them.
+// header is open with the commas that a reader has. A line of the number of cameras may come before the names.
 func header(r *csv.Reader) (map[string]int, error) {
 	for range 2 {
 		row, err := r.Read()
@@ -79,8 +84,7 @@ func Read(c *scene.Capture, _ scene.LoadOptions) ([]scene.Record, error) {
 
 // parse reads a CSV without looking at any other file.
 func parse(data []byte) (records []scene.Record, err error) {
-	r := reader(data)
-	at, err := header(r)
+	r, at, err := open(data)
 	if err != nil {
 		return nil, err
 	}
@@ -111,12 +115,12 @@ func parseRow(row []string, at map[string]int) (r scene.Record, err error) {
 		if place >= len(row) {
 			return r, fmt.Errorf("it ends before the column %s", name)
 		}
-		text := strings.TrimSpace(row[place])
+		text := strings.ReplaceAll(strings.TrimSpace(row[place]), ",", ".") // the decimal point of many countries
 		if text == "" && i >= len(columns)-1 {
 			continue
 		}
-		x, err := strconv.ParseFloat(text, 64)
-		if err != nil && !errors.Is(err, strconv.ErrRange) {
+		x, ok := textnum.Float(text)
+		if !ok {
 			return r, fmt.Errorf("%.40q is no number, in the column %s", text, name)
 		}
 		v[name] = x
@@ -125,11 +129,8 @@ func parseRow(row []string, at map[string]int) (r scene.Record, err error) {
 		return r, errors.New("it ends before the column name")
 	}
 	r.Cam.Name = strings.Clone(strings.TrimSpace(row[at["name"]]))
-	if f := v["f"]; !(f > 0 && f < scene.MaxCoordinate) {
+	if f := v["f"]; geom.Finite(f) && (f <= 0 || f >= scene.MaxCoordinate) {
 		return r, fmt.Errorf("the focal length is %g", f)
-	}
-	if !geom.Finite(v["px"], v["py"], v["k1"], v["k2"], v["k3"], v["k4"], v["t1"], v["t2"]) {
-		return r, errors.New("a parameter of the lens is not finite")
 	}
 	r.Lens = lens(v)
 	axes := geom.Product(geom.Product(turn(2, -v["heading"]), turn(0, v["pitch"])), turn(1, v["roll"]))

@@ -1,7 +1,9 @@
 package realityscan_test
 
 import (
+	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"vksplat/scene"
@@ -23,7 +25,6 @@ func TestRefusals(t *testing.T) {
 		"name":   {"frame_00001", "frame_00002", "two cameras have the photo"},
 		"number": {",34.200000000000003", ",wide", `"wide" is no number, in the column f`},
 		"focal":  {",34.200000000000003", ",0", "the focal length is 0"},
-		"lens":   {",-0.12,", ",inf,", "not finite"},
 		"short":  {",-0.12,", "\n", "it ends before the column k1"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -32,8 +33,35 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
+func TestNotFinite(t *testing.T) {
+	fixture := func() string { return loadtest.Fixture(t, "images") }
+	for from, to := range map[string]string{",2.3521597868189796,": ",@,", ",34.200000000000003,": ",@,", ",-0.12,": ",@,",
+		",0.002,": ",@,"} {
+		loadtest.CheckNotFinite(t, fixture, "cameras.csv", from, to, "bad-poses", loadtest.NotFinite)
+	}
+}
+
 func TestDamage(t *testing.T) {
 	loadtest.CheckDamage(t, loadtest.Fixture(t, "images"), "cameras.csv")
+}
+
+// A spreadsheet writes semicolons or tabs, and decimal commas with the former.
+func TestSpreadsheets(t *testing.T) {
+	for name, change := range map[string]*strings.Replacer{
+		"semicolons": strings.NewReplacer(",", ";"), "decimal commas": strings.NewReplacer(",", ";", ".png", ".png", ".", ","),
+		"tabs": strings.NewReplacer(",", "\t"),
+	} {
+		root := loadtest.Fixture(t, "images")
+		file := filepath.Join(root, "cameras.csv")
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		scenetest.Put(t, file, []byte(change.Replace(string(data))))
+		t.Run(name, func(t *testing.T) {
+			loadtest.CheckFixture(t, loadtest.MustLoad(t, root, loadtest.AnyModel()), true)
+		})
+	}
 }
 
 // Columns may be fewer and in another order, as a template of the user says.

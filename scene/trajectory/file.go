@@ -119,8 +119,8 @@ func colmapTrajectory(path string, f *colmap.Form) (*File, error) {
 // addRecord adds a photo's view, or views, as it would be trained on at full size; width and height are the photo's
 // where the calibration does not know them.
 func (t *File) addRecord(r scene.Record, width, height int) error {
-	if r.Bad != nil {
-		return r.Bad
+	if err := r.Unusable(); err != nil {
+		return err
 	}
 	lens := r.Lens.Calibration(width, height)
 	views, err := lens.Views(r.Cam, lens.Width, lens.Height, 1)

@@ -1,9 +1,11 @@
 package train
 
 import (
+	"strings"
 	"testing"
 
 	"vksplat/pipeline/recipe"
+	"vksplat/scene"
 )
 
 // TestAdoptHeldOut wants each of the flags that hold photos out to be the run's where it is not given.
@@ -34,6 +36,23 @@ func TestAdoptHeldOut(t *testing.T) {
 		if got := (begun{Eval: r.Eval, TestEvery: r.TestEvery, TestList: r.TestList}); got != tt.want {
 			t.Errorf("given %s: held out %v, every %d, list %q", tt.given, got.Eval, got.TestEvery, got.TestList)
 		}
+	}
+}
+
+// TestSmallHeldOut wants a photo that cannot be measured to be refused before the training.
+func TestSmallHeldOut(t *testing.T) {
+	r := &Run{Options: resolved(t, nil, nil), Capture: &scene.Capture{Cameras: []scene.Camera{
+		{Name: "a", Width: 40, Height: 30}, {Name: "b", Width: 11, Height: 11}, {Name: "c", Width: 40, Height: 10}}}}
+	r.Eval = true
+	for test, want := range map[int]string{1: "", 2: "1 of 2 held-out photos have a side of fewer than 11 pixels"} {
+		r.Test = []int{0, test}
+		err := r.refuseSmall()
+		if (err != nil) != (want != "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("photo %d: %v", test, err)
+		}
+	}
+	if r.Eval = false; r.refuseSmall() != nil {
+		t.Error("it is not measured")
 	}
 }
 

@@ -7,8 +7,10 @@ import (
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
 	"vksplat/internal/run/captured"
+	"vksplat/scene"
 	"vksplat/scene/colmap"
 	"vksplat/scene/load"
+	"vksplat/scene/metric"
 )
 
 // loadCapture reads the capture, or what a block sees of it, holds photos out, and keeps what training may know in
@@ -46,6 +48,9 @@ func (r *Run) loadCapture() (err error) {
 		return fault.Data("hold out photos", c.Root, "leave photos to train on", "all %s are held out",
 			cli.Count(len(r.Test), "photo"))
 	}
+	if err := r.refuseSmall(); err != nil {
+		return err
+	}
 	r.training = c.Training()
 	if r.Divided != nil {
 		// By all points: a block leaves out most of those outside of it, also of what stands in front of it.
@@ -54,6 +59,24 @@ func (r *Run) loadCapture() (err error) {
 		r.depths = whole.Depths(r.Config.Carve)
 	}
 	return errors.Join(r.findDepths(r.training, all), r.findNormals(r.training), r.findAnchors(r.training))
+}
+
+// refuseSmall refuses held-out photos that are too small to be measured once the model is trained.
+func (r *Run) refuseSmall() error {
+	var small []string
+	for _, i := range r.Test {
+		if cam := &r.Capture.Cameras[i]; r.Eval && min(cam.Width, cam.Height) < metric.SSIMWindow {
+			small = append(small, cam.Name)
+		}
+	}
+	if len(small) == 0 {
+		return nil
+	}
+	return fault.Data("hold out photos", r.Capture.Root, "take these photos out of the capture, hold out others with "+
+		fault.Setting("test-list")+" FILE, or train at a smaller "+fault.Setting("downscale"), "%s",
+		scene.Warning{Count: len(small), Names: scene.FirstNames(small),
+			Text: fmt.Sprintf("%d of %d held-out photos have a side of fewer than %d pixels, and cannot be measured",
+				len(small), len(r.Test), metric.SSIMWindow)})
 }
 
 // dropUnobserved leaves out the points that only held-out photos account for.

@@ -150,6 +150,43 @@ func CheckEdited(t *testing.T, root, name, from, to, want string) {
 	scenetest.CheckRefusal(t, err, []string{want}, "", nil)
 }
 
+// NotFinite are spellings of C libraries for numbers that are not finite.
+var NotFinite = []string{"nan", "-nan", "-nan(ind)", "nan(snan)", "1.#QNAN", "-1.#IND00", "-inf", "1.#INF"}
+
+// CheckNotFinite demands that of a capture of a file in which the first of a text is replaced by another, with @ for a
+// number that is not finite, one photo is left out, or one point, and that nothing is left out when strict.
+func CheckNotFinite(t *testing.T, capture func() (root string), name, from, to, code string, spellings []string) {
+	t.Helper()
+	for _, number := range spellings {
+		root := capture()
+		whole := MustLoad(t, root, AnyModel())
+		file := filepath.Join(root, filepath.FromSlash(name))
+		data, err := os.ReadFile(file)
+		if err != nil || !bytes.Contains(data, []byte(from)) {
+			t.Fatalf("%s has no %q: %v", name, from, err)
+		}
+		edited := strings.ReplaceAll(to, "@", number)
+		scenetest.Put(t, file, bytes.Replace(data, []byte(from), []byte(edited), 1))
+		c, err := load.Capture(root, AnyModel())
+		if err != nil {
+			t.Errorf("%s: %v", edited, err)
+			continue
+		}
+		w, ok := scenetest.WarningOf(c, code)
+		lost := len(whole.Cameras) + len(whole.Points) - len(c.Cameras) - len(c.Points)
+		if !ok || w.Count != 1 || lost != 1 {
+			t.Errorf("%s: %d are left out, and %v", edited, lost, c.Warnings)
+		}
+		if code != "bad-poses" {
+			continue
+		}
+		strict := AnyModel()
+		strict.Strict = true
+		_, err = load.Capture(root, strict)
+		scenetest.CheckRefusal(t, err, nil, "", nil)
+	}
+}
+
 var (
 	numbersOf = regexp.MustCompile(`-?\d+(\.\d+)?([eE][-+]?\d+)?`)
 	wrong     = []string{"NaN", "1e999", "-1", "0", "", `"x"`, "[]", "99999999999999999999"}
