@@ -79,7 +79,7 @@ func (r *runner) lookAt(i int, again bool) error {
 	m, err := store.ReadManifest(r.outputs, store.OutOf(r.key(i)))
 	switch {
 	case err == nil && m.Hash == hash:
-		t.State, t.before, t.Device = Done, true, m.Device
+		t.State, t.before, t.Device, t.Message, r.partial[i] = Done, true, m.Device, without(m.Missing), m.Missing
 		return nil
 	case err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err,
 		store.ErrDamaged): // the task itself says what of another one's results

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -26,6 +27,7 @@ type runner struct {
 	order      []int // tasks that may yet run, those first that go first
 	missing    []int // by task, how many that it needs are not done
 	dependants [][]int
+	partial    [][]string // by task, what its results lack, nil where they are whole
 	inspected  bool
 
 	devices []*device
@@ -216,7 +218,7 @@ func (r *runner) start(ctx context.Context, i int, d *device) {
 	t.State, t.Device, t.Step, t.Of, t.Rate, t.Message, t.Error, t.Hint = Running, "", 0, 0, 0, "", "", ""
 	t.Attempts++
 	o := task.Options{Job: r.Job, Plan: r.Plan, Index: i, Roots: r.Roots, InPlace: true, Work: r.Work,
-		CacheMax: r.CacheMax, Program: r.Program, Version: r.Version}
+		CacheMax: r.CacheMax, Program: r.Program, Version: r.Version, Gather: len(r.lacking(i)) > 0}
 	if d != nil {
 		o.Device, o.Selected, t.Device = d.UUID, d.Device, d.Name
 	}
@@ -293,11 +295,8 @@ func (r *runner) ended(ctx context.Context, i int, err error, lost bool) {
 	t, retry := &r.status.Tasks[i], &r.Plan.Tasks[i].Retry
 	switch {
 	case err == nil:
-		t.State, t.Message, t.Step = Done, "", max(t.Step, t.Of)
-		for _, next := range r.dependants[i] {
-			r.missing[next]--
-			r.awake(next)
-		}
+		t.Step = max(t.Step, t.Of)
+		r.done(i)
 		return
 	case ctx.Err() != nil:
 		t.State, t.Message = Ready, "stopped"
@@ -318,6 +317,24 @@ func (r *runner) ended(ctx context.Context, i int, err error, lost bool) {
 	default:
 		r.again(i, retry.Pause(t.Attempts))
 	}
+}
+
+// done notes that a task is done.
+func (r *runner) done(i int) {
+	t := &r.status.Tasks[i]
+	t.State, t.Message = Done, without(r.lacking(i))
+	for _, next := range r.dependants[i] {
+		r.missing[next]--
+		r.awake(next)
+	}
+}
+
+// without says what results lack.
+func without(names []string) string {
+	if len(names) == 0 {
+		return ""
+	}
+	return "without " + strings.Join(names, ", ")
 }
 
 // cannot notes that nothing here can do a task. The store does not remember that: the next run looks again.
@@ -349,9 +366,7 @@ func (r *runner) failed(i int, unknown error) {
 		r.Note("the store does not know that " + t.Task + " failed, the next run tries it again: " +
 			unknown.Error())
 	}
-	for _, next := range r.dependants[i] {
-		r.skip(next)
-	}
+	r.lose(i)
 }
 
 // halt begins nothing more after a failure, unless the others are to go on.

@@ -170,6 +170,7 @@ func notDone(key string) error {
 // were made anew is another one, unless they came out the same. It is "" without such.
 func (r *runner) reads(ctx context.Context) (sum string, err error) {
 	tasks := r.task.Reads()
+	r.absent = nil
 	if len(tasks) == 0 {
 		return "", nil
 	}
@@ -179,7 +180,11 @@ func (r *runner) reads(ctx context.Context) (sum string, err error) {
 		m, err := store.ReadManifest(r.outputs, store.OutOf(key))
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
-			return "", notDone(key)
+			r.absent = append(r.absent, k)
+			if !r.Gather || !r.task.Kind.Gathers {
+				return "", notDone(key)
+			}
+			continue
 		case ctx.Err() != nil:
 			return "", context.Cause(ctx)
 		case err != nil:
@@ -187,8 +192,14 @@ func (r *runner) reads(ctx context.Context) (sum string, err error) {
 		}
 		fmt.Fprintln(h, m.Contents())
 	}
+	if !r.task.Without(r.isAbsent) {
+		return "", &fault.Error{Op: "fetch input", Path: r.key, Err: errors.New("none of its models is there"),
+			Hint: "put right why their tasks failed, and run these again", Kind: fault.ErrData}
+	}
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
+
+func (r *runner) isAbsent(task int) bool { return slices.Contains(r.absent, task) }
 
 // stageModel is stage for a model: the folder of a training, or the file that its task wrote.
 func (r *runner) stageModel(ctx context.Context, m *spec.Model) (string, error) {
@@ -330,6 +341,9 @@ func (r *runner) eval(ctx context.Context) (func(context.Context, *os.Root) erro
 	var pairs []pair
 	for i := range r.task.Models {
 		m := &r.task.Models[i]
+		if m.Lacks(r.isAbsent) {
+			continue
+		}
 		model, err := r.stageModel(ctx, m)
 		if err != nil {
 			return nil, err
@@ -373,6 +387,6 @@ func (r *runner) eval(ctx context.Context) (func(context.Context, *os.Root) erro
 			fmt.Fprintf(&views, "\n## %s\n%s\n", p.name, strings.ReplaceAll(table, p.model, p.name))
 		}
 		r.step(len(pairs), len(pairs), false)
-		return writeTable(dir, rows, views.Bytes())
+		return writeTable(dir, rows, r.missing(), views.Bytes())
 	}, nil
 }

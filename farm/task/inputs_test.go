@@ -6,9 +6,11 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
+	"vksplat/farm/store"
 	"vksplat/internal/fault"
 )
 
@@ -45,6 +47,52 @@ func TestTableNamesModels(t *testing.T) {
 	}
 	if table := f.read("eval", "out", "table.md"); !strings.Contains(table, "\nscan/photo: drawn") ||
 		strings.Contains(table, f.top) {
+		t.Errorf("the table is %s", table)
+	}
+}
+
+// TestGather measures the models that there are where the tasks of others have failed, and names these; it waits where
+// nobody says that they have. Once there are more, the same call measures all.
+func TestGather(t *testing.T) {
+	t.Setenv(fakeVariable, quick)
+	f := newFarmOf(t, "[[task]]\nkind = \"train\"\nid = \"m\"\nmatrix.source = [\"scan\", \"other\"]\n"+
+		"[[task]]\nkind = \"eval\"\nmodels = [\"@m\"]\n")
+	if err := os.CopyFS(filepath.Join(f.top, "in", "other"), os.DirFS(filepath.Join(f.top, "in", "scan"))); err != nil {
+		t.Fatal(err)
+	}
+	measure := func(gather bool) (*store.Manifest, error) {
+		o := f.options(2, 0, "a")
+		o.Gather = gather
+		return Run(t.Context(), o)
+	}
+	if _, err := measure(true); ExitOf(err) != fault.ExitData || !strings.Contains(err.Error(), "none of its models") {
+		t.Errorf("without any model: %v", err)
+	}
+	if _, err := Run(t.Context(), f.options(0, 0, "a")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := measure(false); ExitOf(err) != fault.ExitTryAgain {
+		t.Errorf("without a model that may come: %v", err)
+	}
+	const missing = "\nMissing, because these tasks failed: m/source=other\n"
+	for range 2 { // the second time nothing has changed
+		m, err := measure(true)
+		if err != nil || !slices.Equal(m.Missing, []string{"m/source=other"}) || m.Generation != 0 {
+			t.Fatalf("%+v, %v", m, err)
+		}
+	}
+	if table := f.read("eval", "out", "table.md"); !strings.Contains(table, missing) ||
+		!strings.Contains(table, "| m/source=scan | 1.000 |\n\nMissing") {
+		t.Errorf("the table is %s", table)
+	}
+	if _, err := Run(t.Context(), f.options(1, 0, "a")); err != nil {
+		t.Fatal(err)
+	}
+	if m, err := measure(false); err != nil || m.Missing != nil {
+		t.Errorf("%+v, %v", m, err)
+	}
+	if table := f.read("eval", "out", "table.md"); strings.Contains(table, missing) ||
+		!strings.Contains(table, "| m/source=other | 1.000 |") {
 		t.Errorf("the table is %s", table)
 	}
 }
