@@ -112,7 +112,8 @@ func rootsWithInputs(console *cli.Console, flags *rootsFlags, job *spec.Job, pla
 	if err != nil {
 		return nil, err
 	}
-	err = client.CheckInputs(roots, job, plan)
+	err = client.CheckInputs(roots, job, plan, "put it there, or correct the key; to submit the job before its inputs "+
+		"are there, add --paused")
 	if err != nil && later {
 		console.Note(err.Error() + "; put it there before farm resume")
 		err = nil

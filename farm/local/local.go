@@ -169,7 +169,7 @@ func (r *runner) plan(ctx context.Context) error {
 	if err := r.look(ctx, chosen); err != nil {
 		return err
 	}
-	if err := r.redo(meant, chosen); err != nil {
+	if err := r.redo(ctx, meant, chosen); err != nil {
 		return err
 	}
 	if err := r.remember(); err != nil {
@@ -225,7 +225,7 @@ func (r *runner) arrange() error {
 }
 
 // redo has tasks be made again, with Redo, once all that is left to do can be done here.
-func (r *runner) redo(meant, chosen []bool) error {
+func (r *runner) redo(ctx context.Context, meant, chosen []bool) error {
 	for i := range r.status.Tasks {
 		if t := &r.status.Tasks[i]; r.Redo && meant[i] {
 			*t = TaskStatus{Index: i, Task: t.Task, Kind: t.Kind, State: Waiting}
@@ -237,8 +237,8 @@ func (r *runner) redo(meant, chosen []bool) error {
 			}
 		}
 	}
-	if !r.Redo {
-		return nil
+	if err := r.checkInputs(ctx, chosen); err != nil || !r.Redo {
+		return err
 	}
 	return r.outdate(meant)
 }

@@ -65,6 +65,16 @@ func (r *rig) run(ctx context.Context) (*Status, error) {
 	r.t.Helper()
 	o := r.o
 	o.Job, o.Plan = spectest.Job(r.t, r.doc)
+	for i := range o.Plan.Tasks {
+		for _, key := range o.Plan.Tasks[i].Keys() {
+			if strings.HasPrefix(key, "missing") {
+				continue
+			}
+			if err := os.MkdirAll(filepath.Join(r.dir, "inputs", key), 0o777); err != nil {
+				r.t.Fatal(err)
+			}
+		}
+	}
 	o.Note = func(text string) {
 		r.notes = append(r.notes, text)
 		r.noted()

@@ -47,11 +47,6 @@ func putJSON(root store.Root, key string, v any) error {
 	return root.Put(key, func(w io.Writer) error { return json.NewEncoder(w).Encode(v) })
 }
 
-// record has the store remember that a task failed.
-func (r *runner) record(i int, note *failure) error {
-	return putJSON(r.outputs, path.Join(r.key(i), failedName), note)
-}
-
 // lookers is how many tasks the store is asked about at a time: a bucket answers after some milliseconds.
 const lookers = 16
 

@@ -113,10 +113,10 @@ var bad = []struct {
 	line            int
 	more            bool // than the schema knows
 }{
-	{doc: "", text: "version is missing"},
+	{doc: "", text: `missing key "version" (use version = 1)`},
 	{doc: "{", text: "it ends too early", line: 1},
 	{doc: "[]", text: "unexpected end of table name", line: 1},
-	{doc: head, text: "task is missing"},
+	{doc: head, text: `missing key "task" (the tasks)`},
 	{doc: "version = 2\n" + head[12:], text: "version: 2 is not possible, only 1 is", line: 1},
 	{doc: head + "task = []", text: "there are 0 tasks"},
 	{doc: head + "prioritty = \"high\"\n[[task]]\nkind = \"demo\"", text: `unknown key "prioritty"`,
@@ -129,8 +129,13 @@ var bad = []struct {
 	{doc: head + "[[task]]\nkind = \"trian\"\nsource = \"a\"", text: `there is no kind "trian"`,
 		hint: "did you mean train?", line: 4},
 	{doc: head + "[[task]]\nkind = \"block\"\nsource = \"a\"", text: "is not written", hint: "partition", line: 4},
-	{doc: head + "[[task]]\nsource = \"a\"", text: "kind is missing", line: 3},
-	{doc: head + "[[task]]\nkind = \"train\"", text: "source is missing", line: 3},
+	{doc: head + "[[task]]\nsource = \"a\"", text: `missing key "kind"`, line: 3},
+	{doc: head + "[[task]]\nkind = \"train\"", text: `missing key "source" (the capture)`, line: 3},
+	{doc: head + "[[task]]\nkind = 1", text: "kind: a text is needed", line: 4},
+	{doc: head + "[[task]]\nkind = \"train\"\nsource = \"/work/fox\"", text: `must be relative paths, not "/work/fox"`,
+		hint: "inputs DIR", line: 5},
+	{doc: "name = \"nul.txt\"\nversion = 1\n[[task]]\nkind = \"demo\"", text: "is a device on Windows", line: 1, more: true},
+	{doc: head + "[[task]]\nkind = \"demo\"\nid = \"\u202e\"", text: "does not show", line: 5, more: true},
 	{doc: head + "[[task]]\nkind = \"train\"\nsource = \"a\"\ncommand = \"rm\"", text: `unknown key "command"`,
 		line: 6},
 	{doc: head + "[[task]]\nkind = \"train\"\nsource = \"a\"\nenvironment.PATH = \"/\"",

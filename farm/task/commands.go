@@ -110,9 +110,18 @@ func (r *runner) onDevice() []string {
 
 // An input that is not there is the job's fault where others are, else the machine's: nothing may be mounted.
 var (
-	ErrNoInput    = errors.New("it is not")
-	errNotMounted = errors.New("it is not, as nothing is,")
+	ErrNoInput    = errors.New("not found")
+	ErrNotMounted = errors.New("not found, as nothing is,")
 )
+
+// NoInput is the error of an input that is not below its root.
+func NoInput(root store.Root, key string) error {
+	what := ErrNotMounted
+	if store.HasAny(root) {
+		what = ErrNoInput
+	}
+	return fmt.Errorf("input %q %w in %s", key, what, root)
+}
 
 // stage brings an input to the local disk.
 func (r *runner) stage(ctx context.Context, in spec.Input) (local string, err error) {
@@ -121,7 +130,7 @@ func (r *runner) stage(ctx context.Context, in spec.Input) (local string, err er
 	switch {
 	case in.Key != "" && r.InPlace && !store.IsBucket(r.Roots[r.Job.Store.Inputs].URL):
 		local, release = filepath.Join(r.inputs.String(), filepath.FromSlash(in.Key)), func() {}
-		_, err = r.inputs.Stat(in.Key)
+		err = r.leadsOut(in.Key)
 	case in.Key != "":
 		local, release, err = r.cache.Input(ctx, r.inputs, in.Key)
 	default:
@@ -134,13 +143,8 @@ func (r *runner) stage(ctx context.Context, in spec.Input) (local string, err er
 		r.release, r.staged = append(r.release, release), append(r.staged, local, of)
 		return local, nil
 	case errors.Is(err, fs.ErrNotExist) && in.Key != "":
-		what := errNotMounted
-		if store.HasAny(r.inputs) {
-			what = ErrNoInput
-		}
-		return "", &fault.Error{Op: "fetch input", Path: where,
-			Err:  fmt.Errorf("%w below the root %s, %s", what, r.Job.Store.Inputs, r.inputs),
-			Hint: "put it there, mount it, or correct the key in the job", Kind: store.ErrSetup}
+		return "", &fault.Error{Err: NoInput(r.inputs, where), Kind: store.ErrSetup,
+			Hint: "put it there, mount it, or correct the key in the job"}
 	case errors.Is(err, fs.ErrNotExist):
 		return "", notDone(where)
 	case ctx.Err() != nil:
@@ -149,6 +153,12 @@ func (r *runner) stage(ctx context.Context, in spec.Input) (local string, err er
 		return "", r.explainResults(where, err)
 	}
 	return "", store.Explain("fetch input", where, err)
+}
+
+// leadsOut refuses an input in which something leads out of the root: a copy of it would lack that.
+func (r *runner) leadsOut(key string) error {
+	_, odd, err := r.inputs.ListAll(key)
+	return errors.Join(err, store.Odd("fetch", odd))
 }
 
 // explainResults explains an error of another task's results, which this one reads.
