@@ -126,7 +126,7 @@ func NoInput(root store.Root, key string) error {
 // stage brings an input to the local disk.
 func (r *runner) stage(ctx context.Context, in spec.Input) (local string, err error) {
 	var release func()
-	where, of := in.Key, r.inputs.String()+"/"+in.Key
+	where, of := in.Key, place{"", r.inputs.String(), in.Key}
 	switch {
 	case in.Key != "" && r.InPlace && !store.IsBucket(r.Roots[r.Job.Store.Inputs].URL):
 		local, release = filepath.Join(r.inputs.String(), filepath.FromSlash(in.Key)), func() {}
@@ -135,12 +135,13 @@ func (r *runner) stage(ctx context.Context, in spec.Input) (local string, err er
 		local, release, err = r.cache.Input(ctx, r.inputs, in.Key)
 	default:
 		where = KeyOf(r.Job, &r.Plan.Tasks[in.Tasks[0]])
-		of = r.outputs.String() + "/" + store.OutOf(where)
+		of = place{"", r.outputs.String(), store.OutOf(where)}
 		local, release, err = r.cache.Output(ctx, r.outputs, where)
 	}
 	switch {
 	case err == nil:
-		r.release, r.staged = append(r.release, release), append(r.staged, local, of)
+		of.local = local
+		r.release, r.staged = append(r.release, release), append(r.staged, of)
 		return local, nil
 	case errors.Is(err, fs.ErrNotExist) && in.Key != "":
 		return "", &fault.Error{Err: NoInput(r.inputs, where), Kind: store.ErrSetup,

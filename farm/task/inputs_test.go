@@ -7,8 +7,10 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"vksplat/farm/store"
 	"vksplat/internal/fault"
@@ -94,5 +96,50 @@ func TestGather(t *testing.T) {
 	if table := f.read("eval", "out", "table.md"); strings.Contains(table, missing) ||
 		!strings.Contains(table, "| m/source=other | 1.000 |") {
 		t.Errorf("the table is %s", table)
+	}
+}
+
+// TestPlaces names inputs and results by their keys in what a training writes, and by their places in the store in its
+// log: no folder of this machine.
+func TestPlaces(t *testing.T) {
+	t.Setenv(fakeVariable, quick)
+	f := newFarm(t, "")
+	for _, inPlace := range []bool{true, false} {
+		o := f.options(0, 0, "work of "+strconv.FormatBool(inPlace))
+		o.InPlace = inPlace
+		if _, err := Run(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+		if args := f.read("train", "out", "cfg_args"); args != "source_path=scan, model_path=job/train/out" {
+			t.Errorf("it names %s", args)
+		}
+		log := f.read("train", "log", "a00001.log")
+		if want := "Z model: " + filepath.Join(f.top, "results") + "/job/train/out/model\n"; !strings.Contains(log, want) {
+			t.Errorf("the log lacks %q: %s", want, log)
+		}
+		for line := range strings.Lines(log) {
+			if _, err := time.Parse(logTime, line[:min(len(line), len(logTime))]); err != nil {
+				t.Errorf("%q: %v", line, err)
+			}
+		}
+		if err := os.RemoveAll(filepath.Join(f.top, "results", "job")); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestLeadsOut refuses an input with a link that leads out of the root, also where it is read in its place.
+func TestLeadsOut(t *testing.T) {
+	t.Setenv(fakeVariable, quick)
+	f := newFarm(t, "")
+	if err := os.Symlink(t.TempDir(), filepath.Join(f.top, "in", "scan", "images")); err != nil {
+		t.Skip(err)
+	}
+	for _, inPlace := range []bool{true, false} {
+		o := f.options(0, 0, "a")
+		o.InPlace = inPlace
+		if _, err := Run(t.Context(), o); ExitOf(err) != fault.ExitData || !strings.Contains(err.Error(), "scan/images") {
+			t.Errorf("in place %v: %v", inPlace, err)
+		}
 	}
 }

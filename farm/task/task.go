@@ -137,7 +137,7 @@ type runner struct {
 	out        string     // in it: what becomes the results
 	state      store.Made // who has worked on what is in out: devices, notes, what it is made from
 	release    []func()
-	staged     []string // local copies of inputs, each with what it is of behind it
+	staged     []place // local copies of inputs
 	log        *os.File
 	logs       sync.WaitGroup // uploads of it while a child runs
 	shown      preview        // of the goroutine that watches the child
