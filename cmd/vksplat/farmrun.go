@@ -252,6 +252,7 @@ func farmRunAlone(console *cli.Console, ctx context.Context, o *farmRunOptions, 
 		return err
 	}
 	defer release()
+	localJob{run.Job.Name, run.Roots[run.Job.Store.Outputs]}.note(own)
 	view := newJobView(console, o.progress, results, o.redo)
 	run.Report, run.Note = view.changed, view.note
 	status, err := local.Run(ctx, *run)

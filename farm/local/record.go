@@ -160,6 +160,19 @@ const (
 	showShare = 20               // of the time, one part is spent on writing it
 )
 
+// maxStatus is more than the status of a job of most tasks takes, in bytes.
+const maxStatus = 1 << 28
+
+// ReadStatus reads how far the job is whose results are in a folder.
+func ReadStatus(outputs store.Root, folder string) (*Status, error) {
+	f, err := outputs.Open(path.Join(folder, Folder, StatusName))
+	if err != nil {
+		return nil, err
+	}
+	s := &Status{}
+	return s, errors.Join(json.NewDecoder(io.LimitReader(f, maxStatus)).Decode(s), f.Close())
+}
+
 // preview reads a small picture of a task, which the next publish sends.
 func (r *runner) preview(i int, file string) {
 	data, err := os.ReadFile(file)
