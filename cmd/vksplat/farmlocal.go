@@ -98,11 +98,12 @@ func jobOfStatus(s *local.Status) client.Job {
 	for i := range s.Tasks {
 		switch t := &s.Tasks[i]; {
 		case t.State == local.Failed:
-			j.State.Failures = append(j.State.Failures, flow.Failure{Index: i, Task: t.Task, Error: t.Error, Hint: t.Hint})
+			why := flow.Failure{Index: i, Task: t.Task, Error: t.Error, Hint: t.Hint}
+			j.State.Failures = append(j.State.Failures, why)
 		case runs && (t.State == local.Running || t.State == local.Retrying):
 			now := client.Task{Index: i, Running: t.State == local.Running, Failure: t.Error}
-			now.Task, now.Device, now.Message, now.Step, now.Of, now.Rate, now.Unit = t.Task, t.Device, t.Message, t.Step,
-				t.Of, t.Rate, t.Unit
+			now.Task, now.Device, now.Message = t.Task, t.Device, t.Message
+			now.Step, now.Of, now.Rate, now.Unit = t.Step, t.Of, t.Rate, t.Unit
 			j.Now = append(j.Now, now)
 		}
 	}

@@ -131,7 +131,8 @@ func TestMissingInput(t *testing.T) {
 		if code != fault.ExitSetup || !strings.Contains(stderr.String(), want) {
 			t.Errorf("%q: code %d, %s", args, code, stderr.String())
 		}
-		if listed := strings.Contains(stdout.String(), "convert"); listed != (args[1] == "--dry-run") || output.IsFolder(out) {
+		listed := strings.Contains(stdout.String(), "convert")
+		if listed != (args[1] == "--dry-run") || output.IsFolder(out) {
 			t.Errorf("%q: %s", args, stdout.String())
 		}
 	}

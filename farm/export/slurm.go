@@ -154,7 +154,7 @@ func (s *slurm) dependency(a *array) string {
 	return strings.Join(parts, ",")
 }
 
-// canLack says whether the tasks of an array can do without any that they need of another, as long as something is left.
+// canLack says whether the tasks of an array can do without any that they need of another, as long as one is left.
 func (s *slurm) canLack(a *array, from int) bool {
 	for _, i := range a.tasks {
 		t := &s.plan.Tasks[i]

@@ -151,7 +151,8 @@ func run(ctx context.Context, o Options,
 func (r *runner) plan(ctx context.Context) error {
 	tasks := r.Plan.Tasks
 	r.status = Status{Job: r.Job.Name, Began: r.begins, Tasks: make([]TaskStatus, len(tasks))}
-	r.missing, r.dependants, r.partial = make([]int, len(tasks)), make([][]int, len(tasks)), make([][]string, len(tasks))
+	r.missing, r.dependants = make([]int, len(tasks)), make([][]int, len(tasks))
+	r.partial = make([][]string, len(tasks))
 	for i := range tasks {
 		r.status.Tasks[i] = TaskStatus{Index: i, Task: tasks[i].Name, Kind: tasks[i].Kind.Name, State: Waiting}
 		for _, need := range tasks[i].Needs {

@@ -138,7 +138,8 @@ func TestLeadsOut(t *testing.T) {
 	for _, inPlace := range []bool{true, false} {
 		o := f.options(0, 0, "a")
 		o.InPlace = inPlace
-		if _, err := Run(t.Context(), o); ExitOf(err) != fault.ExitData || !strings.Contains(err.Error(), "scan/images") {
+		_, err := Run(t.Context(), o)
+		if ExitOf(err) != fault.ExitData || !strings.Contains(err.Error(), "scan/images") {
 			t.Errorf("in place %v: %v", inPlace, err)
 		}
 	}
