@@ -114,7 +114,8 @@ func TestPlaces(t *testing.T) {
 			t.Errorf("it names %s", args)
 		}
 		log := f.read("train", "log", "a00001.log")
-		if want := "Z model: " + filepath.Join(f.top, "results") + "/job/train/out/model\n"; !strings.Contains(log, want) {
+		want := "Z model: " + filepath.Join(f.top, "results") + "/job/train/out/model\n"
+		if !strings.Contains(log, want) {
 			t.Errorf("the log lacks %q: %s", want, log)
 		}
 		for line := range strings.Lines(log) {

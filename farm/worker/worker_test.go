@@ -280,7 +280,7 @@ func TestTakenDevice(t *testing.T) {
 	var notes []string
 	w := &worker{Options: Options{Locks: t.TempDir(), Pools: []string{"any"},
 		Devices: []task.Device{{Name: "GPU", UUID: "1"}},
-		Note: func(text string) { notes = append(notes, text) }}}
+		Note:    func(text string) { notes = append(notes, text) }}}
 	first, second := w.places()[0], w.places()[0]
 	release, ok := first.ready()
 	for range 2 {
@@ -288,7 +288,8 @@ func TestTakenDevice(t *testing.T) {
 			t.Fatal("both have the device")
 		}
 	}
-	if want := "tasks wait for GPU, which another worker or run on this machine uses"; len(notes) != 1 || notes[0] != want {
+	const want = "tasks wait for GPU, which another worker or run on this machine uses"
+	if len(notes) != 1 || notes[0] != want {
 		t.Errorf("it says %q", notes)
 	}
 	release()
