@@ -44,7 +44,7 @@ func TestGather(t *testing.T) {
 	bad, r.o.Retry = false, true
 	s, err = r.run(t.Context())
 	r.want(s, err, "m/source=good done, m/source=bad done, table done", "m/source=bad", "table")
-	if gather || s.Tasks[2].Message != "" {
+	if gather || s.Tasks[2].Message != "" || s.Tasks[2].Before() {
 		t.Errorf("all models are there: %v, %+v", gather, s.Tasks[2])
 	}
 }

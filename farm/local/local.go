@@ -182,7 +182,8 @@ func (r *runner) plan(ctx context.Context) error {
 		case !chosen[i] && t.State != Done:
 			t.State, t.Error, t.Hint = Excluded, "", ""
 		case chosen[i] && t.State == Done && r.partial[i] != nil:
-			t.State = Waiting // what its results lack may be there, or be made now
+			// what its results lack may be there, or be made now
+			t.State, t.before, t.Message = Waiting, false, ""
 		}
 		if t.State == Waiting {
 			r.order = append(r.order, i)
