@@ -11,7 +11,7 @@ func farmCommand(console *cli.Console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "farm",
 		Short: "Run jobs of many tasks: trainings, renders, videos, tables",
-		Long: "Run jobs of many tasks (trainings, sweeps, blocks, renders, videos, tables) on this machine\n" +
+		Long: "Run jobs of many tasks (trainings, sweeps, blocks, renders, videos, tables) on this machine,\n" +
 			"on your team's machines, or through your scheduler. docs/farm.md describes jobs.",
 	}
 	return parent(cmd, farmRunCommand(console), farmPageCommand(console), farmArtifactsCommand(console),

@@ -11,7 +11,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"vksplat/farm/client"
 	"vksplat/farm/export"
+	"vksplat/farm/local"
 	"vksplat/farm/spec"
 	"vksplat/farm/store"
 	"vksplat/internal/cli"
@@ -218,6 +220,9 @@ func farmExport(console *cli.Console, o *farmExportOptions, given func(string) b
 	if err != nil {
 		return err
 	}
+	if err := o.checkInputs(e, job, plan); err != nil {
+		return err
+	}
 	if o.check { // before anything is written: the same command again would find the folder in use
 		if _, err := exec.LookPath(e.check[0]); err != nil {
 			return fault.Usagef("install it, or leave --check out", "flag --check: %s is not installed here",
@@ -250,6 +255,18 @@ func farmExport(console *cli.Console, o *farmExportOptions, given func(string) b
 		o.out,
 		e.next, cli.Quoted(filepath.Join(o.out, e.file)))
 	return nil
+}
+
+// checkInputs refuses a job whose inputs are not here, if they are to be: beside the job, or where a file of roots that
+// is here, too, says.
+func (o *farmExportOptions) checkInputs(e *engine, job *spec.Job, plan *spec.Plan) error {
+	roots := store.Roots{job.Store.Inputs: {URL: o.Inputs}}
+	if o.roots != "" {
+		roots, _ = store.ReadRootsFile(o.roots) // it is one of the machines that run tasks
+	} else if e.name == "kubernetes" { // whose claims nobody sees here
+		return nil
+	}
+	return client.CheckInputs(roots, job, plan, local.InputHint)
 }
 
 // writeExport makes the folder and its files.

@@ -117,6 +117,22 @@ func (f *farmFlags) withFarm(console *cli.Console, do func(ctx context.Context, 
 	return do(ctx, farm)
 }
 
+// asksJobs makes a command that asks a farm or, without one or with --local, what farm run has left on this machine.
+func asksJobs(console *cli.Console, cmd *cobra.Command, own []option,
+	do func(ctx context.Context, f *client.Farm, args []string) error, here func(args []string) error) *cobra.Command {
+	var farm farmFlags
+	var local bool
+	own = append(own, truth(&local, "local", "of farm run on this machine (default true where it has joined no farm)"))
+	addFlags(console, cmd, []optionGroup{{options: append(own, farm.table()...)}}, helpLayout{})
+	cmd.RunE = runs(console, func(args []string) error {
+		if local || farm.words() == "" && !farm.isNamed() {
+			return here(args)
+		}
+		return farm.withFarm(console, func(ctx context.Context, f *client.Farm) error { return do(ctx, f, args) })
+	})
+	return cmd
+}
+
 // asksFarm makes a command that asks a farm.
 func asksFarm(console *cli.Console, cmd *cobra.Command, own []option,
 	do func(ctx context.Context, f *client.Farm, args []string) error) *cobra.Command {

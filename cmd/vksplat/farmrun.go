@@ -140,7 +140,7 @@ func farmRun(console *cli.Console, o *farmRunOptions) error {
 		only = strings.Split(o.only, ",")
 	}
 	if o.dryRun {
-		return printTasks(console, job, plan, only, o.asJSON)
+		return o.printTasks(console, job, plan, only)
 	}
 	run := local.Options{Job: job, Plan: plan, Only: only, Retry: o.retry, Redo: o.redo, Inspected: o.inspected,
 		KeepGoing: job.Retry.KeepGoing, Others: o.others, CacheMax: o.cache,
@@ -252,6 +252,7 @@ func farmRunAlone(console *cli.Console, ctx context.Context, o *farmRunOptions, 
 		return err
 	}
 	defer release()
+	localJob{run.Job.Name, run.Roots[run.Job.Store.Outputs]}.note(own)
 	view := newJobView(console, o.progress, results, o.redo)
 	run.Report, run.Note = view.changed, view.note
 	status, err := local.Run(ctx, *run)
@@ -334,11 +335,19 @@ func chosenDevices(console *cli.Console, choice string) (list []task.Device, err
 	return list, nil
 }
 
-// printTasks lists what a job would do.
-func printTasks(console *cli.Console, job *spec.Job, plan *spec.Plan, only []string, asJSON bool) error {
+// printTasks lists what a job would do, and then says which input is not there.
+func (o *farmRunOptions) printTasks(console *cli.Console, job *spec.Job, plan *spec.Plan, only []string) error {
 	chosen, err := local.Chosen(plan, only)
 	if err != nil {
 		return err
+	}
+	roots, err := o.namedRoots(job)
+	if err != nil {
+		return err
+	}
+	inputs, missing := roots.Open(job.Store.Inputs)
+	if missing == nil {
+		missing = local.CheckInputs(inputs, job, plan, func(i int) bool { return chosen[i] }, local.InputHint)
 	}
 	listed := *plan
 	listed.Tasks = nil
@@ -347,8 +356,8 @@ func printTasks(console *cli.Console, job *spec.Job, plan *spec.Plan, only []str
 			listed.Tasks = append(listed.Tasks, plan.Tasks[i])
 		}
 	}
-	if asJSON {
-		return console.PrintJSON(&listed)
+	if o.asJSON {
+		return cmp.Or(console.PrintJSON(&listed), missing)
 	}
 	w := tabwriter.NewWriter(console.Stdout, 0, 8, 2, ' ', 0)
 	_, _ = fmt.Fprintln(w, "INDEX\tTASK\tKIND\tNEEDS")
@@ -360,7 +369,7 @@ func printTasks(console *cli.Console, job *spec.Job, plan *spec.Plan, only []str
 		return fmt.Errorf("print tasks: %w", err)
 	}
 	console.Printf("job %s: %s\n", job.Name, cli.Count(len(listed.Tasks), "task"))
-	return nil
+	return missing
 }
 
 // needsText names what a task needs.

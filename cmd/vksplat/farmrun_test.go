@@ -118,3 +118,22 @@ func TestRedoHint(t *testing.T) {
 		}
 	}
 }
+
+// TestMissingInput says at the start, in a dry run and in an export which input is not there.
+func TestMissingInput(t *testing.T) {
+	r := newJobRig(t, "[[task]]\nkind = \"convert\"\nid = \"c\"\nto = \"spz\"\nmodel = \"nothere\"\n")
+	want := "job.toml:7: task c: input \"nothere\" not found in " + r.dir
+	out := filepath.Join(r.dir, "x")
+	for _, args := range [][]string{{"run", "-o", r.dir}, {"run", "--dry-run"}, {"run", "--dry-run", "--json"},
+		{"export", "-o", out, "--to", "slurm"}, {"export", "-o", out, "--to", "openjd"}} {
+		var stdout, stderr bytes.Buffer
+		code := run(append([]string{"farm", args[0], r.file}, args[1:]...), &stdout, &stderr)
+		if code != fault.ExitSetup || !strings.Contains(stderr.String(), want) {
+			t.Errorf("%q: code %d, %s", args, code, stderr.String())
+		}
+		listed := strings.Contains(stdout.String(), "convert")
+		if listed != (args[1] == "--dry-run") || output.IsFolder(out) {
+			t.Errorf("%q: %s", args, stdout.String())
+		}
+	}
+}

@@ -136,13 +136,13 @@ func newsText(t *local.TaskStatus) string {
 		}
 		return text
 	case local.Done:
-		return "done in " + cli.Duration(t.Seconds)
+		return strings.TrimSuffix("done in "+cli.Duration(t.Seconds)+", "+t.Message, ", ")
 	case local.Retrying:
 		return t.Message + ", because: " + t.Error
 	case local.Failed:
 		return "failed: " + t.Error
 	case local.Skipped:
-		return "skipped: a task that it needs failed"
+		return "skipped: a task that it cannot do without failed"
 	}
 	if t.Message != "" {
 		return t.Message
@@ -220,9 +220,9 @@ func (v *jobView) table(s *local.Status) error {
 		}
 		switch {
 		case t.State == local.Done && t.Before():
-			says = "done before"
+			says = strings.TrimSuffix("done before, "+t.Message, ", ")
 		case t.State == local.Done:
-			says = ""
+			says = t.Message
 		case says == "":
 			says = t.Message
 		}

@@ -40,6 +40,7 @@ type runTaskOptions struct {
 	cache    int64 // bytes
 	device   string
 	progress string
+	gather   bool
 }
 
 // table lists the options.
@@ -51,6 +52,8 @@ func (o *runTaskOptions) table() []optionGroup {
 		integer(&o.attempt, "attempt",
 			"number `K` of this attempt, never given twice; checkpoints of higher ones are left alone; without "+
 				"it, one after the last that has a log"),
+		truth(&o.gather, "gather",
+			"let an eval measure the models that are there: the tasks of the others have failed"),
 		text(&o.roots, "roots",
 			"TOML `FILE` with the store's roots; without it, inputs are beside the job and outputs in "+
 				"farm-results here"),
@@ -188,7 +191,7 @@ func runTask(console *cli.Console, o *runTaskOptions) error {
 	ctx, done := taskSignals(console, &saved)
 	defer done()
 	report := reporter(console, o.progress)
-	t := task.Options{Job: job, Plan: plan, Index: o.index, Attempt: o.attempt, Roots: roots,
+	t := task.Options{Job: job, Plan: plan, Index: o.index, Attempt: o.attempt, Gather: o.gather, Roots: roots,
 		Work: output.Absolute(o.work), CacheMax: o.cache,
 		Program: program, Version: cli.Version(), Device: o.device,
 		Report: func(p task.Progress) {

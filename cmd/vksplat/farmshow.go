@@ -25,55 +25,76 @@ import (
 )
 
 func farmListCommand(console *cli.Console) *cobra.Command {
-	var all, asJSON bool
-	limit := 50
+	o := &listOptions{limit: 50}
 	cmd := &cobra.Command{
-		Use:     "list",
-		Short:   "List the farm's jobs",
-		Long:    "List the jobs of the farm that run, of all owners, the newest first; jobs that have ended follow.",
+		Use:   "list",
+		Short: "List the farm's jobs, or those of this machine",
+		Long: "List the jobs of the farm that run, of all owners, the newest first; jobs that have ended follow.\n" +
+			"Where this machine has joined no farm, or with --local, list those of farm run.",
 		Example: "  vksplat farm list\n  vksplat farm list --all",
 		Args:    none,
 	}
-	return asksFarm(console, cmd, []option{
-		truth(&all, "all", "list also jobs that have ended, as long as the farm knows them"),
-		integer(&limit, "limit", "list at most `N` jobs; 0: all of them"),
-		truth(&asJSON, "json", "print JSON"),
+	return asksJobs(console, cmd, []option{
+		truth(&o.all, "all", "list also jobs that have ended, as long as the farm knows them"),
+		integer(&o.limit, "limit", "list at most `N` jobs; 0: all of them"),
+		truth(&o.asJSON, "json", "print JSON"),
 	}, func(ctx context.Context, f *client.Farm, _ []string) error {
-		if limit < 0 {
-			return fault.Usagef("give 1 or more, or 0 for all", "--limit %d: no number of jobs", limit)
-		}
-		list, more, err := f.List(ctx, all, limit)
+		list, more, err := f.List(ctx, o.all, max(o.limit, 0))
 		if err != nil {
 			return err
 		}
+		return o.print(console, list, more)
+	}, func([]string) error {
+		list, _, err := localJobs()
+		if err != nil {
+			return err
+		}
+		list = slices.DeleteFunc(list, func(j client.Job) bool { return j.Over() && !o.all })
+		more := o.limit > 0 && len(list) > o.limit
 		if more {
-			console.Note(fmt.Sprintf("there are more than %s; --limit 0 lists all", cli.Count(limit, "job")))
+			list = list[:o.limit]
 		}
-		if asJSON {
-			return console.PrintJSON(list)
-		}
-		if len(list) == 0 && !all {
-			console.Printf("no job runs; vksplat farm list --all also lists those that have ended\n")
-			return nil
-		}
-		w := tabwriter.NewWriter(console.Stdout, 0, 8, 2, ' ', 0)
-		_, _ = fmt.Fprintln(w, "JOB\tSTATUS\tTASKS\tDONE\tFAILED\tBEGAN")
-		for i := range list {
-			j, done, failed := &list[i], "-", "-"
-			switch {
-			case j.State != nil:
-				done, failed = fmt.Sprint(j.State.Done), fmt.Sprint(j.State.Failed)
-			case j.Status == client.Done:
-				done, failed = fmt.Sprint(j.Tasks), "0"
-			}
-			_, _ = fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%s\n", wording.Printable(j.ID), j.Status, j.Tasks, done,
-				failed, j.Began.Local().Format(time.DateTime))
-		}
-		if err := w.Flush(); err != nil {
-			return fmt.Errorf("print jobs: %w", err)
-		}
-		return nil
+		return o.print(console, list, more)
 	})
+}
+
+// listOptions is everything that list is asked for.
+type listOptions struct {
+	all, asJSON bool
+	limit       int
+}
+
+func (o *listOptions) print(console *cli.Console, list []client.Job, more bool) error {
+	if o.limit < 0 {
+		return fault.Usagef("give 1 or more, or 0 for all", "--limit %d: no number of jobs", o.limit)
+	}
+	if more {
+		console.Note(fmt.Sprintf("there are more than %s; --limit 0 lists all", cli.Count(o.limit, "job")))
+	}
+	if o.asJSON {
+		return console.PrintJSON(append([]client.Job{}, list...))
+	}
+	if len(list) == 0 && !o.all {
+		console.Printf("no job runs; vksplat farm list --all also lists those that have ended\n")
+		return nil
+	}
+	w := tabwriter.NewWriter(console.Stdout, 0, 8, 2, ' ', 0)
+	_, _ = fmt.Fprintln(w, "JOB\tSTATUS\tTASKS\tDONE\tFAILED\tBEGAN")
+	for i := range list {
+		j, done, failed := &list[i], "-", "-"
+		switch {
+		case j.State != nil:
+			done, failed = fmt.Sprint(j.State.Done), fmt.Sprint(j.State.Failed)
+		case j.Status == client.Done:
+			done, failed = fmt.Sprint(j.Tasks), "0"
+		}
+		_, _ = fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%s\n", wording.Printable(j.ID), j.Status, j.Tasks, done,
+			failed, j.Began.Local().Format(time.DateTime))
+	}
+	if err := w.Flush(); err != nil {
+		return fmt.Errorf("print jobs: %w", err)
+	}
+	return nil
 }
 
 func farmShowCommand(console *cli.Console) *cobra.Command {
@@ -85,16 +106,25 @@ func farmShowCommand(console *cli.Console) *cobra.Command {
 		Example: "  vksplat farm show film\n  vksplat farm show ben/film --json",
 		Args:    one("JOB"),
 	}
-	return asksFarm(console, cmd, []option{truth(&asJSON, "json", "print JSON")},
+	printed := func(j *client.Job, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case asJSON:
+			return console.PrintJSON(j)
+		}
+		return printFarmJob(console, j)
+	}
+	return asksJobs(console, cmd, []option{truth(&asJSON, "json", "print JSON")},
 		func(ctx context.Context, f *client.Farm, args []string) error {
-			j, err := f.Show(ctx, f.JobID(args[0]))
-			if err != nil {
-				return err
+			return printed(f.Show(ctx, f.JobID(args[0])))
+		},
+		func(args []string) error {
+			j, _, err := findLocalJob(args[0])
+			if err = printed(j, err); err == nil && !asJSON {
+				console.Printf("results: %s\n", j.Root)
 			}
-			if asJSON {
-				return console.PrintJSON(j)
-			}
-			return printFarmJob(console, j)
+			return err
 		})
 }
 
@@ -273,7 +303,7 @@ func farmLogsCommand(console *cli.Console) *cobra.Command {
 		Short: "Print the log of a task's last attempt",
 		Long: "Print what the last attempt at a task said, of whichever job of this name made it: jobs of one name\n" +
 			"have one folder of results, that of the job which was submitted last. Logs are in the store, 15\n" +
-			"seconds old at most.",
+			"seconds old at most; times are UTC.",
 		Example: "  vksplat farm logs film model --roots roots.toml",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 2 {
@@ -283,7 +313,7 @@ func farmLogsCommand(console *cli.Console) *cobra.Command {
 				cmd.Name(), given(len(args)))
 		},
 	}
-	return asksFarm(console, cmd, roots.table(), func(ctx context.Context, f *client.Farm, args []string) error {
+	return asksJobs(console, cmd, roots.table(), func(ctx context.Context, f *client.Farm, args []string) error {
 		known, err := roots.read()
 		if err != nil {
 			return err
@@ -298,6 +328,12 @@ func farmLogsCommand(console *cli.Console) *cobra.Command {
 		}
 		job, _, _ := strings.Cut(d.Key, "/")
 		return printLog(console, root, job, args[1])
+	}, func(args []string) error {
+		_, root, err := findLocalJob(args[0])
+		if err != nil {
+			return err
+		}
+		return printLog(console, root, args[0], args[1])
 	})
 }
 

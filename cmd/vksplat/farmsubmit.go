@@ -112,7 +112,8 @@ func rootsWithInputs(console *cli.Console, flags *rootsFlags, job *spec.Job, pla
 	if err != nil {
 		return nil, err
 	}
-	err = client.CheckInputs(roots, job, plan)
+	err = client.CheckInputs(roots, job, plan, "put it there, or correct the key; to submit the job before its inputs "+
+		"are there, add --paused")
 	if err != nil && later {
 		console.Note(err.Error() + "; put it there before farm resume")
 		err = nil
@@ -137,8 +138,8 @@ func farmPauseCommand(console *cli.Console) *cobra.Command {
 	yes := true
 	return changeCommand(console, &cobra.Command{
 		Use:   "pause JOB",
-		Short: "Have a job rest: tasks that run save",
-		Long:  "Have a job rest. Tasks that run save and stop, the others wait for farm resume.",
+		Short: "Pause a job (running tasks save first)",
+		Long:  "Pause a job. Running tasks save and stop, the others wait for farm resume.",
 	}, nil, func(ctx context.Context, f *client.Farm, id string) (string, error) {
 		return "pauses; tasks that run save first", f.Set(ctx, id, flow.Change{Paused: &yes})
 	})
@@ -148,8 +149,8 @@ func farmResumeCommand(console *cli.Console) *cobra.Command {
 	no, inspected, roots := false, false, &rootsFlags{}
 	return changeCommand(console, &cobra.Command{
 		Use:   "resume JOB",
-		Short: "Go on with a job that rests, or whose first frames were looked at",
-		Long: "Go on with a job that was paused or submitted with --paused. Tasks go on from their checkpoints.\n" +
+		Short: "Resume a paused job, or approve its first frames",
+		Long: "Resume a job that was paused or submitted with --paused. Tasks resume from their checkpoints.\n" +
 			"With --inspected also draw what waits until somebody has looked at the first frames.",
 	}, append([]option{truth(&inspected, "inspected", "the first frames are fine: draw the others")}, roots.table()...),
 		func(ctx context.Context, f *client.Farm, id string) (string, error) {

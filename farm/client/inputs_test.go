@@ -17,27 +17,27 @@ func TestCheckInputs(t *testing.T) {
 	job, plan := spectest.Job(t, "version = 1\nname = \"j\"\n[[task]]\nkind = \"train\"\nid = \"a\"\n"+
 		"matrix.source = [\"garden\", \"gardn\"]\n[[task]]\nkind = \"convert\"\nmodel = \"@a\"\nto = \"spz\"\n")
 	roots := store.Roots{"inputs": {URL: dir}}
-	if err := CheckInputs(roots, job, plan); err != nil {
+	if err := CheckInputs(roots, job, plan, "mend it"); err != nil {
 		t.Errorf("nothing is mounted here: %v", err)
 	}
 	if err := os.Mkdir(filepath.Join(dir, "garden"), 0o777); err != nil {
 		t.Fatal(err)
 	}
-	err := CheckInputs(roots, job, plan)
-	if err == nil || !strings.Contains(err.Error(), `no input "gardn" below the root inputs`) ||
-		!strings.Contains(err.Error(), "job.toml:3") || fault.Hint(err) == "" {
+	err := CheckInputs(roots, job, plan, "mend it")
+	if err == nil || !strings.Contains(err.Error(), `input "gardn" not found in `+dir) ||
+		!strings.Contains(err.Error(), "job.toml:6") || fault.Hint(err) == "" {
 		t.Errorf("%v, hint: %s", err, fault.Hint(err))
 	}
-	if err := CheckInputs(store.Roots{"inputs": {URL: filepath.Join(dir, "away")}}, job, plan); err != nil {
+	if err := CheckInputs(store.Roots{"inputs": {URL: filepath.Join(dir, "away")}}, job, plan, "mend it"); err != nil {
 		t.Errorf("a share that is not mounted: %v", err)
 	}
-	if err := CheckInputs(store.Roots{}, job, plan); err != nil {
+	if err := CheckInputs(store.Roots{}, job, plan, "mend it"); err != nil {
 		t.Errorf("a root that is not known here: %v", err)
 	}
 	if err := os.Mkdir(filepath.Join(dir, "gardn"), 0o777); err != nil {
 		t.Fatal(err)
 	}
-	if err := CheckInputs(roots, job, plan); err != nil {
+	if err := CheckInputs(roots, job, plan, "mend it"); err != nil {
 		t.Error(err)
 	}
 }

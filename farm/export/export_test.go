@@ -356,12 +356,15 @@ func checkWaits(t *testing.T, p *spec.Plan, files []File, longest int) {
 		t.Fatalf("%d tasks of %d are submitted", len(where), len(p.Tasks))
 	}
 	for i := range p.Tasks {
-		at := where[i]
+		at, after := where[i], "afterok"
+		if p.Tasks[i].Kind.Gathers { // it measures the models that there are
+			after = "afterany"
+		}
 		for _, k := range p.Tasks[i].Needs {
 			from, waits := where[k], strings.Split(arrays[at[0]].waits, ",")
 			id := from[0] + 1
-			if !(slices.Contains(waits, fmt.Sprintf("afterok:$a%d", id)) ||
-				slices.Contains(waits, fmt.Sprintf("afterok:${a%d}_%d", id, from[1])) ||
+			if !(slices.Contains(waits, fmt.Sprintf("%s:$a%d", after, id)) ||
+				slices.Contains(waits, fmt.Sprintf("%s:${a%d}_%d", after, id, from[1])) ||
 				slices.Contains(waits, fmt.Sprintf("aftercorr:$a%d", id)) && from[1] == at[1]) || id > at[0] {
 				t.Errorf("task %d at %v does not wait for task %d at %v: %q", i, at, k, from, waits)
 			}
@@ -392,4 +395,23 @@ func tableOf(t *testing.T, script string) (list []int) {
 		list = append(list, n)
 	}
 	return list
+}
+
+// TestSlurmGathers has an eval start once its models' tasks have ended, well or not, but only after a good end of what
+// it cannot do without, and be told so.
+func TestSlurmGathers(t *testing.T) {
+	j, p := spectest.Job(t, "version = 1\nname = \"a\"\n[[task]]\nkind = \"train\"\nid = \"m\"\nmatrix.source = [\"a\", \"b\"]\n"+
+		"[[task]]\nkind = \"demo\"\nid = \"d\"\n[[task]]\nkind = \"eval\"\nmodels = [\"@m\"]\nneeds = [\"d\"]\n")
+	files, err := Slurm(j, p, writers[0].o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		for text, in := range map[string]string{"--gather": "03-eval.sbatch",
+			`"afterany:$a1,afterok:$a2"`: SubmitName} {
+			if strings.Contains(string(f.Data), text) != (f.Name == in) {
+				t.Errorf("%s has %s: %v", f.Name, text, f.Name != in)
+			}
+		}
+	}
 }

@@ -65,7 +65,7 @@ func (s *slurm) script(stage int) string { return s.stages[stage].name + ".sbatc
 // before, or one for each set of needs, so that none waits for what it does not need, and each in pieces of MaxArray.
 func (s *slurm) divide(stage int) {
 	tasks := s.stages[stage].tasks
-	if s.paired(tasks) {
+	if !s.stages[stage].kind.Gathers && s.paired(tasks) {
 		s.cut(stage, tasks)
 		return
 	}
@@ -121,7 +121,7 @@ func (s *slurm) link(a *array) {
 		}
 	}
 	for _, from := range all {
-		if slices.Contains(shifted, from) || len(a.tasks) == 1 {
+		if s.stages[a.stage].kind.Gathers || slices.Contains(shifted, from) || len(a.tasks) == 1 {
 			a.wait = append(a.wait, from)
 		} else {
 			a.after = append(a.after, from)
@@ -139,16 +139,33 @@ func (s *slurm) dependency(a *array) string {
 		parts = append(parts, fmt.Sprintf("aftercorr:$a%d", from+1))
 	}
 	for _, from := range a.wait {
-		places := s.needed(a, from)
+		places, after := s.needed(a, from), "afterok"
+		if s.canLack(a, from) {
+			after = "afterany"
+		}
 		if len(places) == len(s.arrays[from].tasks) || len(places) > mostNamed {
-			parts = append(parts, fmt.Sprintf("afterok:$a%d", from+1))
+			parts = append(parts, fmt.Sprintf("%s:$a%d", after, from+1))
 			continue
 		}
 		for _, n := range places {
-			parts = append(parts, fmt.Sprintf("afterok:${a%d}_%d", from+1, n))
+			parts = append(parts, fmt.Sprintf("%s:${a%d}_%d", after, from+1, n))
 		}
 	}
 	return strings.Join(parts, ",")
+}
+
+// canLack says whether the tasks of an array can do without any that they need of another, as long as one is left.
+func (s *slurm) canLack(a *array, from int) bool {
+	for _, i := range a.tasks {
+		t := &s.plan.Tasks[i]
+		reads := t.Reads()
+		for _, k := range t.Needs {
+			if _, read := slices.BinarySearch(reads, k); s.arrayOf[k] == from && !read {
+				return false
+			}
+		}
+	}
+	return s.stages[a.stage].kind.Gathers
 }
 
 // needed lists the places in an array of what another's tasks need.
@@ -203,6 +220,9 @@ func (s *slurm) batch(n int) []byte {
 	}
 	b.WriteString(tableText(s.lists[n]))
 	command := append([]string{s.Program}, s.runTask(path.Join(s.Dir, DocumentName))...)
+	if st.kind.Gathers { // it runs once those that it reads have ended, well or not
+		command = append(command, "--gather")
+	}
 	fmt.Fprintf(&b, batchText, st.retry.MaxAttempts, runText, strings.Join(command, " "))
 	return []byte(b.String())
 }

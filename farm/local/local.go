@@ -55,7 +55,7 @@ const (
 	Retrying State = "retrying" // an attempt failed, another one follows
 	Done     State = "done"
 	Failed   State = "failed"  // for good
-	Skipped  State = "skipped" // a task that it needs has failed
+	Skipped  State = "skipped" // a task that it cannot do without has failed
 	Excluded State = "excluded"
 )
 
@@ -152,6 +152,7 @@ func (r *runner) plan(ctx context.Context) error {
 	tasks := r.Plan.Tasks
 	r.status = Status{Job: r.Job.Name, Began: r.begins, Tasks: make([]TaskStatus, len(tasks))}
 	r.missing, r.dependants = make([]int, len(tasks)), make([][]int, len(tasks))
+	r.partial = make([][]string, len(tasks))
 	for i := range tasks {
 		r.status.Tasks[i] = TaskStatus{Index: i, Task: tasks[i].Name, Kind: tasks[i].Kind.Name, State: Waiting}
 		for _, need := range tasks[i].Needs {
@@ -169,7 +170,7 @@ func (r *runner) plan(ctx context.Context) error {
 	if err := r.look(ctx, chosen); err != nil {
 		return err
 	}
-	if err := r.redo(meant, chosen); err != nil {
+	if err := r.redo(ctx, meant, chosen); err != nil {
 		return err
 	}
 	if err := r.remember(); err != nil {
@@ -177,8 +178,12 @@ func (r *runner) plan(ctx context.Context) error {
 	}
 	for i := range tasks {
 		t := &r.status.Tasks[i]
-		if !chosen[i] && t.State != Done {
+		switch {
+		case !chosen[i] && t.State != Done:
 			t.State, t.Error, t.Hint = Excluded, "", ""
+		case chosen[i] && t.State == Done && r.partial[i] != nil:
+			// what its results lack may be there, or be made now
+			t.State, t.before, t.Message = Waiting, false, ""
 		}
 		if t.State == Waiting {
 			r.order = append(r.order, i)
@@ -186,13 +191,32 @@ func (r *runner) plan(ctx context.Context) error {
 	}
 	rank := map[string]int{"high": 0, "normal": 1, "low": 2}
 	slices.SortStableFunc(r.order, func(a, b int) int { return rank[tasks[a].Priority] - rank[tasks[b].Priority] })
-	for i := range tasks {
-		for _, need := range tasks[i].Needs {
-			switch state := r.status.Tasks[need].State; {
-			case state == Failed:
-				r.skip(i)
-			case state != Done:
+	return r.arrange()
+}
+
+// arrange finds out which tasks can begin.
+func (r *runner) arrange() error {
+	for i := range r.Plan.Tasks {
+		for _, need := range r.Plan.Tasks[i].Needs {
+			if r.status.Tasks[need].State != Done {
 				r.missing[i]++
+			}
+		}
+	}
+	for i := range r.status.Tasks {
+		if r.status.Tasks[i].State == Failed {
+			r.lose(i)
+		}
+	}
+	for _, i := range r.order {
+		switch t := &r.status.Tasks[i]; {
+		case r.partial[i] == nil || t.State.over():
+		case r.missing[i] == 0 && slices.Equal(r.partial[i], r.lacking(i)):
+			t.before = true
+			r.done(i)
+		default:
+			if err := r.fits(&r.Plan.Tasks[i]); err != nil {
+				return err
 			}
 		}
 	}
@@ -203,10 +227,11 @@ func (r *runner) plan(ctx context.Context) error {
 }
 
 // redo has tasks be made again, with Redo, once all that is left to do can be done here.
-func (r *runner) redo(meant, chosen []bool) error {
+func (r *runner) redo(ctx context.Context, meant, chosen []bool) error {
 	for i := range r.status.Tasks {
 		if t := &r.status.Tasks[i]; r.Redo && meant[i] {
 			*t = TaskStatus{Index: i, Task: t.Task, Kind: t.Kind, State: Waiting}
+			r.partial[i] = nil
 		}
 		if chosen[i] && r.status.Tasks[i].State == Waiting {
 			if err := r.fits(&r.Plan.Tasks[i]); err != nil {
@@ -214,8 +239,8 @@ func (r *runner) redo(meant, chosen []bool) error {
 			}
 		}
 	}
-	if !r.Redo {
-		return nil
+	if err := r.checkInputs(ctx, chosen); err != nil || !r.Redo {
+		return err
 	}
 	return r.outdate(meant)
 }
@@ -320,17 +345,36 @@ func closure(choice []bool, next func(i int) []int) []bool {
 	return all
 }
 
-// skip notes that a task, and all that need it, cannot be done.
-func (r *runner) skip(i int) {
-	t := &r.status.Tasks[i]
-	if t.State.over() {
-		return
+// lose has those tasks that need one which failed, or was skipped, do without it where they can, and skips the others.
+func (r *runner) lose(lost int) {
+	for _, i := range r.dependants[lost] {
+		t := &r.status.Tasks[i]
+		switch {
+		case t.State.over():
+		case r.Plan.Tasks[i].Without(r.isLost):
+			r.missing[i]--
+			r.awake(i)
+		default:
+			t.State, t.Message = Skipped, ""
+			r.tell(i)
+			r.lose(i)
+		}
 	}
-	t.State, t.Message = Skipped, ""
-	r.tell(i)
-	for _, next := range r.dependants[i] {
-		r.skip(next)
+}
+
+func (r *runner) isLost(i int) bool {
+	state := r.status.Tasks[i].State
+	return state == Failed || state == Skipped
+}
+
+// lacking names the tasks that a task reads and does without.
+func (r *runner) lacking(i int) (names []string) {
+	for _, need := range r.Plan.Tasks[i].Reads() {
+		if r.isLost(need) {
+			names = append(names, r.Plan.Tasks[need].Name)
+		}
 	}
+	return names
 }
 
 // awake makes a task ready whose needs are done.

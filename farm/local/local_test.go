@@ -30,6 +30,8 @@ type rig struct {
 	o    Options
 	do   func(ctx context.Context, o task.Options, name string) error // of a task; nil: it succeeds
 
+	made func(o task.Options, made *store.Made) // of results; nil: as they are
+
 	lock  sync.Mutex
 	began []string // names of tasks, in the order in which they began
 	notes []string
@@ -63,6 +65,16 @@ func (r *rig) run(ctx context.Context) (*Status, error) {
 	r.t.Helper()
 	o := r.o
 	o.Job, o.Plan = spectest.Job(r.t, r.doc)
+	for i := range o.Plan.Tasks {
+		for _, key := range o.Plan.Tasks[i].Keys() {
+			if strings.HasPrefix(key, "missing") {
+				continue
+			}
+			if err := os.MkdirAll(filepath.Join(r.dir, "inputs", key), 0o777); err != nil {
+				r.t.Fatal(err)
+			}
+		}
+	}
 	o.Note = func(text string) {
 		r.notes = append(r.notes, text)
 		r.noted()
@@ -100,9 +112,12 @@ func (r *rig) commit(o task.Options) (*store.Manifest, error) {
 	if err != nil {
 		return nil, err
 	}
-	m, _, err := store.Commit(context.Background(), r.root, key, dir, []string{"f"},
-		store.Made{Hash: o.Plan.Hash(o.Index), Attempt: 1, Generation: generation})
-	return m, err
+	m := store.Made{Hash: o.Plan.Hash(o.Index), Attempt: 1, Generation: generation}
+	if r.made != nil {
+		r.made(o, &m)
+	}
+	committed, _, err := store.Commit(context.Background(), r.root, key, dir, []string{"f"}, m)
+	return committed, err
 }
 
 // want compares the states of tasks, as in "a done, b failed", and which tasks began.

@@ -47,11 +47,6 @@ func putJSON(root store.Root, key string, v any) error {
 	return root.Put(key, func(w io.Writer) error { return json.NewEncoder(w).Encode(v) })
 }
 
-// record has the store remember that a task failed.
-func (r *runner) record(i int, note *failure) error {
-	return putJSON(r.outputs, path.Join(r.key(i), failedName), note)
-}
-
 // lookers is how many tasks the store is asked about at a time: a bucket answers after some milliseconds.
 const lookers = 16
 
@@ -79,7 +74,7 @@ func (r *runner) lookAt(i int, again bool) error {
 	m, err := store.ReadManifest(r.outputs, store.OutOf(r.key(i)))
 	switch {
 	case err == nil && m.Hash == hash:
-		t.State, t.before, t.Device = Done, true, m.Device
+		t.State, t.before, t.Device, t.Message, r.partial[i] = Done, true, m.Device, without(m.Missing), m.Missing
 		return nil
 	case err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err,
 		store.ErrDamaged): // the task itself says what of another one's results
@@ -164,6 +159,19 @@ const (
 	showAlive = 10 * time.Second // the status is written also where nothing changes: this process is alive
 	showShare = 20               // of the time, one part is spent on writing it
 )
+
+// maxStatus is more than the status of a job of most tasks takes, in bytes.
+const maxStatus = 1 << 28
+
+// ReadStatus reads how far the job is whose results are in a folder.
+func ReadStatus(outputs store.Root, folder string) (*Status, error) {
+	f, err := outputs.Open(path.Join(folder, Folder, StatusName))
+	if err != nil {
+		return nil, err
+	}
+	s := &Status{}
+	return s, errors.Join(json.NewDecoder(io.LimitReader(f, maxStatus)).Decode(s), f.Close())
+}
 
 // preview reads a small picture of a task, which the next publish sends.
 func (r *runner) preview(i int, file string) {

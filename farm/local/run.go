@@ -3,8 +3,11 @@ package local
 import (
 	"context"
 	"errors"
+	"io"
+	"path"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -26,7 +29,9 @@ type runner struct {
 	order      []int // tasks that may yet run, those first that go first
 	missing    []int // by task, how many that it needs are not done
 	dependants [][]int
+	partial    [][]string // by task, what its results lack, nil where they are whole
 	inspected  bool
+	away       bool // the store could not be reached when an attempt failed last
 
 	devices []*device
 	others  int // tasks without a device that run
@@ -61,6 +66,8 @@ type event struct {
 	index    int
 	recorded bool // the store was told that the task has failed, else the attempt has ended
 	err      error
+	away     error      // why the store cannot be reached, nil where it can
+	outputs  store.Root // opened anew where it was looked at; nil: it was not
 }
 
 // news is how far tasks are. They leave it here and go on, however busy the loop is.
@@ -216,19 +223,46 @@ func (r *runner) start(ctx context.Context, i int, d *device) {
 	t.State, t.Device, t.Step, t.Of, t.Rate, t.Message, t.Error, t.Hint = Running, "", 0, 0, 0, "", "", ""
 	t.Attempts++
 	o := task.Options{Job: r.Job, Plan: r.Plan, Index: i, Roots: r.Roots, InPlace: true, Work: r.Work,
-		CacheMax: r.CacheMax, Program: r.Program, Version: r.Version}
+		CacheMax: r.CacheMax, Program: r.Program, Version: r.Version, Gather: len(r.lacking(i)) > 0}
 	if d != nil {
 		o.Device, o.Selected, t.Device = d.UUID, d.Device, d.Name
 	}
 	o.Report = func(p task.Progress) { r.news.leave(i, p) }
 	r.tell(i)
+	away := r.away
 	go func() {
 		inner, stop := context.WithCancelCause(context.WithoutCancel(ctx))
 		defer stop(nil)
 		defer context.AfterFunc(ctx, func() { stop(task.ErrStopped) })()
 		_, err := r.do(inner, o)
-		r.events <- event{index: i, err: err}
+		e := event{index: i, err: err}
+		if (err != nil && !task.IsAway(err) || away) && ctx.Err() == nil {
+			e.outputs, e.away = r.reach(ctx, err)
+		}
+		r.events <- e
 	}()
+}
+
+// reach says whether the store can be read and written to. This run found that it can: what has changed, such as
+// permissions or a share, may change again, and then it needs a root of what is there now.
+func (r *runner) reach(ctx context.Context, failed error) (store.Root, error) {
+	if errors.Is(failed, task.ErrNotMounted) {
+		return nil, failed
+	}
+	if _, err := r.Roots.Open(r.Job.Store.Inputs); err != nil {
+		return nil, err
+	}
+	root, err := r.Roots.Open(r.Job.Store.Outputs)
+	if err != nil {
+		return nil, err
+	}
+	root = root.Attend(ctx, func(error) {})
+	probe := path.Join(r.Job.Name, Folder, "probe")
+	if err := root.Put(probe, func(io.Writer) error { return nil }); err != nil {
+		return nil, store.Explain("write to store", probe, err)
+	}
+	_ = root.Delete(probe) // it harms nobody
+	return root, nil
 }
 
 // progress takes in how far tasks are.
@@ -266,7 +300,13 @@ func (r *runner) take(ctx context.Context, e event) {
 	if !e.recorded {
 		t.Seconds += time.Since(a.began).Seconds()
 		t.Rate = 0
-		r.ended(ctx, e.index, e.err, a.device != nil && a.device.judge(r, e.err))
+		switch {
+		case e.outputs != nil:
+			r.outputs, r.away = e.outputs, false
+		case e.away != nil && e.err != nil:
+			e.err, r.away = e.away, true
+		}
+		r.ended(ctx, e.index, e.err, e.away != nil, a.device != nil && a.device.judge(r, e.err))
 	}
 	r.tell(e.index)
 }
@@ -289,15 +329,12 @@ func (d *device) judge(r *runner, err error) (lost bool) {
 
 // ended decides what follows the end of an attempt. One that lost its device, or only waited for the store, does not
 // count.
-func (r *runner) ended(ctx context.Context, i int, err error, lost bool) {
+func (r *runner) ended(ctx context.Context, i int, err error, away, lost bool) {
 	t, retry := &r.status.Tasks[i], &r.Plan.Tasks[i].Retry
 	switch {
 	case err == nil:
-		t.State, t.Message, t.Step = Done, "", max(t.Step, t.Of)
-		for _, next := range r.dependants[i] {
-			r.missing[next]--
-			r.awake(next)
-		}
+		t.Step = max(t.Step, t.Of)
+		r.done(i)
 		return
 	case ctx.Err() != nil:
 		t.State, t.Message = Ready, "stopped"
@@ -308,7 +345,7 @@ func (r *runner) ended(ctx context.Context, i int, err error, lost bool) {
 	case lost:
 		t.Attempts--
 		r.again(i, retry.Backoff)
-	case task.IsAway(err):
+	case away, task.IsAway(err):
 		t.Attempts--
 		r.again(i, awayPause)
 	case errors.Is(err, store.ErrDamaged), errors.Is(err, store.ErrForeign): // not of the task: somebody puts it right
@@ -318,6 +355,24 @@ func (r *runner) ended(ctx context.Context, i int, err error, lost bool) {
 	default:
 		r.again(i, retry.Pause(t.Attempts))
 	}
+}
+
+// done notes that a task is done.
+func (r *runner) done(i int) {
+	t := &r.status.Tasks[i]
+	t.State, t.Message = Done, without(r.lacking(i))
+	for _, next := range r.dependants[i] {
+		r.missing[next]--
+		r.awake(next)
+	}
+}
+
+// without says what results lack.
+func without(names []string) string {
+	if len(names) == 0 {
+		return ""
+	}
+	return "without " + strings.Join(names, ", ")
 }
 
 // cannot notes that nothing here can do a task. The store does not remember that: the next run looks again.
@@ -336,7 +391,8 @@ func (r *runner) fail(i int) {
 	r.running[i] = &attempt{}
 	r.halt()
 	note := failure{r.Plan.Hash(i), t.Attempts, t.Error, t.Hint, time.Now()}
-	go func() { r.events <- event{index: i, recorded: true, err: r.record(i, &note)} }()
+	file, root := path.Join(r.key(i), failedName), r.outputs
+	go func() { r.events <- event{index: i, recorded: true, err: putJSON(root, file, &note)} }()
 }
 
 // failed notes that a task has failed for good, and decides what the job does without it. Unknown says why the store
@@ -349,9 +405,7 @@ func (r *runner) failed(i int, unknown error) {
 		r.Note("the store does not know that " + t.Task + " failed, the next run tries it again: " +
 			unknown.Error())
 	}
-	for _, next := range r.dependants[i] {
-		r.skip(next)
-	}
+	r.lose(i)
 }
 
 // halt begins nothing more after a failure, unless the others are to go on.

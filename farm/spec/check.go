@@ -2,7 +2,9 @@ package spec
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -49,7 +51,11 @@ func (r *reader) table(at path, value any, fields []field) (map[string]any, erro
 	}
 	for _, f := range fields {
 		if _, given := t[f.key]; f.required && !given {
-			return nil, r.wrong(at, "add it: docs/farm-jobs.md has an example", "%s is missing: %s", f.key, f.help)
+			use := f.help
+			if f.min != 0 && f.min == f.max {
+				use = fmt.Sprintf("use %s = %v", f.key, f.min)
+			}
+			return nil, r.wrong(at, "add it: docs/farm-jobs.md has an example", "missing key %q (%s)", f.key, use)
 		}
 	}
 	return t, nil
@@ -158,6 +164,9 @@ func (r *reader) text(at path, s string, f *field) error {
 				"? \" < > |, no . - or @ in front, no dot or space at the end",
 				"%.80q is no name of up to %d characters", s, maxName)
 		}
+		if why, hint := wording.BadName(s); why != "" {
+			return r.wrong(at, hint, "%s", why)
+		}
 	case typeWord:
 		if !wordRegexp.MatchString(s) {
 			return r.wrong(at, "roots and pools have names as in gpu24; "+fault.Setting("roots")+
@@ -200,7 +209,10 @@ func (r *reader) input(at path, s string, kind fieldType) error {
 	if utf8.RuneCountInString(s) > maxKey {
 		s = s[:maxKey+1]
 	}
-	if err := CheckKey(s); err != nil {
+	const below = "they lie below the folder of the job, or " // of farm run
+	if err := CheckKey(s); filepath.IsAbs(s) {
+		return r.wrong(at, below+fault.Setting("inputs")+" DIR", "inputs must be relative paths, not %.80q", s)
+	} else if err != nil {
 		return r.wrong(at, "inputs lie below the root of inputs: give their path from there", "%w", err)
 	}
 	return nil

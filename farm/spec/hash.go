@@ -72,3 +72,18 @@ func (t *Task) Reads() (tasks []int) {
 	slices.Sort(tasks)
 	return slices.Compact(tasks)
 }
+
+// Lacks says whether a model, or the capture that it is measured with, is one of those that lost tasks were to make.
+func (m *Model) Lacks(lost func(task int) bool) bool {
+	return slices.ContainsFunc(m.Tasks, lost) || slices.ContainsFunc(m.Source.Tasks, lost)
+}
+
+// Without says whether a task can do without the results of those that are lost: one that gathers models can, as long
+// as one of these is left. What it needs and does not read is no model.
+func (t *Task) Without(lost func(task int) bool) bool {
+	reads := t.Reads()
+	return !slices.ContainsFunc(t.Needs, func(need int) bool {
+		_, read := slices.BinarySearch(reads, need)
+		return lost(need) && !(t.Kind.Gathers && read)
+	}) && (len(t.Models) == 0 || slices.ContainsFunc(t.Models, func(m Model) bool { return !m.Lacks(lost) }))
+}

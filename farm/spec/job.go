@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"vksplat/internal/fault"
@@ -177,15 +178,41 @@ func (j *Job) Hash() string {
 // WrongTask is the error of a task whose settings its command refuses. flag is the one that is wrong, "" where it is
 // not known.
 func (j *Job) WrongTask(t *Task, flag string, refused error) error {
+	return j.wrongTask(t, func(s *TaskSpec) path { return j.placeOf(s, flag) }, refused)
+}
+
+// WrongInput is the error of a task that reads the key of an input which is refused.
+func (j *Job) WrongInput(t *Task, key string, refused error) error {
+	return j.wrongTask(t, func(s *TaskSpec) path { return s.placeOfInput(key) }, refused)
+}
+
+func (j *Job) wrongTask(t *Task, placeIn func(s *TaskSpec) path, refused error) error {
 	var at path
 	for i := range j.Tasks {
 		if s := &j.Tasks[i]; s.ID == t.ID {
-			at = j.placeOf(s, flag)
+			at = placeIn(s)
 		}
 	}
 	// The kind of the refusal is that of a command line, and this is a document.
 	err := fault.WithHint(fmt.Errorf("task %s: %s", t.Name, refused), fault.Hint(refused))
 	return &Error{File: j.file, Line: j.line(at), Err: err}
+}
+
+// placeOfInput is where a task names a key of an input, or the task.
+func (s *TaskSpec) placeOfInput(key string) path {
+	at := path{"task", s.at}
+	is := func(v any) bool { return v == any(key) }
+	for _, f := range s.Kind.fields {
+		if list, isList := s.fields[f.key].([]any); is(s.fields[f.key]) || isList && slices.ContainsFunc(list, is) {
+			return at.add(f.key)
+		}
+	}
+	for _, a := range s.Matrix {
+		if slices.ContainsFunc(a.Values, is) {
+			return at.add("matrix").add(a.Key)
+		}
+	}
+	return at
 }
 
 // placeOf is where a task has a setting, or the task.

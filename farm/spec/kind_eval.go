@@ -16,6 +16,7 @@ var KindEval = &Kind{
 	Takes:       "a capture",
 	NeedsDevice: true,
 	Silent:      true,
+	Gathers:     true,
 	inputs:      (*planner).sources,
 }
 

@@ -20,6 +20,7 @@ type Kind struct {
 	Draws       bool // its child writes pictures, behind which the next attempt goes on
 	Silent      bool // its child may print nothing for long while it works
 	Stages      bool // its child has stages, of which the next attempt on the machine does those that are left
+	Gathers     bool // it does with those of its models that there are, once the tasks of the others have failed
 
 	Scratch []string // what is none of the results: files and folders that the next attempt reads, or of this machine
 

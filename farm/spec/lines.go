@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -58,58 +58,134 @@ func (j *Job) line(at path) int {
 	return 0
 }
 
-var headerForm = regexp.MustCompile(`^\s*(\[\[?)\s*([^\[\]#]+?)\s*\]`)
-
-// tomlLine finds the line of a path by the headers and keys that lines begin with, which is how documents are written:
-// those in one line of braces have no line of their own.
+// tomlLine finds the line of the key or list element that a path leads to, or of the first key below it. The text is
+// valid TOML.
 func tomlLine(text []byte, at path) int {
-	keys, nth := []string{}, -1
-	for i, part := range at {
-		switch x := part.(type) {
-		case string:
-			keys = append(keys, x)
-		case int:
-			if i == 1 {
-				nth = x
-			}
-		}
-	}
-	want := strings.Join(keys, ".")
-	header, seen := "", -1
-	for n, line := range strings.Split(string(text), "\n") {
-		if m := headerForm.FindStringSubmatch(line); m != nil {
-			header = unquoted(m[2])
-			if m[1] == "[[" && header == keys[0] {
-				seen++
-			}
-			if header == want && (nth < 0 || seen == nth) {
-				return n + 1
-			}
+	s := &tomlScan{text: text, line: 1, want: at, lists: map[string]int{}}
+	var table path
+	for s.found == 0 && s.blank("\n") {
+		if s.text[0] != '[' {
+			s.pair(table)
 			continue
 		}
-		key, _, isKey := strings.Cut(line, "=")
-		if !isKey {
-			continue
+		list := bytes.HasPrefix(s.text, []byte("[["))
+		s.skip(1)
+		if list {
+			s.skip(1)
 		}
-		full := unquoted(key)
-		if header != "" {
-			full = header + "." + full
-		}
-		inTask := header == keys[0] || strings.HasPrefix(header, keys[0]+".")
-		if full == want && (nth < 0 || inTask && seen == nth) {
-			return n + 1
-		}
+		table = s.key(nil, list)
+		s.until("\n")
 	}
-	return 0
+	return s.found
 }
 
-// unquoted strips spaces and quotes from the parts of a dotted key.
-func unquoted(key string) string {
-	parts := strings.Split(key, ".")
-	for i := range parts {
-		parts[i] = strings.Trim(strings.TrimSpace(parts[i]), `"'`)
+// tomlScan reads a TOML text key by key.
+type tomlScan struct {
+	text  []byte // what is left
+	line  int
+	want  path
+	found int
+	lists map[string]int // of tables: the number of the last one, by path
+}
+
+// skip goes on behind n bytes.
+func (s *tomlScan) skip(n int) {
+	n = min(n, len(s.text))
+	s.line += bytes.Count(s.text[:n], []byte("\n"))
+	s.text = s.text[n:]
+}
+
+// until goes to one of the characters in set, or to the end.
+func (s *tomlScan) until(set string) {
+	n := bytes.IndexAny(s.text, set)
+	if n < 0 {
+		n = len(s.text)
 	}
-	return strings.Join(parts, ".")
+	s.skip(n)
+}
+
+// blank goes to what is no space, comment or character of more, and says whether anything is.
+func (s *tomlScan) blank(more string) bool {
+	for len(s.text) > 0 {
+		switch {
+		case s.text[0] == '#':
+			s.until("\n")
+		case strings.IndexByte(" \t\r"+more, s.text[0]) >= 0:
+			s.skip(1)
+		default:
+			return true
+		}
+	}
+	return false
+}
+
+// key reads a dotted key below a path, and what leads there. Of a list of tables it is that of another one.
+func (s *tomlScan) key(at path, another bool) path {
+	for s.blank("") {
+		part := ""
+		switch c := s.text[0]; c {
+		case '"', '\'':
+			n := stringLength(s.text)
+			part = strings.Trim(string(s.text[:n]), string(c))
+			s.skip(n)
+		default:
+			before := s.text
+			s.until(" \t.=]\n")
+			part = string(before[:len(before)-len(s.text)])
+		}
+		at = at.add(part)
+		more := s.blank("") && s.text[0] == '.'
+		if another && !more {
+			s.lists[at.String()]++
+		}
+		if n := s.lists[at.String()]; n > 0 {
+			at = at.index(n - 1)
+		}
+		s.check(at)
+		if !more {
+			break
+		}
+		s.skip(1)
+	}
+	return at
+}
+
+// check notes the line where a path is the wanted one.
+func (s *tomlScan) check(at path) {
+	if s.found == 0 && slices.Equal(at, s.want) {
+		s.found = s.line
+	}
+}
+
+// pair reads a key and its value.
+func (s *tomlScan) pair(table path) {
+	at := s.key(table, false)
+	if s.until("="); s.blank("=") {
+		s.value(at)
+	}
+}
+
+// value reads the value of a path.
+func (s *tomlScan) value(at path) {
+	switch s.text[0] {
+	case '"', '\'':
+		s.skip(stringLength(s.text))
+	case '{':
+		for s.skip(1); s.blank("\n,") && s.text[0] != '}'; {
+			s.pair(at)
+		}
+		s.skip(1)
+	case '[':
+		s.skip(1)
+		for n := 0; s.blank("\n,") && s.text[0] != ']'; n++ {
+			s.check(at.index(n))
+			s.value(at.index(n))
+		}
+		s.skip(1)
+	default:
+		s.skip(1)
+		s.until(",]}#\n")
+	}
 }
 
 // jsonOffset finds where the value of a path begins.

@@ -69,3 +69,42 @@ func TestLastComment(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestLines finds the line of each key and element, however the document writes them: dotted, in braces, over several
+// lines, behind texts that look like keys.
+func TestLines(t *testing.T) {
+	const doc = `version = 1 # [[task]]
+name = """
+[[task]]
+task.set.seed = 1"""
+[retry]
+max_attempts = 2
+[[task]]
+kind = "train" # 8
+set.sh_degree = 3
+set . "near" = 0.5 # 10
+matrix = { seed = [1, 2], source = [ "a=b",
+	"c", # 12
+	"d"]} # 13
+retry.backoff = "1s"
+[[task]]
+limits = {task_timeout = "1h", stall_timeout = '#"'}
+[task.pin]
+device = "x" # 18
+`
+	for line, at := range map[int]path{1: {"version"}, 2: {"name"}, 5: {"retry"}, 6: {"retry", "max_attempts"}, 7: {"task", 0},
+		8: {"task", 0, "kind"}, 9: {"task", 0, "set"}, 10: {"task", 0, "set", "near"}, 11: {"task", 0, "matrix", "source", 0},
+		12: {"task", 0, "matrix", "source", 1}, 13: {"task", 0, "matrix", "source", 2}, 14: {"task", 0, "retry", "backoff"},
+		15: {"task", 1}, 16: {"task", 1, "limits", "stall_timeout"}, 17: {"task", 1, "pin"}, 18: {"task", 1, "pin", "device"}} {
+		if got := (&Job{toml: true, text: []byte(doc)}).line(at); got != line {
+			t.Errorf("%v is in line %d, it is in %d", at, got, line)
+		}
+	}
+	for line, doc := range map[int]string{6: "[[task]]\nkind = \"demo\"\nid = \"a\"\nsett.foo = 1",
+		5: "[[task]]\nkind = \"train\"\nset = {seed = 1, foo = 2}\nsource = \"a\""} {
+		var e *Error
+		if _, err := Parse("job.toml", []byte(head+doc)); !errors.As(err, &e) || e.Line != line {
+			t.Errorf("%v, want line %d", err, line)
+		}
+	}
+}

@@ -61,8 +61,10 @@ func (r *reader) task(at path, v any) (*TaskSpec, error) {
 	kind, isText := t["kind"].(string)
 	k := kindOf(kind)
 	switch {
+	case t["kind"] == nil:
+		return nil, r.wrong(at, "add kind = "+wording.Or(writtenKinds()), `missing key "kind"`)
 	case !isText:
-		return nil, r.wrong(at, "add kind = "+wording.Or(writtenKinds()), "kind is missing or no text")
+		return nil, r.needs(at.add("kind"), t["kind"], "a text")
 	case k != nil && k.instead != "":
 		return nil, r.wrong(at.add("kind"), k.instead, "a task of kind %s is not written", kind)
 	case k == nil:

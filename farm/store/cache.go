@@ -81,10 +81,7 @@ func (c *Cache) Input(ctx context.Context, r Root, key string) (local string, re
 		return "", nil, err
 	}
 	list, odd, err := r.ListAll(key)
-	if err == nil && len(odd) > 0 { // what was left out would be missing
-		err = &fs.PathError{Op: "fetch", Path: odd[0], Err: errOdd}
-	}
-	if err != nil {
+	if err = errors.Join(err, Odd("fetch", odd)); err != nil { // what was left out would be missing
 		return "", nil, err
 	}
 	h := sha256.New()

@@ -102,6 +102,14 @@ func (f *folder) Open(key string) (io.ReadCloser, error) {
 // errOdd is of what cannot be a file or folder of a root.
 var errOdd = fmt.Errorf("%w: it is no file or folder, or a link that leads elsewhere", ErrDamaged)
 
+// Odd is the error of what ListAll found odd, nil where that is nothing.
+func Odd(op string, odd []string) error {
+	if len(odd) == 0 {
+		return nil
+	}
+	return &fs.PathError{Op: op, Path: odd[0], Err: errOdd}
+}
+
 // look describes a file or folder. What is neither, such as a pipe, a file in place of a folder, or a link that leads
 // out of the root or in a circle, is errOdd.
 func (f *folder) look(key string) (fs.FileInfo, error) {

@@ -48,6 +48,8 @@ type Made struct {
 	// several devices or drivers had a part in it: the bytes may differ from those of an undisturbed run
 	Mixed bool     `json:"mixed"`
 	Notes []string `json:"notes,omitempty"` // of what else may have changed bytes
+	// tasks whose results it would have read and did without, as they failed: it is made again once one is there
+	Missing []string `json:"missing,omitempty"`
 }
 
 // goesOnFrom says whether an attempt may go on from what another has saved: it does the same, was given the same, and

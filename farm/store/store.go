@@ -227,7 +227,8 @@ func Explain(op, path string, err error) error {
 			"in the file of " + fault.Setting("roots"), Kind: ErrSetup}
 	case errors.Is(err, errOdd):
 		return &fault.Error{Op: op, Path: path, Err: err,
-			Hint: "remove it, or put a file or folder in its place", Kind: fault.ErrData}
+			Hint: "links may lead only to places below their root: put a copy in its place, or name the folder that " +
+				"holds it as the root", Kind: fault.ErrData}
 	case errors.Is(err, ErrDamaged):
 		return &fault.Error{Op: op, Path: path, Err: err, Hint: "run the task that makes it again", Kind: fault.ErrData}
 	}

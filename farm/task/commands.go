@@ -110,37 +110,42 @@ func (r *runner) onDevice() []string {
 
 // An input that is not there is the job's fault where others are, else the machine's: nothing may be mounted.
 var (
-	ErrNoInput    = errors.New("it is not")
-	errNotMounted = errors.New("it is not, as nothing is,")
+	ErrNoInput    = errors.New("not found")
+	ErrNotMounted = errors.New("not found, as nothing is,")
 )
+
+// NoInput is the error of an input that is not below its root.
+func NoInput(root store.Root, key string) error {
+	what := ErrNotMounted
+	if store.HasAny(root) {
+		what = ErrNoInput
+	}
+	return fmt.Errorf("input %q %w in %s", key, what, root)
+}
 
 // stage brings an input to the local disk.
 func (r *runner) stage(ctx context.Context, in spec.Input) (local string, err error) {
 	var release func()
-	where, of := in.Key, r.inputs.String()+"/"+in.Key
+	where, of := in.Key, place{"", r.inputs.String(), in.Key}
 	switch {
 	case in.Key != "" && r.InPlace && !store.IsBucket(r.Roots[r.Job.Store.Inputs].URL):
 		local, release = filepath.Join(r.inputs.String(), filepath.FromSlash(in.Key)), func() {}
-		_, err = r.inputs.Stat(in.Key)
+		err = r.leadsOut(in.Key)
 	case in.Key != "":
 		local, release, err = r.cache.Input(ctx, r.inputs, in.Key)
 	default:
 		where = KeyOf(r.Job, &r.Plan.Tasks[in.Tasks[0]])
-		of = r.outputs.String() + "/" + store.OutOf(where)
+		of = place{"", r.outputs.String(), store.OutOf(where)}
 		local, release, err = r.cache.Output(ctx, r.outputs, where)
 	}
 	switch {
 	case err == nil:
-		r.release, r.staged = append(r.release, release), append(r.staged, local, of)
+		of.local = local
+		r.release, r.staged = append(r.release, release), append(r.staged, of)
 		return local, nil
 	case errors.Is(err, fs.ErrNotExist) && in.Key != "":
-		what := errNotMounted
-		if store.HasAny(r.inputs) {
-			what = ErrNoInput
-		}
-		return "", &fault.Error{Op: "fetch input", Path: where,
-			Err:  fmt.Errorf("%w below the root %s, %s", what, r.Job.Store.Inputs, r.inputs),
-			Hint: "put it there, mount it, or correct the key in the job", Kind: store.ErrSetup}
+		return "", &fault.Error{Err: NoInput(r.inputs, where), Kind: store.ErrSetup,
+			Hint: "put it there, mount it, or correct the key in the job"}
 	case errors.Is(err, fs.ErrNotExist):
 		return "", notDone(where)
 	case ctx.Err() != nil:
@@ -149,6 +154,12 @@ func (r *runner) stage(ctx context.Context, in spec.Input) (local string, err er
 		return "", r.explainResults(where, err)
 	}
 	return "", store.Explain("fetch input", where, err)
+}
+
+// leadsOut refuses an input in which something leads out of the root: a copy of it would lack that.
+func (r *runner) leadsOut(key string) error {
+	_, odd, err := r.inputs.ListAll(key)
+	return errors.Join(err, store.Odd("fetch", odd))
 }
 
 // explainResults explains an error of another task's results, which this one reads.
@@ -170,6 +181,7 @@ func notDone(key string) error {
 // were made anew is another one, unless they came out the same. It is "" without such.
 func (r *runner) reads(ctx context.Context) (sum string, err error) {
 	tasks := r.task.Reads()
+	r.absent = nil
 	if len(tasks) == 0 {
 		return "", nil
 	}
@@ -179,7 +191,11 @@ func (r *runner) reads(ctx context.Context) (sum string, err error) {
 		m, err := store.ReadManifest(r.outputs, store.OutOf(key))
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
-			return "", notDone(key)
+			r.absent = append(r.absent, k)
+			if !r.Gather || !r.task.Kind.Gathers {
+				return "", notDone(key)
+			}
+			continue
 		case ctx.Err() != nil:
 			return "", context.Cause(ctx)
 		case err != nil:
@@ -187,8 +203,14 @@ func (r *runner) reads(ctx context.Context) (sum string, err error) {
 		}
 		fmt.Fprintln(h, m.Contents())
 	}
+	if !r.task.Without(r.isAbsent) {
+		return "", &fault.Error{Op: "fetch input", Path: r.key, Err: errors.New("none of its models is there"),
+			Hint: "put right why their tasks failed, and run these again", Kind: fault.ErrData}
+	}
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
+
+func (r *runner) isAbsent(task int) bool { return slices.Contains(r.absent, task) }
 
 // stageModel is stage for a model: the folder of a training, or the file that its task wrote.
 func (r *runner) stageModel(ctx context.Context, m *spec.Model) (string, error) {
@@ -330,6 +352,9 @@ func (r *runner) eval(ctx context.Context) (func(context.Context, *os.Root) erro
 	var pairs []pair
 	for i := range r.task.Models {
 		m := &r.task.Models[i]
+		if m.Lacks(r.isAbsent) {
+			continue
+		}
 		model, err := r.stageModel(ctx, m)
 		if err != nil {
 			return nil, err
@@ -373,6 +398,6 @@ func (r *runner) eval(ctx context.Context) (func(context.Context, *os.Root) erro
 			fmt.Fprintf(&views, "\n## %s\n%s\n", p.name, strings.ReplaceAll(table, p.model, p.name))
 		}
 		r.step(len(pairs), len(pairs), false)
-		return writeTable(dir, rows, views.Bytes())
+		return writeTable(dir, rows, r.missing(), views.Bytes())
 	}, nil
 }

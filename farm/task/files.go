@@ -101,9 +101,9 @@ func readScores(file string) (map[string]float64, error) {
 	return scores, nil
 }
 
-// writeTable writes table.md and scores.json: a line for each model with the scores that one of them has, then the
-// views of each.
-func writeTable(dir *os.Root, rows []row, views []byte) error {
+// writeTable writes table.md and scores.json: a line for each model with the scores that one of them has, the tasks
+// whose results are missing, then the views of each.
+func writeTable(dir *os.Root, rows []row, missing []string, views []byte) error {
 	var b strings.Builder
 	columns := slices.DeleteFunc([]string{"PSNR", "SSIM", "LPIPS"}, func(name string) bool {
 		return !slices.ContainsFunc(rows, func(m row) bool { _, known := m.scores[name]; return known })
@@ -125,6 +125,9 @@ func writeTable(dir *os.Root, rows []row, views []byte) error {
 		}
 		b.WriteString("\n")
 		all[m.name] = m.scores
+	}
+	if len(missing) > 0 {
+		fmt.Fprintf(&b, "\nMissing, because these tasks failed: %s\n", strings.Join(missing, ", "))
 	}
 	b.Write(views)
 	data, err := json.MarshalIndent(all, "", "  ")

@@ -62,6 +62,9 @@ func (r *runner) finish(ctx context.Context) (*finished, error) {
 	if err := r.forgetStops(dir); err != nil {
 		return nil, err
 	}
+	if err := r.unplace(dir); err != nil {
+		return nil, err
+	}
 	f := &finished{Made: r.made(r.steps())}
 	if f.Files, err = r.listed(dir, true); err != nil {
 		return nil, err

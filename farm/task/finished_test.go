@@ -17,7 +17,7 @@ func TestResultsAreOfTheEnd(t *testing.T) {
 	t.Setenv(fakeVariable, "")
 	f, calm := newFarm(t, `checkpoint_every = "1h"`), newFarm(t, "")
 	want, err := Run(context.Background(), calm.options(0, 1, "a"))
-	if err != nil || len(want.Files) != 3 {
+	if err != nil || len(want.Files) != 4 {
 		t.Fatal(want, err)
 	}
 	if _, err := f.runUntil(f.options(0, 1, "a"), ErrStopped); !errors.Is(err, ErrStopped) {

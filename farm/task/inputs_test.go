@@ -6,9 +6,13 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
+	"vksplat/farm/store"
 	"vksplat/internal/fault"
 )
 
@@ -46,5 +50,98 @@ func TestTableNamesModels(t *testing.T) {
 	if table := f.read("eval", "out", "table.md"); !strings.Contains(table, "\nscan/photo: drawn") ||
 		strings.Contains(table, f.top) {
 		t.Errorf("the table is %s", table)
+	}
+}
+
+// TestGather measures the models that there are where the tasks of others have failed, and names these; it waits where
+// nobody says that they have. Once there are more, the same call measures all.
+func TestGather(t *testing.T) {
+	t.Setenv(fakeVariable, quick)
+	f := newFarmOf(t, "[[task]]\nkind = \"train\"\nid = \"m\"\nmatrix.source = [\"scan\", \"other\"]\n"+
+		"[[task]]\nkind = \"eval\"\nmodels = [\"@m\"]\n")
+	if err := os.CopyFS(filepath.Join(f.top, "in", "other"), os.DirFS(filepath.Join(f.top, "in", "scan"))); err != nil {
+		t.Fatal(err)
+	}
+	measure := func(gather bool) (*store.Manifest, error) {
+		o := f.options(2, 0, "a")
+		o.Gather = gather
+		return Run(t.Context(), o)
+	}
+	if _, err := measure(true); ExitOf(err) != fault.ExitData || !strings.Contains(err.Error(), "none of its models") {
+		t.Errorf("without any model: %v", err)
+	}
+	if _, err := Run(t.Context(), f.options(0, 0, "a")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := measure(false); ExitOf(err) != fault.ExitTryAgain {
+		t.Errorf("without a model that may come: %v", err)
+	}
+	const missing = "\nMissing, because these tasks failed: m/source=other\n"
+	for range 2 { // the second time nothing has changed
+		m, err := measure(true)
+		if err != nil || !slices.Equal(m.Missing, []string{"m/source=other"}) || m.Generation != 0 {
+			t.Fatalf("%+v, %v", m, err)
+		}
+	}
+	if table := f.read("eval", "out", "table.md"); !strings.Contains(table, missing) ||
+		!strings.Contains(table, "| m/source=scan | 1.000 |\n\nMissing") {
+		t.Errorf("the table is %s", table)
+	}
+	if _, err := Run(t.Context(), f.options(1, 0, "a")); err != nil {
+		t.Fatal(err)
+	}
+	if m, err := measure(false); err != nil || m.Missing != nil {
+		t.Errorf("%+v, %v", m, err)
+	}
+	if table := f.read("eval", "out", "table.md"); strings.Contains(table, missing) ||
+		!strings.Contains(table, "| m/source=other | 1.000 |") {
+		t.Errorf("the table is %s", table)
+	}
+}
+
+// TestPlaces names inputs and results by their keys in what a training writes, and by their places in the store in its
+// log: no folder of this machine.
+func TestPlaces(t *testing.T) {
+	t.Setenv(fakeVariable, quick)
+	f := newFarm(t, "")
+	for _, inPlace := range []bool{true, false} {
+		o := f.options(0, 0, "work of "+strconv.FormatBool(inPlace))
+		o.InPlace = inPlace
+		if _, err := Run(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+		if args := f.read("train", "out", "cfg_args"); args != "source_path=scan, model_path=job/train/out" {
+			t.Errorf("it names %s", args)
+		}
+		log := f.read("train", "log", "a00001.log")
+		want := "Z model: " + filepath.Join(f.top, "results") + "/job/train/out/model\n"
+		if !strings.Contains(log, want) {
+			t.Errorf("the log lacks %q: %s", want, log)
+		}
+		for line := range strings.Lines(log) {
+			if _, err := time.Parse(logTime, line[:min(len(line), len(logTime))]); err != nil {
+				t.Errorf("%q: %v", line, err)
+			}
+		}
+		if err := os.RemoveAll(filepath.Join(f.top, "results", "job")); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestLeadsOut refuses an input with a link that leads out of the root, also where it is read in its place.
+func TestLeadsOut(t *testing.T) {
+	t.Setenv(fakeVariable, quick)
+	f := newFarm(t, "")
+	if err := os.Symlink(t.TempDir(), filepath.Join(f.top, "in", "scan", "images")); err != nil {
+		t.Skip(err)
+	}
+	for _, inPlace := range []bool{true, false} {
+		o := f.options(0, 0, "a")
+		o.InPlace = inPlace
+		_, err := Run(t.Context(), o)
+		if ExitOf(err) != fault.ExitData || !strings.Contains(err.Error(), "scan/images") {
+			t.Errorf("in place %v: %v", inPlace, err)
+		}
 	}
 }

@@ -3,7 +3,6 @@ package task
 import (
 	"context"
 	"errors"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -39,7 +38,7 @@ func (r *runner) waits(cause error) {
 	news := text != r.waiting
 	r.waiting = text
 	if news && cause != nil && r.log != nil {
-		_, _ = io.WriteString(r.log, text+"\n") // a full disk is told by what counts
+		r.note(text)
 	}
 	r.report(news)
 }

@@ -74,8 +74,7 @@ func (r *runner) openWork(ctx context.Context) (unlock func(), err error) {
 	if err := locks(lock); err != nil {
 		r.say("the work folder's file system has no locks: two processes at one task or input would spoil it; name a "+
 			"folder on a local disk with "+fault.Setting("work"), true)
-		// a full disk is told by what counts
-		_, _ = fmt.Fprintf(r.log, "the work folder's file system has no locks: %v\n", err)
+		r.note("the work folder's file system has no locks: " + err.Error())
 	}
 	return unlock, nil
 }

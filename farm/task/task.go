@@ -36,6 +36,7 @@ type Options struct {
 	// though the number is the next one of which there is no log
 	Fenced  bool
 	Roots   store.Roots
+	Gather  bool // what the task can do without is not waited for: the tasks that make it have failed
 	InPlace bool // inputs in a folder are read there, not copied: the folder is this machine's own
 
 	Work     string // folder for what is in the making, on the local disk
@@ -128,6 +129,7 @@ type runner struct {
 	hash       string     // of what it does
 	generation int        // of its results, when this began
 	since      int        // the first generation of which it goes on from what was saved
+	absent     []int      // tasks that it reads and does without
 	given      string     // the SHA-256 of the results of other tasks that it reads, "" without such
 	stored     int        // step that the store has of what this goes on with, 0 where that is newer
 	from       int        // step that this goes on from, 0 for the beginning
@@ -135,7 +137,7 @@ type runner struct {
 	out        string     // in it: what becomes the results
 	state      store.Made // who has worked on what is in out: devices, notes, what it is made from
 	release    []func()
-	staged     []string // local copies of inputs, each with what it is of behind it
+	staged     []place // local copies of inputs
 	log        *os.File
 	logs       sync.WaitGroup // uploads of it while a child runs
 	shown      preview        // of the goroutine that watches the child
@@ -184,6 +186,11 @@ func Run(ctx context.Context, o Options) (m *store.Manifest, err error) {
 	if m != nil {
 		if err := m.Of(r.key, r.hash); err != nil {
 			return nil, err
+		}
+		if more, err := r.outgrown(m); err != nil {
+			return nil, store.Explain("read results", r.key, r.reason(ctx, err))
+		} else if more {
+			return Run(ctx, o)
 		}
 		r.say("done before", true)
 		r.tidy()
@@ -297,7 +304,29 @@ func (r *runner) made(step int) store.Made {
 		Kind: r.task.Kind.Name, Attempt: r.Attempt, Inputs: r.given, Generation: r.generation, Since: r.since,
 		Step:    step,
 		Program: r.Version, Device: r.state.Device, UUID: r.Selected.UUID, Driver: r.state.Driver, Mixed: r.state.Mixed,
-		Notes: r.state.Notes}
+		Notes: r.state.Notes, Missing: r.missing()}
+}
+
+// missing names what the task does without.
+func (r *runner) missing() (names []string) {
+	for _, k := range r.absent {
+		names = append(names, r.Plan.Tasks[k].Name)
+	}
+	return names
+}
+
+// outgrown says whether there is more to make results of than when they were made. They are out of date then.
+func (r *runner) outgrown(m *store.Manifest) (bool, error) {
+	for _, name := range m.Missing {
+		_, err := store.ReadManifest(r.outputs, store.OutOf(path.Join(r.Job.Name, name)))
+		switch {
+		case err == nil:
+			return true, store.Outdate(r.outputs, r.key, r.generation+1)
+		case !errors.Is(err, fs.ErrNotExist):
+			return false, err
+		}
+	}
+	return false, nil
 }
 
 // reason is why ctx ended, where err only says that it did.

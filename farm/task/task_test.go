@@ -73,6 +73,10 @@ func fakeChild(how string, args []string) int {
 		return 0
 	}
 	_ = os.WriteFile(flags["preview"], fakePreview, 0o666)
+	_ = os.MkdirAll(flags["model-path"], 0o777)
+	_ = os.WriteFile(filepath.Join(flags["model-path"], "cfg_args"),
+		fmt.Appendf(nil, "source_path=%s, model_path=%s", args[len(args)-1], flags["model-path"]), 0o666)
+	fmt.Println("model:", flags["model-path"]+"/model")
 	return fakeTrain(how, flags["model-path"])
 }
 

@@ -181,8 +181,7 @@ func (r *runner) followLog() (end func()) {
 
 // childError makes an error of how a child ended.
 func (r *runner) childError(command string, ended error, errs *ear) error {
-	names := strings.NewReplacer(r.staged...) // the user knows no cache
-	e := &ChildError{Command: command, Said: names.Replace(errs.said), Causes: errs.causes}
+	e := &ChildError{Command: command, Said: errs.said, Causes: errs.causes}
 	var exit *exec.ExitError
 	if !errors.As(ended, &exit) {
 		return ended // it could not be started
@@ -194,7 +193,7 @@ func (r *runner) childError(command string, ended error, errs *ear) error {
 	if e.Code == fault.ExitUsage && e.Said == "" { // what a crash in a driver, or of this program, ends with too
 		e.Code = fault.ExitFailure
 	}
-	return fault.WithHint(e, names.Replace(errs.hint))
+	return fault.WithHint(e, errs.hint)
 }
 
 // ear listens to a child: lines of progress, and errors.
@@ -202,13 +201,14 @@ type ear struct {
 	r          *runner
 	also       io.Writer
 	errors     bool
+	names      *strings.Replacer // of places: the user knows no cache
 	lines      child.Lines
 	said, hint string
 	causes     []error
 }
 
 func (r *runner) newEar(also io.Writer, errs bool) *ear {
-	e := &ear{r: r, also: also, errors: errs}
+	e := &ear{r: r, also: also, errors: errs, names: r.named(place.inStore)}
 	e.lines.Heard = e.heard
 	return e
 }
@@ -229,16 +229,17 @@ func (e *ear) heard(line []byte) {
 			return
 		}
 	}
-	text := strings.TrimSpace(string(line))
+	said := e.names.Replace(string(line))
+	text := strings.TrimSpace(said)
 	if causes, are := fault.ParseCauses(text); are && e.errors {
 		e.causes = causes
 		return
 	}
-	if said, isError := strings.CutPrefix(text, "vksplat: error: "); isError && e.errors {
-		e.said = said
+	if why, isError := strings.CutPrefix(text, "vksplat: error: "); isError && e.errors {
+		e.said = why
 	}
 	if hint, isHint := strings.CutPrefix(text, "hint: "); isHint && e.errors {
 		e.hint = hint
 	}
-	_, _ = e.r.log.Write(append(line, '\n')) // a full disk is told by what counts
+	e.r.note(said)
 }

@@ -87,10 +87,14 @@ func (w *worker) places() (list []*place) {
 	for i := range w.Devices {
 		d := &w.Devices[i]
 		p := newPlace(w, d, 1, w.queues(flow.ClassesOf(d)))
-		lock := local.LockFile(w.Locks, d)
-		p.ready = func() (func(), bool) {
+		lock, said := local.LockFile(w.Locks, d), false
+		p.ready = func() (func(), bool) { // one slot at a time calls it
 			unlock, err := store.TryLock(lock)
 			if errors.Is(err, store.ErrLocked) {
+				if !said {
+					w.say("tasks wait for " + d.Name + ", which another worker or run on this machine uses")
+				}
+				said = true
 				return nil, false
 			}
 			if err != nil { // there are no locks: it goes on without

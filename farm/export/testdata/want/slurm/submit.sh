@@ -30,7 +30,7 @@ submit() {
 submit 01-train.sbatch 0-3%4 0 "" && a1=$id || exit
 submit 02-partition.sbatch 0-0%4 0 "" && a2=$id || exit
 submit 03-render.sbatch 0-2%4 0 "aftercorr:$a1" && a3=$id || exit
-submit 04-eval.sbatch 0-0%4 0 "afterok:$a1" && a4=$id || exit
+submit 04-eval.sbatch 0-0%4 0 "afterany:$a1" && a4=$id || exit
 submit 05-convert.sbatch 0-2%4 0 "aftercorr:$a1" && a5=$id || exit
 submit 06-block.sbatch 0-1%4 0 "afterok:$a2" && a6=$id || exit
 submit 07-render.sbatch 0-2%4 0 "afterok:${a1}_0,afterok:${a3}_0" && a7=$id || exit

@@ -1,0 +1,75 @@
+package task
+
+import (
+	"encoding/json"
+	"html"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"vksplat/farm/store"
+)
+
+// place is a folder or file of this machine, and the key below a root of what it is a copy of, or becomes.
+type place struct{ local, root, key string }
+
+// named returns what replaces the places of this machine in a text: children know no others, and people and other
+// machines do not know these.
+func (r *runner) named(name func(place) string) *strings.Replacer {
+	var pairs []string
+	for _, p := range append([]place{{r.dir, r.outputs.String(), r.key}}, r.staged...) {
+		quoted, _ := json.Marshal(p.local) // a text
+		for _, form := range []string{p.local, string(quoted[1 : len(quoted)-1]), html.EscapeString(p.local),
+			strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(p.local)} { // the last as in Python
+			pairs = append(pairs, form, name(p))
+		}
+	}
+	return strings.NewReplacer(pairs...)
+}
+
+// inStore is where something is in the store.
+func (p place) inStore() string { return p.root + "/" + p.key }
+
+// textResults end the names of results in which children name what they read and wrote.
+var textResults = []string{".json", ".html", "cfg_args"}
+
+// unplace has results name their inputs by keys, in place of folders of this machine: they have the same bytes wherever
+// they are made, and tell nobody its folders.
+func (r *runner) unplace(dir *os.Root) error {
+	names, err := store.LocalFiles(dir, r.isScratch)
+	if err != nil {
+		return err
+	}
+	keys := r.named(func(p place) string { return p.key })
+	for _, name := range names {
+		if !slices.ContainsFunc(textResults, func(end string) bool { return strings.HasSuffix(name, end) }) {
+			continue
+		}
+		before, err := dir.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		text := keys.Replace(string(before))
+		if text == string(before) {
+			continue
+		}
+		fresh := filepath.Join(filepath.Dir(name), ".fresh") // hidden: no result
+		if err := dir.WriteFile(fresh, []byte(text), 0o666); err != nil {
+			return err
+		}
+		if err := dir.Rename(fresh, name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// logTime is in front of each line of a log.
+const logTime = "2006-01-02 15:04:05Z "
+
+// note writes a line to the log. That a disk is full is told by what counts.
+func (r *runner) note(line string) {
+	_, _ = r.log.WriteString(time.Now().UTC().Format(logTime) + line + "\n")
+}
