@@ -1,6 +1,10 @@
 package output
 
 import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+
 	"vksplat/internal/cli"
 	"vksplat/internal/run/meter"
 	"vksplat/pipeline/checkpoint"
@@ -62,6 +66,16 @@ type Stats struct {
 	Run    *RunLog       `json:"run,omitempty"` // checkpoints and what the run went on with
 	Seed   uint64        `json:"seed"`
 	Config recipe.Config `json:"config"`
+}
+
+// ReadStats returns how the run in out ended; nil where nothing says so.
+func ReadStats(out string) *Stats {
+	st := &Stats{}
+	data, err := os.ReadFile(filepath.Join(out, StatsFile))
+	if err != nil || json.Unmarshal(data, st) != nil {
+		return nil
+	}
+	return st
 }
 
 // PassLine is the device time of one kernel in a training step, mean over the steps that were measured.

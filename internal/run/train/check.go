@@ -85,9 +85,6 @@ func (o *Options) strategyBy() string {
 // checkDevices refuses devices that are no choice, and plans and settings to be printed that are not in effect.
 func (o *Options) checkDevices() error {
 	switch {
-	case o.DryRun && o.Checkpoints.Resume != "":
-		return fault.Usagef("leave out "+fault.Setting("resume"), "%s: the plan is that of a run from the start",
-			fault.Named("dry-run", "resume"))
 	case o.PrintConfig && o.Checkpoints.Resume != "":
 		return fault.Usagef("leave out "+fault.Setting("resume")+"; checkpoints/begun.json in OUT holds the run's settings",
 			"%s: the settings are those of a run from the start", fault.Named("print-config", "resume"))

@@ -100,6 +100,7 @@ type CheckpointOptions struct {
 	Accept    bool   // other settings or photos than the checkpoint's
 	Overwrite bool   // replace a run in OUT, and files that are in the way
 	Off       bool   // neither written nor looked for
+	Demo      bool   // the run is the demo's, which replaces an earlier one of its own
 }
 
 // newCheckpointOptions returns the defaults.
