@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -267,6 +268,19 @@ func (s *suiteResults) drawnText() (text string) {
 			text += ": " + strings.Join(who[way], ", ")
 		}
 		text += ".\n"
+	}
+	for _, c := range s.Means {
+		sizes := map[string]bool{}
+		for _, r := range s.Runs {
+			if r.Capture == c.Capture && r.Drawn != nil {
+				sizes[r.Drawn.Photos] = true
+			}
+		}
+		line := fmt.Sprintf("**%s was measured on photos of several sizes, %s: these rows are not comparable.**\n",
+			c.Capture, strings.Join(slices.Sorted(maps.Keys(sizes)), " and "))
+		if len(sizes) > 1 && !strings.Contains(text, line) { // captures are there once a recipe
+			text += line
+		}
 	}
 	return text
 }
