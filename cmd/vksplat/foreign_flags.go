@@ -75,6 +75,12 @@ func chosenBy(words map[string][]string, instead string) *foreignFlag {
 
 var sceneFlag = &foreignFlag{mean: func(v string, _ *foreignLine) meaning { return sceneAt(v) }}
 
+// publishedAt is a scene that is named as only INRIA's train.py names it, whose recipe is meant then.
+func publishedAt(v string, l *foreignLine) meaning {
+	l.recipe = published
+	return sceneAt(v)
+}
+
 // mostStops bounds the steps that "every N" is written out to.
 const mostStops = 100
 
@@ -112,11 +118,11 @@ var foreignValues = map[string]map[string]string{
 
 // foreignLetters are flags of one letter.
 var foreignLetters = map[string]*foreignFlag{
-	"s": {mean: func(v string, _ *foreignLine) meaning {
+	"s": {mean: func(v string, l *foreignLine) meaning {
 		if digits.MatchString(v) || v == "-1" { // OpenSplat
 			return needless("--save-at N,N,... lists steps; " + allSteps)
 		}
-		return sceneAt(v) // INRIA
+		return publishedAt(v, l) // INRIA
 	}},
 	"w": turned("--background", "white"), // INRIA
 	"d": {mean: func(v string, l *foreignLine) meaning {
@@ -152,7 +158,7 @@ var foreignTable = []struct {
 	names string
 }{
 	// Of several programs.
-	{sceneFlag, "source-path data data-path input"},
+	{sceneFlag, "data data-path input"},
 	{taken("model-path"), "output-path output-dir export-path"},
 	{taken("device"), "gpu gpu-id cuda-device"},
 	{taken("iterations"), "max-num-iterations total-steps"},
@@ -175,6 +181,7 @@ var foreignTable = []struct {
 	{idle(viewerOff), "vis ip port"},
 
 	// Of INRIA's code.
+	{&foreignFlag{mean: publishedAt}, "source-path"},
 	{turned("--background", "white"), "white-background"},
 	{turned("--exposure"), "train-test-exp"},
 	{turned("--progress", "none"), "quiet"},
