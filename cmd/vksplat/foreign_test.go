@@ -79,8 +79,8 @@ var pasted = []struct{ name, line, want string }{
 		"scene -m out --eval --strategy mcmc --max-cap 1000000 --iterations 30000 -r 4"},
 	{"LichtFeld, long", "--data-path scene --output-path out --iter 30000 --enable-mip --bg-mode random --ppisp",
 		"scene --model-path out --iter 30000 --antialiased --random-background --exposure --white-balance --vignetting"},
-	{"OpenSplat", "opensplat scene -n 2000 -d 2 -m out -o splat.ply", "scene --preset 3dgs --iterations 2000 --downscale 2 -m out " +
-		"--export splat.ply"},
+	{"OpenSplat", "opensplat scene -n 2000 -d 2 -m out -o splat.ply", "scene --preset 3dgs --iterations 2000 " +
+		"--downscale 2 -m out --export splat.ply"},
 	{"OpenSplat, long", "--input scene --num-iters 2000 -m out --output splat.ply --val --num-downscales 2 " +
 		"--resolution-schedule 250 --ssim-weight 0.2 --warmup-length 500 --densify-size-thresh 0.01 --keep-crs",
 		"scene --num-iters 2000 -m out --export splat.ply --eval --num-downscales 2 --resolution-schedule 250 " +
@@ -162,7 +162,8 @@ func TestForeignPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	compared := 0
-	for _, row := range regexp.MustCompile("(?m)^\\|[^`|]*`([^`]+)`[^`|]*\\| `vksplat ([^`]+)`").FindAllStringSubmatch(string(page), -1) {
+	rows := regexp.MustCompile("(?m)^\\|[^`|]*`([^`]+)`[^`|]*\\| `vksplat ([^`]+)`")
+	for _, row := range rows.FindAllStringSubmatch(string(page), -1) {
 		words := strings.Fields(row[1])
 		if first := words[0]; scripts[first] == nil && first != "-d" && !programs.MatchString(first) || len(words) < 2 {
 			continue
@@ -249,7 +250,8 @@ func TestForeignRun(t *testing.T) {
 	line := "train -s nowhere -m out -w --data_device cpu --save_iterations 7000 30000"
 	code := run(strings.Fields(line), &out, &errs)
 	for _, want := range []string{
-		"vksplat: note: read as: vksplat train nowhere --preset 3dgs -m out --background white --save_iterations 7000,30000\n",
+		"vksplat: note: read as: vksplat train nowhere --preset 3dgs -m out --background white --save_iterations " +
+			"7000,30000\n",
 		"vksplat: note: --data_device cpu does nothing here: photos are cached under --max-ram and --max-vram\n",
 		"vksplat: error: open capture: nowhere: no such folder\n",
 	} {
