@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"path/filepath"
+	"strings"
 
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
@@ -198,8 +200,13 @@ func MeasureAll(console *cli.Console, ctx context.Context, o *Options, jobs []*J
 			return err
 		}
 		if job.folder != "" {
-			if err := results.MergeResults(job.folder, &job.Result); err != nil {
+			replaced, err := results.MergeResults(job.folder, &job.Result)
+			if err != nil {
 				return err
+			}
+			if len(replaced) > 0 {
+				console.Note(fmt.Sprintf("%s holds scores of one protocol: those of %s by another were replaced",
+					filepath.Join(job.folder, "results.json"), strings.Join(replaced, ", ")))
 			}
 			if text := captured.HiddenScores(job.folder, job.rec); text != "" {
 				console.Note(text)
