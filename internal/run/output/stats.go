@@ -32,6 +32,7 @@ type RunLog struct {
 // Stats is stats.json: how good, how large, how long, and what made it.
 type Stats struct {
 	Version string `json:"version"`
+	Commit  string `json:"commit,omitempty"` // the program was built from; "+dirty": and from changes
 	Device  string `json:"device"`
 	Scene   string `json:"scene"`
 	Step    int    `json:"step"` // steps done

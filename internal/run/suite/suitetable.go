@@ -30,6 +30,7 @@ const suiteFormat = 1
 type suiteResults struct {
 	Format   int          `json:"format"`
 	Version  string       `json:"version"`
+	Commit   string       `json:"commit,omitempty"`
 	Preset   string       `json:"preset,omitempty"`
 	Source   string       `json:"source,omitempty"` // of the photos
 	Protocol string       `json:"protocol"`
@@ -114,7 +115,7 @@ func meanNumbers(list []suiteNumbers) suiteNumbers {
 
 // results sums up the runs so far.
 func (p *Plan) results(runs []*suiteRun) *suiteResults {
-	out := &suiteResults{Format: suiteFormat, Version: cli.Version(), Preset: p.preset, Source: p.source,
+	out := &suiteResults{Format: suiteFormat, Version: cli.Version(), Commit: cli.CommitID(), Preset: p.preset, Source: p.source,
 		Protocol: p.protocol, Correct: p.correct,
 		Runs: []suiteLine{}, Means: []suiteLine{}, Groups: []suiteGroup{}}
 	done := map[*suiteLine][]suiteNumbers{}

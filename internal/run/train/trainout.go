@@ -181,7 +181,7 @@ func (r *Run) moreSplats() string {
 func (r *Run) stats(interrupted bool, views []results.ViewScore) *output.Stats {
 	memory := r.Trainer.MemoryStats()
 	st := &output.Stats{
-		Version: cli.Version(), Device: r.deviceNames(), Scene: r.Scene, Step: r.Trainer.Step(),
+		Version: cli.Version(), Commit: cli.CommitID(), Device: r.deviceNames(), Scene: r.Scene, Step: r.Trainer.Step(),
 		Interrupted: interrupted,
 		TrainImages: len(r.Train), TestImages: len(r.Test), EvalAt: r.EvalAt,
 		Resolution: captured.Resolution(r.Capture.Cameras), Points: r.nPoints, Splats: r.Trainer.NSplats(),
