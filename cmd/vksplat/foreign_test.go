@@ -230,7 +230,7 @@ func TestForeignTargets(t *testing.T) {
 
 // TestForeignLeavesOurs returns our own command lines as they are.
 func TestForeignLeavesOurs(t *testing.T) {
-	for _, line := range []string{"train scene -m out --eval --preset fast --export model.spz",
+	for _, line := range []string{"train scene -m out --eval --preset mcmc --export model.spz",
 		"train scene -m out -r4 --max_steps 7000 --resume", "train default -m out", "train brush -m out",
 		"train scene -m out --iteratons 3", "render out -o frames -r 2", "", "train", "train -s x --help",
 		"train scene -m out --background 1,1,1 -- -s", "train scene -m out --save-at 7000"} {

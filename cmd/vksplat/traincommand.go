@@ -129,7 +129,6 @@ func trainCommand(console *cli.Console) *cobra.Command {
 		if o.PrintConfig {
 			return printConfig(console, o, args)
 		}
-		tellOfRecipe(console, o)
 		if plans.IsPlan(args[0]) {
 			return trainPlan(console, o, fs, args[0])
 		}

@@ -105,6 +105,9 @@ func (r *Run) adoptSettings(was *recipe.Config) {
 // otherPreset reports whether another recipe is asked for than the run was begun with. Versions that did not note its
 // preset noted at least its strategy.
 func (r *Run) otherPreset(preset string, was *recipe.Config) bool {
+	if preset == formerPreset {
+		preset = defaultPreset
+	}
 	switch {
 	case r.presetBy == "":
 		return false

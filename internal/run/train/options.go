@@ -242,6 +242,7 @@ type Options struct {
 
 	Preset      string
 	presetBy    string                   // what chose it, preset, strategy or config; "": nothing did
+	formerNamed bool                     // it was given as formerPreset
 	by          func(name string) source // who chose a setting; nil: Resolve was not called
 	adapts      bool                     // the preset follows the capture, even where the number of steps was given
 	unscaled    recipe.Config            // before StepsScaler

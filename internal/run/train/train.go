@@ -200,6 +200,10 @@ func (r *Run) Begin(ctx context.Context) (err error) {
 	if r.preview, err = newPreview(r); err != nil {
 		return err
 	}
+	if r.formerNamed {
+		r.noteLater(fmt.Sprintf("the preset %s is called %s now; the next version will not know it", formerPreset,
+			defaultPreset))
+	}
 	r.saver = newSaver(r)
 	if err := r.saver.find(); err != nil {
 		return err
