@@ -18,6 +18,8 @@ const (
 	lensRead   = "the lens is the capture's, and every kind is read"
 	resumeOut  = "vksplat resume OUT continues a run"
 	allSteps   = "the model of the last step is always written"
+	boards     = "--tensorboard writes curves and held-out pictures to OUT/tensorboard; nothing is sent elsewhere"
+	lpipsLater = "vksplat eval OUT --lpips-weights FILE measures LPIPS"
 	scales     = "its scale is another than that of "
 	viewerOff  = "--viewer shows the training in the browser, nothing does without it"
 )
@@ -178,6 +180,10 @@ var foreignTable = []struct {
 	{absentSwitch(noPriors), "use-normal-loss"},
 	{absent(noPriors, "0", "0.0"), "normal-loss-weight"},
 	{idleSwitch(viewerOff), "disable-viewer headless no-viewer"},
+	{absentSwitch(boards), "wandb use-wandb log-wandb enable-wandb with-wandb"},
+	{absent(boards), "wandb-project wandb-name wandb-entity wandb-mode logger"},
+	{absentSwitch(lpipsLater), "lpips eval-lpips"},
+	{absent(lpipsLater), "lpips-weights"},
 	{idle(viewerOff), "vis ip port"},
 
 	// Of INRIA's code.
@@ -232,7 +238,7 @@ var foreignTable = []struct {
 	{absent("bilateral grids are not here; " + exposure), "bilateral-grid-shape"},
 	{absent(ownPoses), "pose-opt-lr pose-opt-reg"},
 	{absent("embeddings of photos are not here; " + exposure), "app-opt-lr app-opt-reg app-embed-dim"},
-	{idle("vksplat eval OUT --lpips-weights FILE measures LPIPS"), "lpips-net"},
+	{idle(lpipsLater), "lpips-net"},
 
 	// Of splatfacto.
 	{idle("the folder is OUT of -m"), "experiment-name method-name project-name timestamp"},

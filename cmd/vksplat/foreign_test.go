@@ -93,6 +93,8 @@ var pasted = []struct{ name, line, want string }{
 	{"several that nobody has", "scene -m out --iteratons 5 --frobnicate 7 --sead 3",
 		"refused: unknown flag: --iteratons (did you mean --iterations?)\nunknown flag: --frobnicate\n" +
 			"unknown flag: --sead (did you mean --seed?)"},
+	{"what others record and measure", "scene -m out --wandb --wandb_project mine --lpips", "refused: flag --wandb: " +
+		boards + "\nflag --wandb_project mine: " + boards + "\nflag --lpips: " + lpipsLater},
 	{"one that nobody has", "-s scene -m out --frobnicate", "refused: unknown flag: --frobnicate"},
 	{"INRIA, its own recipe", "train.py -s scene -m out --preset mcmc", "scene -m out --preset mcmc"},
 	{"INRIA, another strategy", "-s scene -m out --strategy=mcmc", "scene -m out --strategy=mcmc"},
