@@ -97,6 +97,9 @@ func (o *Options) Check() error {
 		return fault.Usagef("give a distance above 0, as in 0.01", "%s: %g is no distance", fault.Named("near"),
 			o.Config.Near)
 	}
+	if err := captured.CheckSplit(o.TestList, o.Given); err != nil {
+		return err
+	}
 	if pictures {
 		for _, name := range []string{"capture", "split", "iteration", "test-every", "test-list", "near", "images",
 			"downscale", "full-photos", "model", "format", "undo-applied-transform", "antialiased", "native-lens", "origin", "device",

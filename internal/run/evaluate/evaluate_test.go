@@ -123,6 +123,7 @@ func TestFrameOfTheRun(t *testing.T) {
 // TestResplit: a run that held out other photos before it was resumed may have been trained on those of today.
 func TestResplit(t *testing.T) {
 	capture := scenetest.Ring(5, 1)
+	capture.HoldOutCameras([]string{capture.Cameras[1].Name})
 	j := &Job{capture: capture}
 	for _, resplit := range []bool{false, true} {
 		rec := &captured.Record{HeldOut: []string{capture.Cameras[1].Name}, Resplit: resplit}

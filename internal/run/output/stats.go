@@ -88,6 +88,7 @@ type PassLine struct {
 // Scores are the quality over the held-out photos: PSNR in dB, SSIM over the valid
 // region. The name is exported for encoding/json, which otherwise cannot fill it.
 type Scores struct {
+	Measured   int     `json:"measured_images"` // held-out photos that could be
 	PSNR       float64 `json:"psnr"`
 	SSIM       float64 `json:"ssim"`
 	PSNRMedian float64 `json:"psnr_median"`
@@ -109,7 +110,7 @@ func Summarise(views []results.ViewScore) *Scores {
 	for i, v := range views {
 		psnr[i], ssim[i] = v.PSNR, v.SSIM
 	}
-	s := &Scores{PSNR: mean(psnr), SSIM: mean(ssim), PSNRMedian: scene.Median(psnr), SSIMMedian: scene.Median(ssim)}
+	s := &Scores{Measured: len(views), PSNR: mean(psnr), SSIM: mean(ssim), PSNRMedian: scene.Median(psnr), SSIMMedian: scene.Median(ssim)}
 	if c := results.CorrectedMean(views); c != nil {
 		s.CCPSNR, s.CCSSIM = &c.PSNR, &c.SSIM
 	}

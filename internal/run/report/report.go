@@ -132,7 +132,7 @@ func Facts(st *output.Stats) []Fact {
 	var list []Fact
 	if st.Scores != nil {
 		list = append(list, Fact{"PSNR", fmt.Sprintf("%.2f dB", st.PSNR),
-			fmt.Sprintf("%s held out, median %.2f", cli.Count(st.TestImages, "photo"), st.PSNRMedian)},
+			fmt.Sprintf("%s held out, median %.2f", cli.Count(st.Measured, "photo"), st.PSNRMedian)},
 			Fact{"SSIM", fmt.Sprintf("%.4f", st.SSIM), fmt.Sprintf("median %.4f", st.SSIMMedian)})
 		if st.AlignedPSNR != nil {
 			list = append(list, Fact{"PSNR aligned", fmt.Sprintf("%.2f dB", *st.AlignedPSNR),

@@ -60,8 +60,12 @@ func (r *Run) adoptCapture(b *begun) {
 	if !r.known("test-every") {
 		r.TestEvery = b.TestEvery
 	}
-	if r.Eval && r.TestEvery == b.TestEvery && !r.known("test-list") {
+	chosen := r.known("test-every") || r.known("test-list")
+	if r.Eval && !chosen {
 		r.TestList = b.TestList
+	}
+	if !chosen && r.Eval == b.Eval && r.Divided == nil {
+		r.recorded = b.HeldOut
 	}
 	if !r.known("origin") {
 		r.Options.Origin = captured.OriginFlag(b.Origin)

@@ -7,6 +7,7 @@ import (
 
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
+	"vksplat/internal/run/captured"
 	"vksplat/pipeline/recipe"
 )
 
@@ -127,6 +128,11 @@ func (o *Options) checkResume() error {
 
 // checkMeasuring refuses scores that nothing is measured for.
 func (o *Options) checkMeasuring() error {
+	if o.Given != nil {
+		if err := captured.CheckSplit(o.TestList, o.Given); err != nil {
+			return err
+		}
+	}
 	switch {
 	case len(o.EvalAt) > 0 && !o.Eval:
 		return fault.Usagef("give "+fault.Setting("eval")+", which holds photos out",
