@@ -29,8 +29,8 @@ FUZZ_TIME := 30s
 # Without this bound, fuzzing spends its time on making inputs smaller: up to a minute each.
 FUZZ_SMALLER := 10x
 VALIDATE := VKSPLAT_VALIDATE=1
-# The commit, for what bench stores; Go records none in some checkouts.
-REVISION = $(shell git describe --always --dirty --abbrev=12 --exclude='*' 2>/dev/null)
+# The commit, for version, stats.json and bench; Go records none in some checkouts.
+REVISION = $(shell git describe --always --dirty=+dirty --abbrev=12 --exclude='*' 2>/dev/null)
 WINDOWS := GOOS=windows GOARCH=amd64 CGO_ENABLED=1 CC=x86_64-w64-mingw32-gcc
 # Full sizes in tests that are smaller otherwise.
 LONG := VKSPLAT_LONG=1

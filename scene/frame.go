@@ -113,7 +113,7 @@ func (c *Capture) Split(n int) (train, test []int) {
 		}
 		held := n > 0 && photo%n == 0
 		if c.HeldOut != nil {
-			held = c.HeldOut[cam.PhotoName()]
+			held = c.IsHeldOut(i)
 		}
 		if held {
 			test = append(test, i)
@@ -123,6 +123,9 @@ func (c *Capture) Split(n int) (train, test []int) {
 	}
 	return train, test
 }
+
+// IsHeldOut reports whether the photo of a camera is held out, by the files or by a split.
+func (c *Capture) IsHeldOut(camera int) bool { return c.HeldOut[c.Cameras[camera].PhotoName()] }
 
 // PhotoName gives the name of the photo that the camera is of.
 func (c Camera) PhotoName() string {

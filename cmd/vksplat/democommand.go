@@ -14,7 +14,7 @@ import (
 func demoCommand(console *cli.Console) *cobra.Command {
 	o := &demo.Options{Options: *trainingFor(console), Photos: demo.Photos,
 		Size: render.PixelsFlag{Width: demo.Width, Height: demo.Height}, Points: demo.Points}
-	o.Eval, o.Checkpoints.Off = true, true
+	o.Eval, o.Checkpoints.Demo = true, true
 	c := &o.Config
 	c.Iterations = demo.Steps
 	cmd := &cobra.Command{

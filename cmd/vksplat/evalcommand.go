@@ -25,8 +25,7 @@ func evalCommand(console *cli.Console) *cobra.Command {
 			"  vksplat eval out_a out_b --compare\n" +
 			"  vksplat eval --renders test/ours_30000/renders --gt test/ours_30000/gt --protocol inria",
 	}
-	table := []optionGroup{{options: evalTable(o)}, {options: loadTable(&o.Load)},
-		{options: lookOptions(&o.Config.Background, &o.Config.Near)}, {options: deviceOptions(&o.Device)}}
+	table := evalTable(o)
 	fs := cmd.Flags()
 	addFlags(console, cmd, table, helpLayout{first: []string{"capture",
 		"split", "test-every", "protocol", "lpips-weights",
@@ -42,8 +41,14 @@ func evalCommand(console *cli.Console) *cobra.Command {
 	return cmd
 }
 
-// evalTable lists the options that are eval's own.
-func evalTable(o *evaluate.Options) []option {
+// evalTable lists the options of eval.
+func evalTable(o *evaluate.Options) []optionGroup {
+	return []optionGroup{{options: ownEvalOptions(o)}, {options: loadTable(&o.Load)},
+		{options: lookOptions(&o.Config.Background, &o.Config.Near)}, {options: deviceOptions(&o.Device)}}
+}
+
+// ownEvalOptions are those that no other command has.
+func ownEvalOptions(o *evaluate.Options) []option {
 	return []option{
 		text(&o.Capture, "capture",
 			"compare with the photos of `SCENE` (default: those that OUT was trained on)").isFolder(),

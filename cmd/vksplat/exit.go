@@ -72,6 +72,8 @@ func usageErrorOf(err error, cmd *cobra.Command) error {
 	var word string
 	if n, _ := fmt.Sscanf(text, "unknown command %q", &word); n == 1 && programs.MatchString(word) {
 		help = "for the command line of another trainer, put " + fault.Command("train") + " before it"
+	} else if word == "metrics" {
+		help = fault.Command("eval OUT --protocol inria") + " measures as INRIA's metrics.py does"
 	}
 	return fault.Usagef(help, "%s", text)
 }

@@ -202,9 +202,9 @@ func showOptions(o *train.Options) []option {
 }
 
 func configOptions(o *train.Options) []option {
+	preset := &choice{p: &o.Preset, words: presetNames(), present: o.NamePreset}
 	return []option{
-		chosen(&o.Preset, "preset", "start from the preset `NAME`; without it, from default",
-			presetNames()...),
+		other(preset, "preset", "start from the preset `NAME`; without it, from default").oneOf(preset.words...),
 		other((*onceValue)(&o.ConfigFile), "config",
 			"read settings from a TOML `FILE`; flags override it, it overrides a preset").flagOnly(),
 		truth(&o.PrintConfig, "print-config", "print all settings in effect as a TOML file and stop").flagOnly(),

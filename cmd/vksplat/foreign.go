@@ -35,40 +35,44 @@ type foreignFlag struct {
 	mean func(value string, l *foreignLine) meaning
 }
 
-// foreignLine is a command line of train that is being translated.
+// foreignLine is a command line that is being translated.
 type foreignLine struct {
-	table   []optionGroup
+	command string
+	table   []optionGroup           // of the command's own flags
+	letters map[string]*foreignFlag // other flags, by their letters
+	flags   map[string]*foreignFlag // and by their names
 	aliases map[string]string
 	rest    []string // not read yet
 
 	words   []string // flags of train
 	places  []string // words that are no flags
-	scene   string   // by a flag
+	scene   string   // by a flag; of render and eval the model
+	step    string   // of the model, by a flag
+	recipe  []string // flags that the program or method stands for, where none is given
 	foreign bool     // there is something to translate
 	notes   []string
 	unknown []string // flags
 	refused []string // flags, with what to do instead
 }
 
-// translated turns the arguments of train with flags of other trainers into those that mean the same. Other command
-// lines it returns as they are.
+// translated turns the arguments of train, render and eval with flags of other trainers into those that mean the same.
+// Other command lines it returns as they are.
 func translated(args []string) (result, notes []string, err error) {
-	if len(args) == 0 || args[0] != "train" || slices.ContainsFunc(args, asksForHelp) {
+	l := lineOf(args)
+	if l == nil || slices.ContainsFunc(args, asksForHelp) {
 		return args, nil, nil
 	}
-	l := &foreignLine{table: trainTable(newTrainOptions()), rest: args[1:]}
-	l.aliases = aliasesOf(l.table)
 	for len(l.rest) > 0 && l.rest[0] != "--" {
 		l.read(l.next())
 	}
 	l.name()
 	switch {
-	case len(l.refused) > 0 || len(l.unknown) > 1:
+	case len(l.refused) > 0 || len(l.unknown) > 1 || l.foreign && len(l.unknown) > 0:
 		return nil, nil, l.refusal()
 	case !l.foreign || len(l.unknown) > 0: // one unknown flag has an error of its own, with a guess
 		return args, nil, nil
 	}
-	result = slices.Concat([]string{"train"}, l.places, l.words, l.rest)
+	result = slices.Concat([]string{l.command}, l.places, l.words, l.rest)
 	read := "read as: " + fault.Command(strings.Join(cli.QuotedAll(result), " "))
 	return result, append([]string{read}, l.notes...), nil
 }
@@ -110,9 +114,9 @@ func (l *foreignLine) long(name, value string, joined bool) {
 			l.own(o, name, value, joined)
 			return
 		}
-		f, negated := foreignFlags[plain], false
+		f, negated := l.flags[plain], false
 		if base, no := strings.CutPrefix(plain, "no-"); f == nil && no {
-			f, negated = foreignFlags[base], true
+			f, negated = l.flags[base], true
 		}
 		if f == nil {
 			continue
@@ -216,7 +220,7 @@ func (l *foreignLine) own(o *option, name, value string, joined bool) {
 
 // short translates a flag of one letter. Several trainers have the same letter for different things: their values tell.
 func (l *foreignLine) short(word string) {
-	if f := foreignLetters[word[1:]]; f != nil && !(word == "-i" && !l.counts()) {
+	if f := l.letters[word[1:]]; f != nil && !(word == "-i" && !l.counts()) {
 		value := yes
 		if !f.bare {
 			value = l.value()
@@ -225,7 +229,7 @@ func (l *foreignLine) short(word string) {
 		return
 	}
 	l.words = append(l.words, word)
-	if slices.Contains([]string{"-m", "-i", "-r"}, word) && len(l.rest) > 0 {
+	if o := findLetter(l.table, word[1:]); o != nil && o.bare == "" && len(l.rest) > 0 {
 		value := l.next()
 		if word == "-r" && value == "-1" { // INRIA's word
 			value, l.foreign = "auto", true
@@ -236,7 +240,7 @@ func (l *foreignLine) short(word string) {
 
 // shortJoined reads a letter with its value in the same word, as -sSCENE, or a mistake.
 func (l *foreignLine) shortJoined(word string) {
-	if f := foreignLetters[word[1:2]]; f == nil || f.bare || word[1] == 'i' {
+	if f := l.letters[word[1:2]]; f == nil || f.bare || word[1] == 'i' {
 		l.words = append(l.words, word)
 		return
 	}
@@ -281,16 +285,32 @@ var programs = regexp.MustCompile(`^([A-Z][A-Z0-9_]*=.*|(.*/)?(python[0-9.]*|(tr
 
 // methods are recipes and readers of captures that others name by a word of its own.
 var methods = map[string][]string{
-	"default": {"--preset", "3dgs"}, "mcmc": {"--preset", "mcmc"}, "splatfacto": {"--preset", "3dgs"},
-	"splatfacto-big": {"--preset", "quality"}, "splatfacto-mcmc": {"--preset", "mcmc"},
+	"default": published, "mcmc": {"--preset", "mcmc"}, "splatfacto": {"--preset", "3dgs", "--eval"},
+	"splatfacto-big": {"--preset", "quality", "--eval"}, "splatfacto-mcmc": {"--preset", "mcmc", "--eval"},
 	"colmap": {"--format", "colmap"}, "nerfstudio-data": {"--format", "transforms"},
 	"blender-data": {"--format", "blender"},
 }
 
-// name finds the scene among the words that are no flags.
+// published is the recipe of INRIA's train.py, which has no word for it, and of its followers.
+var published = []string{"--preset", "3dgs"}
+
+// ofPublished are programs of which it is the only recipe.
+var ofPublished = regexp.MustCompile(`^(.*/)?(train\.py|opensplat(\.exe)?)$`)
+
+// name finds the scene among the words that are no flags, and the recipe.
 func (l *foreignLine) name() {
 	for len(l.places) > 0 && programs.MatchString(l.places[0]) && (len(l.places) > 1 || l.scene != "") {
+		if ofPublished.MatchString(l.places[0]) {
+			l.recipe = published
+		}
 		l.places, l.foreign = l.places[1:], true
+	}
+	if l.command != "train" {
+		l.nameModel()
+		return
+	}
+	if !l.gives("preset", "config", "strategy") {
+		l.words = slices.Concat(l.recipe, l.words)
 	}
 	if l.scene == "" {
 		return
@@ -328,7 +348,16 @@ func (l *foreignLine) refusal() error {
 		list = append(list, errors.New(text))
 	}
 	return fault.Usagef("docs/coming-from.md translates command lines of other trainers; see: "+
-		fault.Command("train --help-all"), "%w", errors.Join(list...))
+		fault.Command(l.command+" --help-all"), "%w", errors.Join(list...))
+}
+
+// gives reports whether the line has one of the flags.
+func (l *foreignLine) gives(names ...string) bool {
+	return slices.ContainsFunc(l.words, func(word string) bool {
+		name, long := strings.CutPrefix(word, "--")
+		name, _, _ = strings.Cut(name, "=")
+		return long && slices.Contains(names, canonical(strings.ToLower(name), l.aliases))
+	})
 }
 
 // steps is the number of steps of the line, 0 if it has none.

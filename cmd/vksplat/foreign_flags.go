@@ -18,6 +18,8 @@ const (
 	lensRead   = "the lens is the capture's, and every kind is read"
 	resumeOut  = "vksplat resume OUT continues a run"
 	allSteps   = "the model of the last step is always written"
+	boards     = "--tensorboard writes curves and held-out pictures to OUT/tensorboard; nothing is sent elsewhere"
+	lpipsLater = "vksplat eval OUT --lpips-weights FILE measures LPIPS"
 	scales     = "its scale is another than that of "
 	viewerOff  = "--viewer shows the training in the browser, nothing does without it"
 )
@@ -75,6 +77,12 @@ func chosenBy(words map[string][]string, instead string) *foreignFlag {
 
 var sceneFlag = &foreignFlag{mean: func(v string, _ *foreignLine) meaning { return sceneAt(v) }}
 
+// publishedAt is a scene that is named as only INRIA's train.py names it, whose recipe is meant then.
+func publishedAt(v string, l *foreignLine) meaning {
+	l.recipe = published
+	return sceneAt(v)
+}
+
 // mostStops bounds the steps that "every N" is written out to.
 const mostStops = 100
 
@@ -112,11 +120,11 @@ var foreignValues = map[string]map[string]string{
 
 // foreignLetters are flags of one letter.
 var foreignLetters = map[string]*foreignFlag{
-	"s": {mean: func(v string, _ *foreignLine) meaning {
+	"s": {mean: func(v string, l *foreignLine) meaning {
 		if digits.MatchString(v) || v == "-1" { // OpenSplat
 			return needless("--save-at N,N,... lists steps; " + allSteps)
 		}
-		return sceneAt(v) // INRIA
+		return publishedAt(v, l) // INRIA
 	}},
 	"w": turned("--background", "white"), // INRIA
 	"d": {mean: func(v string, l *foreignLine) meaning {
@@ -152,7 +160,7 @@ var foreignTable = []struct {
 	names string
 }{
 	// Of several programs.
-	{sceneFlag, "source-path data data-path input"},
+	{sceneFlag, "data data-path input"},
 	{taken("model-path"), "output-path output-dir export-path"},
 	{taken("device"), "gpu gpu-id cuda-device"},
 	{taken("iterations"), "max-num-iterations total-steps"},
@@ -172,9 +180,14 @@ var foreignTable = []struct {
 	{absentSwitch(noPriors), "use-normal-loss"},
 	{absent(noPriors, "0", "0.0"), "normal-loss-weight"},
 	{idleSwitch(viewerOff), "disable-viewer headless no-viewer"},
+	{absentSwitch(boards), "wandb use-wandb log-wandb enable-wandb with-wandb"},
+	{absent(boards), "wandb-project wandb-name wandb-entity wandb-mode logger"},
+	{absentSwitch(lpipsLater), "lpips eval-lpips"},
+	{absent(lpipsLater), "lpips-weights"},
 	{idle(viewerOff), "vis ip port"},
 
 	// Of INRIA's code.
+	{&foreignFlag{mean: publishedAt}, "source-path"},
 	{turned("--background", "white"), "white-background"},
 	{turned("--exposure"), "train-test-exp"},
 	{turned("--progress", "none"), "quiet"},
@@ -225,7 +238,7 @@ var foreignTable = []struct {
 	{absent("bilateral grids are not here; " + exposure), "bilateral-grid-shape"},
 	{absent(ownPoses), "pose-opt-lr pose-opt-reg"},
 	{absent("embeddings of photos are not here; " + exposure), "app-opt-lr app-opt-reg app-embed-dim"},
-	{idle("vksplat eval OUT --lpips-weights FILE measures LPIPS"), "lpips-net"},
+	{idle(lpipsLater), "lpips-net"},
 
 	// Of splatfacto.
 	{idle("the folder is OUT of -m"), "experiment-name method-name project-name timestamp"},

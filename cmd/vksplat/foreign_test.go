@@ -2,31 +2,38 @@ package main
 
 import (
 	"bytes"
+	"maps"
+	"os"
+	"regexp"
 	"strings"
 	"testing"
 
+	"github.com/spf13/pflag"
+
 	"vksplat/internal/fault"
+	"vksplat/internal/run/evaluate"
+	"vksplat/internal/run/render"
 )
 
 // pasted are command lines of other trainers, as their documents print them or with the flags that their sources list,
 // behind "vksplat train", and what they mean here.
 var pasted = []struct{ name, line, want string }{
-	{"INRIA", "-s scene -m out --eval", "scene -m out --eval"},
-	{"INRIA, with its program", "python train.py -s scene -m out", "scene -m out"},
+	{"INRIA", "-s scene -m out --eval", "scene --preset 3dgs -m out --eval"},
+	{"INRIA, with its program", "python train.py -s scene -m out", "scene --preset 3dgs -m out"},
 	{"INRIA, full_eval.py",
 		"-s data/bicycle -i images_4 -m eval/bicycle --disable_viewer --quiet --eval --test_iterations -1",
-		"data/bicycle -i images_4 -m eval/bicycle --progress none --eval"},
+		"data/bicycle --preset 3dgs -i images_4 -m eval/bicycle --progress none --eval"},
 	{"INRIA, lists", "--source_path scene --model_path out --iterations 30000 --test_iterations 7000 30000 " +
 		"--save_iterations 7000 30000 --checkpoint_iterations 15000 -w --data_device cpu --resolution -1",
-		"scene --model_path out --iterations 30000 --test_iterations 7000,30000 --save_iterations 7000,30000 " +
+		"scene --preset 3dgs --model_path out --iterations 30000 --test_iterations 7000,30000 --save_iterations 7000,30000 " +
 			"--checkpoint_iterations 15000 --background white --resolution auto"},
 	{"INRIA, exposure", "-s scene -m out --exposure_lr_init 0.001 --train_test_exp --antialiasing --feature_lr 0.0025",
-		"scene -m out --exposure --exposure --antialiasing --lr-sh0 0.0025 --lr-shn 0.000125"},
+		"scene --preset 3dgs -m out --exposure --exposure --antialiasing --lr-sh0 0.0025 --lr-shn 0.000125"},
 	{"INRIA, all of the optimisation", "-s scene -m out --sh_degree 3 --position_lr_init 0.00016 --opacity_lr 0.025 " +
 		"--scaling_lr 0.005 --rotation_lr 0.001 --percent_dense 0.01 --lambda_dssim 0.2 --densification_interval 100 " +
 		"--opacity_reset_interval 3000 --densify_from_iter 500 --densify_until_iter 15000 " +
 		"--densify_grad_threshold 0.0002 --random_background --optimizer_type default --position_lr_delay_mult 1",
-		"scene -m out --sh_degree 3 --position_lr_init 0.00016 --opacity_lr 0.025 --scaling_lr 0.005 " +
+		"scene --preset 3dgs -m out --sh_degree 3 --position_lr_init 0.00016 --opacity_lr 0.025 --scaling_lr 0.005 " +
 			"--rotation_lr 0.001 --percent_dense 0.01 --lambda_dssim 0.2 --densification_interval 100 " +
 			"--opacity_reset_interval 3000 --densify_from_iter 500 --densify_until_iter 15000 " +
 			"--densify_grad_threshold 0.0002 --random_background"},
@@ -48,15 +55,15 @@ var pasted = []struct{ name, line, want string }{
 			"flag --batch_size 4: one photo is drawn in each step, on each device: --devices"},
 	{"gsplat, as in its README", "CUDA_VISIBLE_DEVICES=0 python3.10 examples/simple_trainer.py default --data_dir d " +
 		"--result_dir out", "d --preset 3dgs --eval --result_dir out"},
-	{"OpenSplat, built here", "./build/opensplat d -n 30 -m out", "d --iterations 30 -m out"},
+	{"OpenSplat, built here", "./build/opensplat d -n 30 -m out", "d --preset 3dgs --iterations 30 -m out"},
 	{"splatfacto", "ns-train splatfacto --data scene --output-dir out --max-num-iterations 30000 --vis viewer " +
 		"--viewer.quit-on-train-completion True --pipeline.model.rasterize-mode antialiased " +
 		"--pipeline.model.cull-alpha-thresh 0.005 --pipeline.model.use-scale-regularization False " +
 		"--pipeline.model.camera-optimizer.mode off --machine.seed 3",
-		"scene --preset 3dgs --model-path out --iterations 30000 --antialiased --prune-opacity 0.005 --seed 3"},
+		"scene --preset 3dgs --eval --model-path out --iterations 30000 --antialiased --prune-opacity 0.005 --seed 3"},
 	{"splatfacto-big with a reader", "splatfacto-big --data scene -m out colmap --downscale-factor 4 --eval-interval 8 " +
 		"--images-path images --orientation-method none",
-		"scene --format colmap --preset quality -m out --downscale 4 --eval --test-every 8 --images images"},
+		"scene --format colmap --preset quality --eval -m out --downscale 4 --eval --test-every 8 --images images"},
 	{"splatfacto, what is not here", "splatfacto --data d -m out --pipeline.model.use-bilateral-grid True " +
 		"--pipeline.model.use-scale-regularization True --load-dir x",
 		"refused: flag --pipeline.model.use-bilateral-grid: bilateral grids are not here; " + exposure + "\n" +
@@ -72,13 +79,13 @@ var pasted = []struct{ name, line, want string }{
 		"scene -m out --eval --strategy mcmc --max-cap 1000000 --iterations 30000 -r 4"},
 	{"LichtFeld, long", "--data-path scene --output-path out --iter 30000 --enable-mip --bg-mode random --ppisp",
 		"scene --model-path out --iter 30000 --antialiased --random-background --exposure --white-balance --vignetting"},
-	{"OpenSplat", "opensplat scene -n 2000 -d 2 -m out -o splat.ply", "scene --iterations 2000 --downscale 2 -m out " +
-		"--export splat.ply"},
+	{"OpenSplat", "opensplat scene -n 2000 -d 2 -m out -o splat.ply", "scene --preset 3dgs --iterations 2000 " +
+		"--downscale 2 -m out --export splat.ply"},
 	{"OpenSplat, long", "--input scene --num-iters 2000 -m out --output splat.ply --val --num-downscales 2 " +
 		"--resolution-schedule 250 --ssim-weight 0.2 --warmup-length 500 --densify-size-thresh 0.01 --keep-crs",
 		"scene --num-iters 2000 -m out --export splat.ply --eval --num-downscales 2 --resolution-schedule 250 " +
 			"--ssim-lambda 0.2 --refine-start 500 --grow-scale 0.01 --origin keep"},
-	{"joined letters", "-sscene -m out -d=2 -n7000", "scene -m out --downscale 2 --iterations 7000"},
+	{"joined letters", "-sscene -m out -d=2 -n7000", "scene --preset 3dgs -m out --downscale 2 --iterations 7000"},
 	{"no value", "-s -m out --data", "refused: flag -s: it needs a value\nflag --data: it needs a value"},
 	{"neither true nor false", "-s scene -m out --white_background=0",
 		"refused: flag --white_background: it is True or False"},
@@ -86,6 +93,11 @@ var pasted = []struct{ name, line, want string }{
 	{"several that nobody has", "scene -m out --iteratons 5 --frobnicate 7 --sead 3",
 		"refused: unknown flag: --iteratons (did you mean --iterations?)\nunknown flag: --frobnicate\n" +
 			"unknown flag: --sead (did you mean --seed?)"},
+	{"what others record and measure", "scene -m out --wandb --wandb_project mine --lpips", "refused: flag --wandb: " +
+		boards + "\nflag --wandb_project mine: " + boards + "\nflag --lpips: " + lpipsLater},
+	{"one that nobody has", "-s scene -m out --frobnicate", "refused: unknown flag: --frobnicate"},
+	{"INRIA, its own recipe", "train.py -s scene -m out --preset mcmc", "scene -m out --preset mcmc"},
+	{"INRIA, another strategy", "-s scene -m out --strategy=mcmc", "scene -m out --strategy=mcmc"},
 	{"foreign and unknown", "-s scene -m out --normal-loss-weight 1 --frobnicate",
 		"refused: unknown flag: --frobnicate\nflag --normal-loss-weight 1: normal priors are not here"},
 }
@@ -115,6 +127,87 @@ func TestForeign(t *testing.T) {
 	}
 }
 
+// TestForeignScripts translates the lines of INRIA's other programs.
+func TestForeignScripts(t *testing.T) {
+	for line, want := range map[string]string{
+		"render -m out":                       "render out -o out/renders",
+		"render -mout -o frames --quiet":      "render out -o frames",
+		"render.py -m out --skip_train":       "render out --split test -o out/renders",
+		"python render.py -m out -s scene -w": "render out --cameras scene --background white -o out/renders",
+		"render --model_path out --iteration 7000 --skip_test -r 2": "render out/point_cloud/iteration_7000/" +
+			"point_cloud.ply --split train -r 2 -o out/renders",
+		"render render.py -m out --iteration -1": "render out -o out/renders",
+		"render -m out --video flight.mp4":       "render out --video flight.mp4",
+		"eval -m out":                            "eval out",
+		"eval -m out -o scores":                  "eval out -o scores",
+		"eval metrics.py -m out":                 "eval out --protocol inria",
+		"python3 metrics.py --model_paths a b":   "eval a b --protocol inria",
+		"eval -m out --source_path scene":        "eval out --capture scene",
+	} {
+		got, notes, err := translated(strings.Fields(line))
+		if text := strings.Join(got, " "); err != nil || text != want || len(notes) == 0 ||
+			notes[0] != "read as: vksplat "+want {
+			t.Errorf("%q became\n%q, want\n%q; %q, %v", line, text, want, notes, err)
+		}
+	}
+	var out, errs bytes.Buffer
+	if code := run([]string{"metrics"}, &out, &errs); code != fault.ExitUsage ||
+		!strings.Contains(errs.String(), "hint: vksplat eval OUT --protocol inria measures as INRIA's metrics.py does") {
+		t.Errorf("%d: %s", code, &errs)
+	}
+}
+
+// TestForeignPage wants the command lines that docs/coming-from.md compares to mean the same.
+func TestForeignPage(t *testing.T) {
+	page, err := os.ReadFile("../../docs/coming-from.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	compared := 0
+	rows := regexp.MustCompile("(?m)^\\|[^`|]*`([^`]+)`[^`|]*\\| `vksplat ([^`]+)`")
+	for _, row := range rows.FindAllStringSubmatch(string(page), -1) {
+		words := strings.Fields(row[1])
+		if first := words[0]; scripts[first] == nil && first != "-d" && !programs.MatchString(first) || len(words) < 2 {
+			continue
+		}
+		theirs, _, err := translated(append([]string{"train"}, words...))
+		if err != nil {
+			t.Errorf("%s: %v", row[1], err)
+			continue
+		}
+		got, want := meantBy(t, theirs), meantBy(t, strings.Fields(row[2]))
+		if got["model-path"] == "" { // which has a default there
+			delete(want, "model-path")
+		}
+		if compared++; !maps.Equal(got, want) {
+			t.Errorf("%s\nis read as\n%v, the page says\n%v", row[1], got, want)
+		}
+	}
+	if compared < 10 {
+		t.Errorf("%d lines of the page are compared", compared)
+	}
+}
+
+// meantBy returns what a command line says: flags that it gives otherwise than they are, by their names, and the rest.
+func meantBy(t *testing.T, args []string) map[string]string {
+	t.Helper()
+	table := map[string][]optionGroup{"train": trainTable(newTrainOptions()), "eval": evalTable(evaluate.NewOptions()),
+		"render": renderTable(render.NewOptions())}[args[0]]
+	fs := pflag.NewFlagSet(args[0], pflag.ContinueOnError)
+	fs.SetNormalizeFunc(spelling())
+	register(fs, table)
+	if err := fs.Parse(args[1:]); err != nil {
+		t.Fatal(args, err)
+	}
+	meant := map[string]string{"": args[0] + " " + strings.Join(fs.Args(), " ")}
+	fs.Visit(func(f *pflag.Flag) {
+		if f.Value.String() != f.DefValue {
+			meant[f.Name] = f.Value.String()
+		}
+	})
+	return meant
+}
+
 // TestForeignTargets wants every flag that others become to be one that train takes, with the values that they become.
 func TestForeignTargets(t *testing.T) {
 	table := trainTable(newTrainOptions())
@@ -139,9 +232,9 @@ func TestForeignTargets(t *testing.T) {
 
 // TestForeignLeavesOurs returns our own command lines as they are.
 func TestForeignLeavesOurs(t *testing.T) {
-	for _, line := range []string{"train scene -m out --eval --preset fast --export model.spz",
+	for _, line := range []string{"train scene -m out --eval --preset mcmc --export model.spz",
 		"train scene -m out -r4 --max_steps 7000 --resume", "train default -m out", "train brush -m out",
-		"train scene -m out --iteratons 3", "render out -o frames -w", "", "train", "train -s x --help",
+		"train scene -m out --iteratons 3", "render out -o frames -r 2", "", "train", "train -s x --help",
 		"train scene -m out --background 1,1,1 -- -s", "train scene -m out --save-at 7000"} {
 		args := strings.Fields(line)
 		got, notes, err := translated(args)
@@ -159,7 +252,8 @@ func TestForeignRun(t *testing.T) {
 	line := "train -s nowhere -m out -w --data_device cpu --save_iterations 7000 30000"
 	code := run(strings.Fields(line), &out, &errs)
 	for _, want := range []string{
-		"vksplat: note: read as: vksplat train nowhere -m out --background white --save_iterations 7000,30000\n",
+		"vksplat: note: read as: vksplat train nowhere --preset 3dgs -m out --background white --save_iterations " +
+			"7000,30000\n",
 		"vksplat: note: --data_device cpu does nothing here: photos are cached under --max-ram and --max-vram\n",
 		"vksplat: error: open capture: nowhere: no such folder\n",
 	} {

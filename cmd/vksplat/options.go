@@ -134,6 +134,16 @@ func find(groups []optionGroup, name string) *option {
 	return nil
 }
 
+// findLetter returns the option of a letter, nil where there is none.
+func findLetter(groups []optionGroup, letter string) *option {
+	for _, g := range groups {
+		if i := slices.IndexFunc(g.options, func(o option) bool { return o.short == letter }); i >= 0 {
+			return &g.options[i]
+		}
+	}
+	return nil
+}
+
 // pickOptions returns those with the given names, for commands that have few of them.
 func pickOptions(groups []optionGroup, names ...string) []optionGroup {
 	var g optionGroup

@@ -15,6 +15,11 @@ import (
 var resumeFirst = []string{"capture", "iterations", "accept-changes", "export", "viewer", "device", "max-vram",
 	"max-ram", "dry-run"}
 
+// ofTheCall are flags of resume that a run's record says nothing of. The defaults of the others are the run's.
+var ofTheCall = []string{"capture", "time-limit", "config", "device", "devices", "max-vram", "max-ram", "image-cache",
+	"image-cache-size", "photo-ram", "photo-vram", "progress", "viewer", "host", "tls-cert", "tls-key", "preview",
+	"preview-every"}
+
 // resumeCommand is train with --resume, without the words that the run's own record has.
 func resumeCommand(console *cli.Console) *cobra.Command {
 	o, scene := trainingFor(console), ""
@@ -48,7 +53,15 @@ func resumeCommand(console *cli.Console) *cobra.Command {
 	table := dropOptions(trainTable(o), "model-path", "block", "share-steps", "resume", "print-config")
 	table[0].options = append([]option{text(&scene, "capture",
 		"read the photos from `SCENE` (default: where they were)").flagOnly().isFolder()}, table[0].options...)
-	find(table, "iterations").help = "train to step `N` instead of the run's last"
+	for _, g := range table {
+		for i := range g.options {
+			if opt := &g.options[i]; opt.kind != kindBool && !slices.Contains(ofTheCall, opt.name) {
+				opt.help = atEnd.ReplaceAllString(opt.help, "") + " (default: the run's)"
+			}
+		}
+	}
+	find(table, "iterations").help = "train to step `N` (default: the run's last)"
+	find(table, "dry-run").help = "print what would be trained, from which step and in what memory, and stop"
 	find(table, "accept-changes").help = "accept changed settings or photos, and continue with the new ones"
 	fs := cmd.Flags()
 	addFlags(console, cmd, table, helpLayout{first: resumeFirst})
@@ -71,7 +84,6 @@ func goOn(console *cli.Console, o *train.Options, out, scene string) error {
 	if err := o.GoOn(out, scene); err != nil {
 		return err
 	}
-	o.Checkpoints.Off = o.DryRun
 	_, err := train.Do(console, o, nil)
 	return err
 }

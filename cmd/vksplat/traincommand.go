@@ -77,7 +77,7 @@ func takeBlock(o *train.Options, plan *plans.Plan) {
 	if at := plan.Origin; o.Origin == "auto" { // the same for all blocks
 		o.Origin = captured.OriginFlag(fmt.Sprintf("%g,%g,%g", at[0], at[1], at[2]))
 	}
-	o.Checkpoints.Off = o.DryRun
+	o.Checkpoints.Off = o.DryRun && o.Checkpoints.Resume == "" // one that goes on compares the photos
 }
 
 // passedOnFlags are the flags that were given, for the training of a block, or of what was inspected.
@@ -129,7 +129,6 @@ func trainCommand(console *cli.Console) *cobra.Command {
 		if o.PrintConfig {
 			return printConfig(console, o, args)
 		}
-		tellOfRecipe(console, o)
 		if plans.IsPlan(args[0]) {
 			return trainPlan(console, o, fs, args[0])
 		}
@@ -157,7 +156,7 @@ func trainScene(console *cli.Console, o *train.Options, scene string) error {
 		return fault.Usagef("make one with vksplat partition, and name its folder", "flag --%s: %s is no plan", flag,
 			scene)
 	}
-	if o.Out == "" && !o.DryRun {
+	if o.Out == "" && (!o.DryRun || o.Checkpoints.Resume != "") {
 		if !output.IsFolder(scene) { // perhaps a plan, which needs none
 			return fault.Usagef("check the spelling of "+scene,
 				"no output folder: -m is required; and there is no folder %s", scene)
@@ -177,7 +176,7 @@ func trainScene(console *cli.Console, o *train.Options, scene string) error {
 		o.Begun = time.Now() // COLMAP takes what it takes
 	}
 	o.Scene = scene
-	o.Checkpoints.Off = o.DryRun
+	o.Checkpoints.Off = o.DryRun && o.Checkpoints.Resume == "" // one that goes on compares the photos
 	_, err := train.Do(console, o, nil)
 	return err
 }

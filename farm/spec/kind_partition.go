@@ -18,7 +18,7 @@ var KindPartition = &Kind{
 		number("up", typeFloats, -1e9, 1e9, "direction up").times(3).to("up"),
 		truth("eval", "hold photos out to measure on").to("eval"),
 		number("test_every", typeInt, 2, 1e6, "hold every Nth photo out").to("test-every"),
-		oneOf("preset", "settings of the blocks to start from", presetWords()...),
+		preset("settings of the blocks to start from"),
 		plain("set", typeSettings, "settings of the blocks"),
 		number("finetune", typeInt, 1, 10_000_000, "steps of the merged scene on all photos"),
 	}, captureFields...),

@@ -13,7 +13,7 @@ var KindTrain = &Kind{
 		plain("source", typeInput, "the capture").need(),
 		imagesField,
 		masksField,
-		oneOf("preset", "settings to start from", presetWords()...).to("preset"),
+		preset("settings to start from").to("preset"),
 		plain("set", typeSettings, "settings, as in train's configuration file"),
 	},
 	Makes:       "a model",

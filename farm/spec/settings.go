@@ -43,7 +43,12 @@ var settings = func() (s Settings) {
 	return s
 }()
 
-func presetWords() []string { return settings.Presets }
+// preset is a field that names one of train's presets; fast was another name of default.
+func preset(help string) field {
+	f := oneOf("preset", help, settings.Presets...)
+	f.former = "fast"
+	return f
+}
 
 // maxSettingList is how many numbers a setting has at most.
 const maxSettingList = 1000

@@ -42,7 +42,7 @@ device = "NVIDIA H200"
 id = "Größe 大"
 kind = "train"
 source = "Aufnahmen/Größe 1"
-preset = "fast"
+preset = "mcmc"
 [task.set]
 iterations = 300
 background = [1, 1, 1]
@@ -440,7 +440,7 @@ normals = true
 	}
 	want := []Flag{{"images", "photos/small"}, {"preset", "fast"}, {"background", "1,0.5,0"}, {"eval", "true"},
 		{"eval-at", "10,20"}, {"iterations", "30"}, {"seed", "18446744073709551615"},
-		{"strategy", "default"}} // a former word, which train takes: the task's results stay its own
+		{"strategy", "default"}} // former words, as fast: train takes them, and the results stay the task's
 	if got := p.Tasks[0].Flags; !slices.Equal(got, want) {
 		t.Errorf("flags %v, want %v", got, want)
 	}

@@ -152,7 +152,7 @@ func fakeScores(out string, step int) {
 	dir := filepath.Join(out, filepath.FromSlash(pictureFolder)+strconv.Itoa(step))
 	_ = os.MkdirAll(dir, 0o777)
 	_ = os.WriteFile(filepath.Join(dir, "picture"), []byte(fmt.Sprint("of step ", step)), 0o666)
-	_ = results.MergeResults(out,
+	_, _ = results.MergeResults(out,
 		&results.Result{Method: results.MethodName(step), Protocol: "gsplat",
 			Views: []results.ViewScores{{Name: "view",
 				Scores: []results.Score{{Name: "PSNR", Value: float64(step), Known: true}}}}})

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"regexp"
 	"runtime"
 	"runtime/debug"
 )
@@ -10,7 +11,7 @@ import (
 var version = ""
 
 // revision is the commit, set likewise where Go records none: -ldflags "-X vksplat/internal/cli.revision=$(git describe
-// --always --dirty --exclude '*')".
+// --always --dirty=+dirty --exclude '*')".
 var revision = ""
 
 // Version returns the version that written files carry. It says nothing
@@ -19,14 +20,29 @@ func Version() string {
 	if version != "" {
 		return version
 	}
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" && info.Main.Version != "(devel)" {
-		return info.Main.Version
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return devel
 	}
-	return "devel"
+	return released(info.Main.Version)
 }
 
-// CommitID returns the commit that the program was built from, "" where the
-// build did not record it.
+// devel is the version of a build that is none of a release.
+const devel = "devel"
+
+// ofCommit are versions that Go makes up of a commit.
+var ofCommit = regexp.MustCompile(`^$|^\(devel\)$|\d{14}-[0-9a-f]{12}|\+dirty$`)
+
+// released is the version of a module, unless Go made it up.
+func released(module string) string {
+	if ofCommit.MatchString(module) {
+		return devel
+	}
+	return module
+}
+
+// CommitID returns the commit that the program was built from, with +dirty where its sources had been changed; "" where
+// the build did not record it.
 func CommitID() string {
 	if revision != "" {
 		return revision
@@ -41,7 +57,7 @@ func CommitID() string {
 		case s.Key == "vcs.revision":
 			hash = s.Value
 		case s.Key == "vcs.modified" && s.Value == "true":
-			dirty = " with changes"
+			dirty = "+dirty"
 		}
 	}
 	if hash == "" {

@@ -32,6 +32,7 @@ const (
 	// of the picture as the photo's camera would have taken it; see ViewScore
 	lensPSNRKey = "lens_psnr"
 	lensSSIMKey = "lens_ssim"
+	lpipsKey    = "LPIPS"
 	// of the camera after it was moved to where the photo fits best; likewise
 	alignedPSNRKey = "aligned_psnr"
 	alignedSSIMKey = "aligned_ssim"
@@ -118,9 +119,10 @@ func (r *Result) Means() []Score {
 	return means
 }
 
-// MergeResults puts a result into results.json and per_view.json in dir. What these say of other methods stays, and of
-// this one the scores that only training can measure, if the others are of the same model.
-func MergeResults(dir string, r *Result) error {
+// MergeResults puts a result into results.json and per_view.json in dir. What these say of other methods by the same
+// protocol stays, and of this one the scores that were not measured now, if the others are of the same model. Methods of
+// other protocols are replaced: their numbers are not to be mixed. It returns their names.
+func MergeResults(dir string, r *Result) (replaced []string, err error) {
 	means, perView := map[string]any{protocolKey: r.Protocol}, map[string]any{protocolKey: r.Protocol}
 	if r.Weights != "" {
 		means[weightsKey], perView[weightsKey] = r.Weights, r.Weights
@@ -141,7 +143,7 @@ func MergeResults(dir string, r *Result) error {
 		views := make(map[string]float64, len(r.Views))
 		for _, v := range r.Views {
 			if x := v.Scores[k].Value; math.IsNaN(x) || math.IsInf(x, 0) {
-				return fmt.Errorf("write results: %s of %q is %v: %w", m.Name, v.Name, x, scene.ErrNotFinite)
+				return nil, fmt.Errorf("write results: %s of %q is %v: %w", m.Name, v.Name, x, scene.ErrNotFinite)
 			}
 			views[v.Name] = v.Scores[k].Value
 		}
@@ -156,15 +158,30 @@ func MergeResults(dir string, r *Result) error {
 	}
 	allMeans, err := readResults(filepath.Join(dir, resultsFile))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	allViews, err := readResults(filepath.Join(dir, perViewFile))
 	if err != nil {
-		return err
+		return nil, err
 	}
-	keepLens(r, means, perView, entryOf(allMeans[r.Method]), entryOf(allViews[r.Method]))
+	keepFormer(r, means, perView, entryOf(allMeans[r.Method]), entryOf(allViews[r.Method]))
+	replaced = dropOthers(allMeans, r.Protocol)
+	dropOthers(allViews, r.Protocol)
 	allMeans[r.Method], allViews[r.Method] = means, perView
-	return writeResults(dir, allMeans, allViews)
+	return replaced, writeResults(dir, allMeans, allViews)
+}
+
+// dropOthers removes the methods of other protocols from what a file holds, and returns their names. What other
+// programs measured names none, and stays.
+func dropOthers(all map[string]any, protocol string) (names []string) {
+	for method, raw := range all {
+		if p := entryOf(raw)[protocolKey]; p != nil && p != protocol {
+			names = append(names, method)
+			delete(all, method)
+		}
+	}
+	slices.Sort(names)
+	return names
 }
 
 // entryOf returns what a file of scores says of a method.
@@ -179,9 +196,10 @@ func entryOf(raw any) (entry map[string]any) {
 // samePSNR is by how much, in dB, two measurements of a view of one model differ at most.
 const samePSNR = 0.01
 
-// keepLens adds the former scores through the cameras' lenses to new ones, which replace the rest: only training knows
-// the lenses. The former must be of the same protocol and drawn alike, and each view must have the PSNR that it had.
-func keepLens(r *Result, means, perView, formerMeans, formerViews map[string]any) {
+// keepFormer adds former scores that were not measured now to new ones, which replace the rest: only training knows the
+// cameras' lenses, and LPIPS needs weights. The former must be of the same protocol and drawn alike, and each view must
+// have the PSNR that it had.
+func keepFormer(r *Result, means, perView, formerMeans, formerViews map[string]any) {
 	if formerMeans[protocolKey] != r.Protocol || !drawnAlike(r.Drawn, formerMeans[drawnKey]) {
 		return
 	}
@@ -195,10 +213,17 @@ func keepLens(r *Result, means, perView, formerMeans, formerViews map[string]any
 			return
 		}
 	}
-	for _, key := range []string{lensPSNRKey, lensSSIMKey, alignedPSNRKey, alignedSSIMKey} {
-		if mean, known := formerMeans[key]; known && formerViews[key] != nil {
+	for key, of := range map[string]string{lensPSNRKey: psnrKey, lensSSIMKey: psnrKey, alignedPSNRKey: psnrKey,
+		alignedSSIMKey: psnrKey, lpipsKey: psnrKey, "cc_lpips": "cc_psnr", "unmasked_lpips": "unmasked_psnr"} {
+		mean, known := formerMeans[key]
+		now, _ := means[of].(float64)
+		was, _ := formerMeans[of].(float64)
+		if known && means[key] == nil && formerViews[key] != nil && math.Abs(now-was) <= samePSNR {
 			means[key], perView[key] = mean, formerViews[key]
 		}
+	}
+	if hash := formerMeans[weightsKey]; means[weightsKey] == nil && means[lpipsKey] != nil && hash != nil {
+		means[weightsKey], perView[weightsKey] = hash, hash
 	}
 }
 
@@ -382,20 +407,16 @@ func stepOfMethod(method string) (step int, is bool) {
 	return step, err == nil && method == MethodName(step)
 }
 
-// foreignResults reads a file of scores without those of training steps by this protocol. A damaged one has none:
+// foreignResults reads a file of scores without those of training steps and of other protocols. A damaged one has none:
 // training does not end for that.
 func foreignResults(path, protocol string) map[string]any {
 	all, err := readResults(path)
 	if err != nil {
 		return map[string]any{}
 	}
-	for method, raw := range all {
-		var entry struct {
-			Protocol string `json:"protocol"`
-		}
-		_, isStep := stepOfMethod(method)
-		text, _ := raw.(json.RawMessage)
-		if isStep && (json.Unmarshal(text, &entry) != nil || entry.Protocol == "" || entry.Protocol == protocol) {
+	dropOthers(all, protocol)
+	for method := range all {
+		if _, isStep := stepOfMethod(method); isStep {
 			delete(all, method)
 		}
 	}

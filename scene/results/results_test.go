@@ -5,6 +5,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -23,20 +24,20 @@ func TestMergeResults(t *testing.T) {
 		{"a.png", []Score{{"PSNR", 20, true}, {"LPIPS", 0.5, true}, {"SSIM", 0.5, true}}},
 		{"b.png", []Score{{"PSNR", 30, true}, {"LPIPS", 0, false}, {"SSIM", 0.75, true}}},
 	}}
-	if err := MergeResults(dir, r); err != nil {
-		t.Fatal(err)
+	if replaced, err := MergeResults(dir, r); err != nil || !slices.Equal(replaced, []string{"ours_7000"}) {
+		t.Fatalf("replaced %q, %v", replaced, err)
 	}
 	means, protocol, err := ReadMeans(dir, "ours_30000")
 	if err != nil || protocol != "inria" || len(means) != 2 || means["PSNR"] != 25 || means["SSIM"] != 0.625 {
 		t.Errorf("%v of %s, %v", means, protocol, err)
 	}
-	if means, protocol, err = ReadMeans(dir, "ours_7000"); err != nil || protocol != "gsplat" || means["PSNR"] != 20 {
-		t.Errorf("what was there: %v of %s, %v", means, protocol, err)
+	if _, _, err = ReadMeans(dir, "ours_7000"); err == nil {
+		t.Error("scores of two protocols are in one file")
 	}
 	var views map[string]map[string]any
 	filetest.ReadJSON(t, filepath.Join(dir, "per_view.json"), &views)
 	if psnr, _ := views["ours_30000"]["PSNR"].(map[string]any); psnr["b.png"] != 30. ||
-		views["ours_30000"]["LPIPS"] != nil || views["ours_7000"]["SSIM"] == nil {
+		views["ours_30000"]["LPIPS"] != nil || views["ours_7000"] != nil {
 		t.Errorf("per_view.json holds %v", views)
 	}
 	if err := WriteResults(dir, "gsplat",
@@ -45,8 +46,7 @@ func TestMergeResults(t *testing.T) {
 		true); err != nil {
 		t.Fatal(err)
 	}
-	// the first is no more of the run, the last was measured by hand
-	for method, want := range map[string]float64{"ours_7000": 0, "ours_8000": 21, "ours_30000": 25} {
+	for method, want := range map[string]float64{"ours_7000": 0, "ours_8000": 21, "ours_30000": 22} {
 		if means, _, err := ReadMeans(dir, method); (err == nil) != (want > 0) || means["PSNR"] != want {
 			t.Errorf("after training went on: %s is %v, %v", method, means, err)
 		}
@@ -55,7 +55,7 @@ func TestMergeResults(t *testing.T) {
 		t.Errorf("a method that is not there: %v", err)
 	}
 	r.Views[0].Scores[0].Value = math.Inf(1)
-	if err := MergeResults(dir, r); !errors.Is(err, scene.ErrNotFinite) {
+	if _, err := MergeResults(dir, r); !errors.Is(err, scene.ErrNotFinite) {
 		t.Errorf("infinite: %v", err)
 	}
 	for _, text := range []string{"", "[]", "{\"ours_1\": ", "nonsense"} {
@@ -78,7 +78,7 @@ func TestNearest(t *testing.T) {
 		Views: []ViewScore{{Name: "a.png", PSNR: 20, SSIM: 0.5}}}}, false); err != nil {
 		t.Fatal(err)
 	}
-	if err := MergeResults(dir, &Result{Method: "eval", Protocol: "gsplat", Nearest: nearest,
+	if _, err := MergeResults(dir, &Result{Method: "eval", Protocol: "gsplat", Nearest: nearest,
 		Views: []ViewScores{{"a.png", []Score{{"PSNR", 20, true}}}}}); err != nil {
 		t.Fatal(err)
 	}
@@ -123,7 +123,7 @@ func TestLensStays(t *testing.T) {
 			t.Fatal(err)
 		}
 		for range 2 { // again, and once more
-			if err := MergeResults(dir, c.of); err != nil {
+			if _, err := MergeResults(dir, c.of); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -135,6 +135,41 @@ func TestLensStays(t *testing.T) {
 		views, _, err := ReadViews(dir, "ours_7", "lens_ssim")
 		if err != nil || (views["b.png"] == 0.8) != c.stays {
 			t.Errorf("%s: views %v, %v", c.name, views, err)
+		}
+	}
+}
+
+// TestLPIPSStays: scores that need weights stay when eval measures the same model without them, with the hash of the
+// weights, and go where it measures another.
+func TestLPIPSStays(t *testing.T) {
+	drawn := &Drawn{Near: 0.01, Photos: "64x48"}
+	result := func(psnr, corrected float64, lpips bool) *Result {
+		r := &Result{Method: "ours_7", Protocol: "inria", Drawn: drawn, Views: []ViewScores{{"a.png",
+			[]Score{{"PSNR", psnr, true}, {"LPIPS", 0.25, lpips}, {"cc_psnr", corrected, true}, {"cc_lpips", 0.125, lpips}}}}}
+		if lpips {
+			r.Weights = "hash"
+		}
+		return r
+	}
+	for _, c := range []struct {
+		name            string
+		psnr, corrected float64
+		lpips, ccLPIPS  float64
+	}{{"the same", 20.000001, 21, 0.25, 0.125}, {"by another map of colours", 20, 22, 0.25, 0},
+		{"another model", 21, 21, 0, 0}} {
+		dir := t.TempDir()
+		for _, r := range []*Result{result(20, 21, true), result(c.psnr, c.corrected, false)} {
+			if _, err := MergeResults(dir, r); err != nil {
+				t.Fatal(err)
+			}
+		}
+		means, _, err := ReadMeans(dir, "ours_7")
+		if err != nil || means["LPIPS"] != c.lpips || means["cc_lpips"] != c.ccLPIPS {
+			t.Errorf("%s: %v, %v", c.name, means, err)
+		}
+		entry, _, err := readMethod(filepath.Join(dir, "per_view.json"), "ours_7")
+		if err != nil || (entry[weightsKey] == "hash") != (c.lpips > 0) || (entry["LPIPS"] != nil) != (c.lpips > 0) {
+			t.Errorf("%s: views %v, %v", c.name, entry, err)
 		}
 	}
 }
@@ -162,9 +197,9 @@ func TestDrawn(t *testing.T) {
 	if err := WriteResults(dir, "gsplat", append(old, StepScores{8, old[0].Views, drawn, nil}), false); err != nil {
 		t.Fatal(err)
 	}
-	result := &Result{Method: "pictures", Protocol: "inria",
+	result := &Result{Method: "pictures", Protocol: "gsplat",
 		Views: []ViewScores{{"a.png", []Score{{"PSNR", 20, true}}}}}
-	if err := MergeResults(dir, result); err != nil {
+	if _, err := MergeResults(dir, result); err != nil {
 		t.Fatal(err)
 	}
 	if list, err := UndrawnMethods(dir); err != nil || len(list) != 1 || list[0] != "ours_7" {
@@ -180,7 +215,7 @@ func TestDrawn(t *testing.T) {
 		t.Error(text)
 	}
 	result.Method, result.Drawn = "ours_7", drawn
-	if err := MergeResults(dir, result); err != nil {
+	if _, err := MergeResults(dir, result); err != nil {
 		t.Fatal(err)
 	}
 	if list, err := UndrawnMethods(dir); err != nil || len(list) != 0 {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"vksplat/internal/fault"
 	"vksplat/internal/run/output"
 	"vksplat/scene"
 	"vksplat/scene/inria"
@@ -38,6 +39,19 @@ func HoldOut(c *scene.Capture, list string, every int) error {
 		return err
 	}
 	return c.HoldOut(list, names)
+}
+
+// CheckSplit refuses a list of held-out photos that names no file, and a spacing beside a list, which decides alone.
+func CheckSplit(list string, given func(flag string) bool) error {
+	switch {
+	case list == "" && given("test-list"):
+		return fault.Usagef("name a file with the name of a photo on each line, or leave it out", "%s names no file",
+			fault.Named("test-list"))
+	case list != "" && given("test-every"):
+		return fault.Usagef("leave out one of the two", "%s: both choose the photos that are held out",
+			fault.Named("test-every", "test-list"))
+	}
+	return nil
 }
 
 // Pick returns the elements of list with the given indices.

@@ -87,10 +87,13 @@ func Run(console *cli.Console, o *Options) error {
 // refuseForeign refuses to replace what demo has not written, before the capture is drawn.
 func (o *Options) refuseForeign() error {
 	own := output.ReadWritten(o.Out)
-	if n := len(output.FormerModels(o.Out)); n > 0 && own.Known && own.By != output.ByDemo {
+	if own.Known && own.By != output.ByDemo {
 		list, err := output.ListCheckpoints(filepath.Join(o.Out, output.CheckpointFolder))
-		return errors.Join(err, output.RefuseFormer(o.Out, len(list), elsewhere()))
-	} else if n > 0 && !own.Known {
+		if err := errors.Join(err, output.RefuseFormer(o.Out, len(list), elsewhere())); err != nil {
+			return err
+		}
+	}
+	if !own.Known && len(output.FormerModels(o.Out)) > 0 {
 		return nil // of a build that kept no list
 	}
 	var paths []string

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"path/filepath"
+	"strings"
 
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
@@ -94,6 +96,9 @@ func (o *Options) Check() error {
 	case !(o.Config.Near > 0) || math.IsInf(o.Config.Near, 0):
 		return fault.Usagef("give a distance above 0, as in 0.01", "%s: %g is no distance", fault.Named("near"),
 			o.Config.Near)
+	}
+	if err := captured.CheckSplit(o.TestList, o.Given); err != nil {
+		return err
 	}
 	if pictures {
 		for _, name := range []string{"capture", "split", "iteration", "test-every", "test-list", "near", "images",
@@ -198,8 +203,13 @@ func MeasureAll(console *cli.Console, ctx context.Context, o *Options, jobs []*J
 			return err
 		}
 		if job.folder != "" {
-			if err := results.MergeResults(job.folder, &job.Result); err != nil {
+			replaced, err := results.MergeResults(job.folder, &job.Result)
+			if err != nil {
 				return err
+			}
+			if len(replaced) > 0 {
+				console.Note(fmt.Sprintf("%s holds scores of one protocol: those of %s by another were replaced",
+					filepath.Join(job.folder, "results.json"), strings.Join(replaced, ", ")))
 			}
 			if text := captured.HiddenScores(job.folder, job.rec); text != "" {
 				console.Note(text)

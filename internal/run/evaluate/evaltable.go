@@ -1,13 +1,17 @@
 package evaluate
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 
 	"vksplat/internal/cli"
 	"vksplat/internal/run/captured"
 	"vksplat/internal/wording"
+	"vksplat/scene"
 	"vksplat/scene/results"
 )
 
@@ -121,15 +125,18 @@ func printResult(console *cli.Console, j *Job) {
 }
 
 // printComparison prints the means of several models side by side, the best of each in bold, and then every view's
-// PSNR.
+// PSNR. None is the best of models that were not measured alike: scores on other photos are no measure of each other.
 func printComparison(console *cli.Console, jobs []*Job) {
 	head := []string{"mean"}
 	for _, j := range jobs {
 		head = append(head, fmt.Sprintf("%s, %s", j.name, j.Result.Method))
 	}
 	views, same := sharedViews(jobs)
-	best := bestInBold
-	if !same { // none is: means of other photos are no measure of each other
+	best, bestOfView := bestInBold, bestInBold
+	differs := differing(jobs)
+	if len(differs) > 0 {
+		best, bestOfView = scoreTexts, scoreTexts
+	} else if !same {
 		best = scoreTexts
 	}
 	t := &MarkdownTable{}
@@ -144,7 +151,11 @@ func printComparison(console *cli.Console, jobs []*Job) {
 	legend := jobs[0].scorer.Legend(t)
 	console.Printf("%s\n", t)
 	if !same {
-		console.Warn("the models were not all measured on the same photos: their means are not of the same")
+		differs = append(differs, "on other photos")
+	}
+	if len(differs) > 0 {
+		console.Warn("the models were measured " + strings.Join(differs, " and ") +
+			": their scores are not comparable, and none is marked as the best")
 	}
 	if len(views) > 0 {
 		t = &MarkdownTable{}
@@ -156,7 +167,7 @@ func printComparison(console *cli.Console, jobs []*Job) {
 				at := slices.IndexFunc(j.Result.Views, func(v results.ViewScores) bool { return v.Name == view })
 				row[i] = Named(j.Result.Views[at].Scores, PlainNames[0])
 			}
-			t.Add(append([]string{view}, bestInBold(row)...)...)
+			t.Add(append([]string{view}, bestOfView(row)...)...)
 		}
 		console.Printf("%s\n", t)
 	}
@@ -165,6 +176,44 @@ func printComparison(console *cli.Console, jobs []*Job) {
 		j.printDrawn()
 		j.printTrainedOn()
 	}
+}
+
+// differing lists in what the views differ that the jobs have in common.
+func differing(jobs []*Job) (what []string) {
+	first := map[string]*scene.Camera{}
+	note := func(text string, differ bool) {
+		if differ && !slices.Contains(what, text) {
+			what = append(what, text)
+		}
+	}
+	for _, j := range jobs {
+		note("over other backgrounds", j.capture != nil && j.capture.Synthetic &&
+			j.o.Config.Background != jobs[0].o.Config.Background) // their photos are transparent
+		for i := range j.cams {
+			c := &j.cams[i]
+			of := first[c.Name]
+			if of == nil {
+				first[c.Name] = c
+				continue
+			}
+			resized := c.Width != of.Width || c.Height != of.Height
+			note("on photos of other sizes", resized)
+			note("on other photos of the same names", !resized && !sameContent(c.Path, of.Path))
+			note("with other masks", c.MaskInverted != of.MaskInverted || c.MaskGrow != of.MaskGrow ||
+				!sameContent(c.Mask, of.Mask))
+		}
+	}
+	return what
+}
+
+// sameContent reports whether two files are the same, or copies.
+func sameContent(a, b string) bool {
+	if a == b {
+		return true
+	}
+	one, err := os.ReadFile(a)
+	other, err2 := os.ReadFile(b)
+	return errors.Join(err, err2) == nil && bytes.Equal(one, other)
 }
 
 // scoreNames lists in order the scores that one of the jobs has.

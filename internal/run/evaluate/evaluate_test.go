@@ -2,6 +2,8 @@ package evaluate
 
 import (
 	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -57,6 +59,42 @@ func TestUnmeasured(t *testing.T) {
 	}
 }
 
+// TestNotComparable: of models that were measured on photos of other sizes, on others of the same names, or with other
+// masks, none is the best, and a warning says why. Copies of the same photos are the same.
+func TestNotComparable(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	was := scene.Camera{Name: "a.png", Width: 64, Height: 48, Path: write("a", "photo")}
+	copied, smaller, other, masked := was, was, was, was
+	copied.Path, smaller.Width, other.Path, masked.Mask = write("b", "photo"), 32, write("c", "other"), write("m", "mask")
+	for _, c := range []struct {
+		of   scene.Camera
+		warn string
+	}{{was, ""}, {copied, ""}, {smaller, "measured on photos of other sizes:"}, {other, "other photos of the same names"},
+		{masked, "with other masks:"}} {
+		var text, warnings strings.Builder
+		console := cli.New(nil, &text, &warnings)
+		var jobs []*Job
+		for i, cam := range []scene.Camera{was, c.of} {
+			j := &Job{console: console, scorer: &Scorer{Protocol: ProtocolOf(ProtocolGsplat)}, cams: []scene.Camera{cam}}
+			j.Result.Views = []results.ViewScores{{Name: cam.Name,
+				Scores: []results.Score{{Name: "PSNR", Value: float64(20 + i), Known: true}}}}
+			jobs = append(jobs, j)
+		}
+		printComparison(console, jobs)
+		if strings.Contains(text.String(), "**") != (c.warn == "") || (warnings.Len() > 0) != (c.warn != "") ||
+			!strings.Contains(warnings.String(), c.warn) {
+			t.Errorf("%q:\n%s%s", c.warn, &text, &warnings)
+		}
+	}
+}
+
 func TestMarkdownTable(t *testing.T) {
 	table := &MarkdownTable{}
 	table.Add("view", "PSNR")
@@ -85,6 +123,7 @@ func TestFrameOfTheRun(t *testing.T) {
 // TestResplit: a run that held out other photos before it was resumed may have been trained on those of today.
 func TestResplit(t *testing.T) {
 	capture := scenetest.Ring(5, 1)
+	capture.HoldOutCameras([]string{capture.Cameras[1].Name})
 	j := &Job{capture: capture}
 	for _, resplit := range []bool{false, true} {
 		rec := &captured.Record{HeldOut: []string{capture.Cameras[1].Name}, Resplit: resplit}

@@ -18,13 +18,9 @@ func (j *Job) countTrainedOn(rec *captured.Record, views []int) results.TrainedO
 		return results.TrainedOn{}
 	}
 	if rec != nil && rec.Describes(c, j.o.Capture) {
-		held := map[string]bool{}
-		for _, name := range rec.HeldOut {
-			held[name] = true
-		}
-		n := 0
+		n := 0 // heldOutViews has made the capture's held-out photos the run's
 		for _, i := range views {
-			if !held[c.Cameras[i].Name] {
+			if !c.IsHeldOut(i) {
 				n++
 			}
 		}

@@ -1,9 +1,7 @@
 package merge
 
 import (
-	"encoding/json"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -78,9 +76,8 @@ func TrainBlocks(console *cli.Console, o *train.Options, plan *plans.Plan) error
 // trainedBlock returns what the last complete training of a block says, nil where there is none or its model is not
 // there.
 func trainedBlock(p *plans.Plan, k int) *output.Stats {
-	data, err := os.ReadFile(filepath.Join(p.BlockFolder(k), output.StatsFile))
-	st := &output.Stats{}
-	if err != nil || json.Unmarshal(data, st) != nil || st.Interrupted || !output.IsFile(p.BlockModel(k, st.Step)) {
+	st := output.ReadStats(p.BlockFolder(k))
+	if st == nil || st.Interrupted || !output.IsFile(p.BlockModel(k, st.Step)) {
 		return nil
 	}
 	return st

@@ -128,6 +128,15 @@ func RecoverAside(out string) (back bool, err error) {
 	return true, errors.Join(atomicfile.SyncDir(out), MoveBack(out))
 }
 
+// Current is the folder of the run that the next process finds in out: out, or that of one which was put aside and
+// comes back.
+func Current(out string) string {
+	if aside := filepath.Join(out, AsideFolder); IsFolder(aside) && !Stands(out, readAside(aside).After) {
+		return aside
+	}
+	return out
+}
+
 // AsideIn is the folder of a run that was put aside in out, "" for none.
 func AsideIn(out string) string {
 	for _, name := range []string{AsideFolder, AsideMoving} {

@@ -1,6 +1,10 @@
 package output
 
 import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+
 	"vksplat/internal/cli"
 	"vksplat/internal/run/meter"
 	"vksplat/pipeline/checkpoint"
@@ -28,6 +32,7 @@ type RunLog struct {
 // Stats is stats.json: how good, how large, how long, and what made it.
 type Stats struct {
 	Version string `json:"version"`
+	Commit  string `json:"commit,omitempty"` // the program was built from; "+dirty": and from changes
 	Device  string `json:"device"`
 	Scene   string `json:"scene"`
 	Step    int    `json:"step"` // steps done
@@ -64,6 +69,16 @@ type Stats struct {
 	Config recipe.Config `json:"config"`
 }
 
+// ReadStats returns how the run in out ended; nil where nothing says so.
+func ReadStats(out string) *Stats {
+	st := &Stats{}
+	data, err := os.ReadFile(filepath.Join(out, StatsFile))
+	if err != nil || json.Unmarshal(data, st) != nil {
+		return nil
+	}
+	return st
+}
+
 // PassLine is the device time of one kernel in a training step, mean over the steps that were measured.
 type PassLine struct {
 	Name string        `json:"name"`
@@ -73,6 +88,7 @@ type PassLine struct {
 // Scores are the quality over the held-out photos: PSNR in dB, SSIM over the valid
 // region. The name is exported for encoding/json, which otherwise cannot fill it.
 type Scores struct {
+	Measured   int     `json:"measured_images"` // held-out photos that could be
 	PSNR       float64 `json:"psnr"`
 	SSIM       float64 `json:"ssim"`
 	PSNRMedian float64 `json:"psnr_median"`
@@ -94,7 +110,7 @@ func Summarise(views []results.ViewScore) *Scores {
 	for i, v := range views {
 		psnr[i], ssim[i] = v.PSNR, v.SSIM
 	}
-	s := &Scores{PSNR: mean(psnr), SSIM: mean(ssim), PSNRMedian: scene.Median(psnr), SSIMMedian: scene.Median(ssim)}
+	s := &Scores{Measured: len(views), PSNR: mean(psnr), SSIM: mean(ssim), PSNRMedian: scene.Median(psnr), SSIMMedian: scene.Median(ssim)}
 	if c := results.CorrectedMean(views); c != nil {
 		s.CCPSNR, s.CCSSIM = &c.PSNR, &c.SSIM
 	}

@@ -52,7 +52,7 @@ func (o *Options) Check() error {
 			o.TestEvery)
 	}
 	_, err := o.upward()
-	return err
+	return errors.Join(err, captured.CheckSplit(o.TestList, o.Given))
 }
 
 // upward reads --up; nil leaves it to the cameras.
@@ -140,15 +140,7 @@ func Run(console *cli.Console, o *Options) error {
 	if err := p.Describe(c, list); err != nil {
 		return err
 	}
-	held := map[int]bool{}
-	for i := range c.Cameras {
-		held[i] = true
-	}
-	for _, i := range train {
-		delete(held, i)
-	}
-	if err := sight.WritePicture(filepath.Join(o.Out, plans.Picture), list,
-		func(i int) bool { return held[i] }); err != nil {
+	if err := sight.WritePicture(filepath.Join(o.Out, plans.Picture), list, c.IsHeldOut); err != nil {
 		return err
 	}
 	if err := p.Write(list); err != nil {

@@ -91,7 +91,7 @@ func fitting(device *pipeline.Device, c *scene.Capture, list []blocks.Block) (wh
 		b := &list[k]
 		var cams []scene.Camera
 		b.Cameras.Range(func(i uint32) {
-			if !c.HeldOut[c.Cameras[i].PhotoName()] {
+			if !c.IsHeldOut(int(i)) {
 				cams = append(cams, c.Cameras[i])
 			}
 		})

@@ -326,18 +326,14 @@ func (p *Plan) Write(list []blocks.Block) error {
 	return errors.Join(own.Begin(p.files()...), own.End())
 }
 
-// Describe fills in the blocks.
+// Describe fills in the blocks. The capture's held-out photos are the plan's.
 func (p *Plan) Describe(c *scene.Capture, list []blocks.Block) error {
-	held := map[string]bool{}
-	for _, name := range p.HeldOut {
-		held[name] = true
-	}
 	for k := range list {
 		b := &list[k]
 		out := planBlock{Block: k, Core: b.Core, Margin: b.Margin, Points: b.Points.Count(), Inside: b.Inside}
 		b.Cameras.Range(func(i uint32) {
 			out.Cameras = append(out.Cameras, c.Cameras[i].Name)
-			if !held[c.Cameras[i].Name] {
+			if !c.IsHeldOut(int(i)) {
 				out.Trained++
 			}
 		})

@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"html/template"
+	"io"
 	"slices"
 
 	"vksplat/internal/cli"
@@ -32,7 +33,16 @@ const (
 //go:embed report.tmpl
 var reportFrame string
 
-var Template = template.Must(template.New("report").Parse(reportFrame))
+var frame = template.Must(template.New("report").Parse(reportFrame))
+
+// Write writes the page. Its script takes lists of nothing, and no nulls: of a run that was stopped early there are no
+// steps, of one without held-out photos no evaluations.
+func (p *Page) Write(w io.Writer) error {
+	p.Curves.Steps = append([]meter.StepLine{}, p.Curves.Steps...)
+	p.Curves.Evals = append([]Eval{}, p.Curves.Evals...)
+	p.Compare = append([]Picture{}, p.Compare...)
+	return frame.Execute(w, p)
+}
 
 // Page is what the frame is filled with.
 type Page struct {
@@ -122,7 +132,7 @@ func Facts(st *output.Stats) []Fact {
 	var list []Fact
 	if st.Scores != nil {
 		list = append(list, Fact{"PSNR", fmt.Sprintf("%.2f dB", st.PSNR),
-			fmt.Sprintf("%s held out, median %.2f", cli.Count(st.TestImages, "photo"), st.PSNRMedian)},
+			fmt.Sprintf("%s held out, median %.2f", cli.Count(st.Measured, "photo"), st.PSNRMedian)},
 			Fact{"SSIM", fmt.Sprintf("%.4f", st.SSIM), fmt.Sprintf("median %.4f", st.SSIMMedian)})
 		if st.AlignedPSNR != nil {
 			list = append(list, Fact{"PSNR aligned", fmt.Sprintf("%.2f dB", *st.AlignedPSNR),

@@ -30,6 +30,20 @@ func TestThumbnails(t *testing.T) {
 	}
 }
 
+// TestPageOfNothing wants the data of a run that was stopped before its first line to be lists, as the page's script
+// takes them.
+func TestPageOfNothing(t *testing.T) {
+	var b strings.Builder
+	if err := new(Page).Write(&b); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{`const data = {"steps":[],"evals":[],`, "const pictures = [];"} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("the page lacks %s", want)
+		}
+	}
+}
+
 func TestGrouped(t *testing.T) {
 	for n, want := range map[int]string{0: "0", 999: "999", 1000: "1\u2009000", 1234567: "1\u2009234\u2009567"} {
 		if got := grouped(n); got != want {

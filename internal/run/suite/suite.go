@@ -98,6 +98,8 @@ type suiteRun struct {
 	out      string
 	settings []string // flags of train that make the model what it is
 	device   []string // flags that train and eval share
+	testList string   // file of held-out photos, "" without one
+	listHash string   // SHA-256 of that
 	needs    string   // folder of reduced photos that there must be, "" for none
 
 	record  suiteRecord
@@ -136,6 +138,9 @@ func (p *Plan) Runs(o *Options) (list []*suiteRun, _ error) {
 				r := &suiteRun{plan: p, capture: c.name, recipe: recipe.name, seed: seed, scene: c.path,
 					device: o.DeviceFlags,
 					out:    p.runFolder(c.name, recipe.name, seed)}
+				if r.testList = merged["test-list"]; r.testList != "" {
+					delete(merged, "test-every") // of a preset: the list decides alone
+				}
 				if err := r.command(merged); err != nil {
 					return nil, err
 				}

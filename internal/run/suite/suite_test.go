@@ -42,6 +42,13 @@ func TestSuiteTables(t *testing.T) {
 		strings.Contains(text, "0.0000") || strings.Contains(text, "LPIPS (") || strings.Contains(text, "n/a") {
 		t.Error(text)
 	}
+	for i, r := range runs {
+		r.drawn = &results.Drawn{Photos: []string{"64x48", "32x24", "64x48", "64x48"}[i]}
+	}
+	if text = plan.tables(runs); strings.Count(text, "not comparable") != 1 ||
+		!strings.Contains(text, "**a was measured on photos of several sizes, 32x24 and 64x48: ") {
+		t.Error(text)
+	}
 	runs[0].scores[2] = results.Score{Name: "LPIPS", Value: 0.125, Known: true}
 	if text = plan.tables(runs); !strings.Contains(text, "LPIPS (") || !strings.Contains(text, " n/a |") ||
 		!strings.Contains(text, "n/a: not measured") {

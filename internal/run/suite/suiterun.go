@@ -39,6 +39,7 @@ type suiteRecord struct {
 	Protocol    string  `json:"protocol,omitempty"` // it was measured by, "" before that
 	Correct     string  `json:"color_correct,omitempty"`
 	Weights     string  `json:"lpips_weights_sha256,omitempty"`
+	TestList    string  `json:"test_list_sha256,omitempty"` // of the list of held-out photos, "" without one
 }
 
 func (r *suiteRun) logFile() string { return filepath.Join(r.out, suiteLogFile) }
@@ -61,6 +62,9 @@ func (r *suiteRun) recall() error {
 		r.record.Protocol = "" // an earlier version measured it, which did not say how: once more
 	}
 	r.stats, r.scores = nil, nil
+	if r.record.TestList != "" && r.listHash != "" && r.record.TestList != r.listHash {
+		return fmt.Errorf("%s %w: the list of held-out photos has changed", r.out, errOtherSettings)
+	}
 	if r.record.Scene != output.Absolute(r.scene) || !slices.Equal(r.record.Settings, r.settings) {
 		words := cli.QuotedAll(append([]string{"train", r.record.Scene}, r.record.Settings...))
 		return fmt.Errorf("%s %w (%s)", r.out, errOtherSettings, fault.Command(strings.Join(words, " ")))
@@ -116,7 +120,7 @@ func (r *suiteRun) do(ctx context.Context, program string) error {
 	if err := os.MkdirAll(r.out, 0o777); err != nil {
 		return err
 	}
-	r.record.Scene, r.record.Settings = output.Absolute(r.scene), r.settings
+	r.record.Scene, r.record.Settings, r.record.TestList = output.Absolute(r.scene), r.settings, r.listHash
 	r.record.Attempts++
 	if err := r.save(); err != nil {
 		return err

@@ -22,11 +22,17 @@ import (
 // survey looks, before the first run, at what all of them need and at what earlier calls have left: a suite takes days,
 // and what is wrong with its last run is known at once.
 func (p *Plan) survey(runs []*suiteRun) error {
-	if err := p.hashWeights(); err != nil {
+	var err error
+	if p.weightsHash, err = hashOf(p.weights, &fault.Error{Op: "read LPIPS weights",
+		Hint: "tools/lpips_weights.py makes this file; without it leave lpips_weights out"}); err != nil {
 		return err
 	}
 	var changed []error
 	for _, r := range runs {
+		if r.listHash, err = hashOf(r.testList, &fault.Error{Op: "read list of photos",
+			Hint: "name a text file with the name of a photo on each line"}); err != nil {
+			return err
+		}
 		switch err := r.recall(); {
 		case errors.Is(err, errOtherSettings):
 			changed = append(changed, err)
@@ -47,23 +53,22 @@ func (p *Plan) survey(runs []*suiteRun) error {
 	return p.dropped(runs)
 }
 
-// hashWeights reads the file of LPIPS's weights once: with other weights all is measured again.
-func (p *Plan) hashWeights() error {
-	if p.weights == "" {
-		return nil
+// hashOf reads a file once: with another content all is done again. It is "" of no file. A failure is worded by as.
+func hashOf(path string, as *fault.Error) (string, error) {
+	if path == "" {
+		return "", nil
 	}
 	h := sha256.New()
-	f, err := os.Open(p.weights)
+	f, err := os.Open(path)
 	if err == nil {
 		_, err = io.Copy(h, f)
 		_ = f.Close() // only read
 	}
 	if err != nil {
-		return &fault.Error{Op: "read LPIPS weights", Path: p.weights, Err: fault.Pathless(err),
-			Hint: "tools/lpips_weights.py makes this file; without it leave lpips_weights out"}
+		as.Path, as.Err = path, fault.Pathless(err)
+		return "", as
 	}
-	p.weightsHash = fmt.Sprintf("%x", h.Sum(nil))
-	return nil
+	return fmt.Sprintf("%x", h.Sum(nil)), nil
 }
 
 // missing is the error of data that runs which are not done need and that is not there, all of it together.

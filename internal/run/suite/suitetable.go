@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -29,6 +30,7 @@ const suiteFormat = 1
 type suiteResults struct {
 	Format   int          `json:"format"`
 	Version  string       `json:"version"`
+	Commit   string       `json:"commit,omitempty"`
 	Preset   string       `json:"preset,omitempty"`
 	Source   string       `json:"source,omitempty"` // of the photos
 	Protocol string       `json:"protocol"`
@@ -113,7 +115,7 @@ func meanNumbers(list []suiteNumbers) suiteNumbers {
 
 // results sums up the runs so far.
 func (p *Plan) results(runs []*suiteRun) *suiteResults {
-	out := &suiteResults{Format: suiteFormat, Version: cli.Version(), Preset: p.preset, Source: p.source,
+	out := &suiteResults{Format: suiteFormat, Version: cli.Version(), Commit: cli.CommitID(), Preset: p.preset, Source: p.source,
 		Protocol: p.protocol, Correct: p.correct,
 		Runs: []suiteLine{}, Means: []suiteLine{}, Groups: []suiteGroup{}}
 	done := map[*suiteLine][]suiteNumbers{}
@@ -267,6 +269,19 @@ func (s *suiteResults) drawnText() (text string) {
 			text += ": " + strings.Join(who[way], ", ")
 		}
 		text += ".\n"
+	}
+	for _, c := range s.Means {
+		sizes := map[string]bool{}
+		for _, r := range s.Runs {
+			if r.Capture == c.Capture && r.Drawn != nil {
+				sizes[r.Drawn.Photos] = true
+			}
+		}
+		line := fmt.Sprintf("**%s was measured on photos of several sizes, %s: these rows are not comparable.**\n",
+			c.Capture, strings.Join(slices.Sorted(maps.Keys(sizes)), " and "))
+		if len(sizes) > 1 && !strings.Contains(text, line) { // captures are there once a recipe
+			text += line
+		}
 	}
 	return text
 }

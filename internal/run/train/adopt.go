@@ -60,8 +60,12 @@ func (r *Run) adoptCapture(b *begun) {
 	if !r.known("test-every") {
 		r.TestEvery = b.TestEvery
 	}
-	if r.Eval && r.TestEvery == b.TestEvery && !r.known("test-list") {
+	chosen := r.known("test-every") || r.known("test-list")
+	if r.Eval && !chosen {
 		r.TestList = b.TestList
+	}
+	if !chosen && r.Eval == b.Eval && r.Divided == nil {
+		r.recorded = b.HeldOut
 	}
 	if !r.known("origin") {
 		r.Options.Origin = captured.OriginFlag(b.Origin)
@@ -105,6 +109,9 @@ func (r *Run) adoptSettings(was *recipe.Config) {
 // otherPreset reports whether another recipe is asked for than the run was begun with. Versions that did not note its
 // preset noted at least its strategy.
 func (r *Run) otherPreset(preset string, was *recipe.Config) bool {
+	if preset == formerPreset {
+		preset = defaultPreset
+	}
 	switch {
 	case r.presetBy == "":
 		return false

@@ -27,6 +27,7 @@ type begun struct {
 	Eval      bool            `json:"eval"`
 	TestEvery int             `json:"test_every"`
 	TestList  string          `json:"test_list"` // absolute
+	HeldOut   []string        `json:"held_out"`  // names of cameras; nil: an earlier version began it
 	Origin    string          `json:"origin"`
 	Source    captured.Source `json:"source"`
 	Depth     DepthOptions    `json:"depth"`
@@ -36,24 +37,24 @@ type begun struct {
 	Block bool   `json:"block,omitempty"` // of a plan
 }
 
-// rememberBegun writes down what the run is begun with. What a run that goes on was begun with stays as it is.
+// rememberBegun writes down what the run is begun with. Of a run that goes on the recipe stays as it was; the photos may
+// have moved, or others may have been accepted.
 func (s *saver) rememberBegun() error {
 	if s.o.Off {
 		return nil
 	}
-	r := s.r
-	if s.begun != nil {
-		s.begun.Source.Scene = output.Absolute(r.Scene) // which may have moved
-		return s.writeBegun(s.begun)
+	r, b := s.r, s.begun
+	if b == nil {
+		b = &begun{Preset: r.Preset, Config: r.Config, StepsScaler: r.StepsScaler, ShareSteps: r.ShareSteps,
+			Factors: r.Factors, Asked: r.asked(), Block: r.Divided != nil}
 	}
-	b := begun{Preset: r.Preset, Config: r.Config, StepsScaler: r.StepsScaler, ShareSteps: r.ShareSteps,
-		Factors: r.Factors, Eval: r.Eval, TestEvery: r.TestEvery, Origin: string(r.Options.Origin),
-		Source: captured.SourceOf(r.Scene, &r.Load), Depth: r.Depth.absolute(), Normal: r.Normal,
-		Asked: r.asked(), Block: r.Divided != nil}
+	b.Eval, b.TestEvery, b.TestList, b.HeldOut = r.Eval, r.TestEvery, "", r.heldOutNames()
+	b.Origin, b.Source = string(r.Options.Origin), captured.SourceOf(r.Scene, &r.Load)
+	b.Depth, b.Normal = r.Depth.absolute(), r.Normal
 	if r.TestList != "" {
 		b.TestList = output.Absolute(r.TestList)
 	}
-	return s.writeBegun(&b)
+	return s.writeBegun(b)
 }
 
 func (s *saver) writeBegun(b *begun) error {

@@ -7,6 +7,7 @@ import (
 
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
+	"vksplat/internal/run/captured"
 	"vksplat/pipeline/recipe"
 )
 
@@ -85,9 +86,6 @@ func (o *Options) strategyBy() string {
 // checkDevices refuses devices that are no choice, and plans and settings to be printed that are not in effect.
 func (o *Options) checkDevices() error {
 	switch {
-	case o.DryRun && o.Checkpoints.Resume != "":
-		return fault.Usagef("leave out "+fault.Setting("resume"), "%s: the plan is that of a run from the start",
-			fault.Named("dry-run", "resume"))
 	case o.PrintConfig && o.Checkpoints.Resume != "":
 		return fault.Usagef("leave out "+fault.Setting("resume")+"; checkpoints/begun.json in OUT holds the run's settings",
 			"%s: the settings are those of a run from the start", fault.Named("print-config", "resume"))
@@ -130,6 +128,11 @@ func (o *Options) checkResume() error {
 
 // checkMeasuring refuses scores that nothing is measured for.
 func (o *Options) checkMeasuring() error {
+	if o.Given != nil {
+		if err := captured.CheckSplit(o.TestList, o.Given); err != nil {
+			return err
+		}
+	}
 	switch {
 	case len(o.EvalAt) > 0 && !o.Eval:
 		return fault.Usagef("give "+fault.Setting("eval")+", which holds photos out",

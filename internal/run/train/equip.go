@@ -58,7 +58,11 @@ func (r *Run) equip(ctx context.Context) error {
 	}
 	r.training.Points = nil // they have done their work
 	r.warnPlan()
-	if r.DryRun {
+	switch {
+	case r.DryRun && r.saver.from != nil:
+		_, err := r.saver.compare(r.record().Capture)
+		return err
+	case r.DryRun:
 		return r.predict(ctx, cams, init, options)
 	}
 	if err := r.openPhotos(ctx, cams); err != nil {

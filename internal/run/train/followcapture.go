@@ -179,6 +179,3 @@ func (o *Options) Choose(dir string) (said string, err error) {
 	}
 	return said, nil
 }
-
-// ByDefault reports whether nobody chose a preset.
-func (o *Options) ByDefault() bool { return o.presetBy == "" && o.Preset == defaultPreset }

@@ -29,7 +29,7 @@ func (s *saver) ownPast() bool { return s.from != nil && output.InFolder(s.from.
 
 // protect refuses to lose what an earlier run left.
 func (s *saver) protect(list []output.CheckpointFile) error {
-	if s.o.Overwrite {
+	if s.o.Overwrite || s.o.Demo {
 		return nil
 	}
 	whole := 0

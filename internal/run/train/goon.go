@@ -49,10 +49,7 @@ func (o *Options) GoOn(out, scene string) error {
 		return err
 	}
 	o.Out, o.Checkpoints.Resume, o.goesOn = out, ResumeAuto, true
-	at := out
-	if aside := filepath.Join(out, output.AsideFolder); output.IsFolder(aside) {
-		at = aside // the run that was to be replaced comes back
-	}
+	at := output.Current(out)
 	if err := refuseDamagedBegun(filepath.Join(at, output.CheckpointFolder)); err != nil {
 		return err
 	}

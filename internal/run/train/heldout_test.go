@@ -8,7 +8,8 @@ import (
 	"vksplat/scene"
 )
 
-// TestAdoptHeldOut wants each of the flags that hold photos out to be the run's where it is not given.
+// TestAdoptHeldOut wants each of the flags that hold photos out to be the run's where it is not given, and the names of
+// its record, for which no list is read, where none is.
 func TestAdoptHeldOut(t *testing.T) {
 	for _, tt := range []struct {
 		given string
@@ -16,13 +17,14 @@ func TestAdoptHeldOut(t *testing.T) {
 		list  string
 		every int
 		want  begun
+		names bool
 	}{
-		{"", false, "", 8, begun{Eval: true, TestEvery: 5, TestList: "/list"}},
-		{"test-every", false, "", 5, begun{Eval: true, TestEvery: 5, TestList: "/list"}},
-		{"test-every", false, "", 6, begun{Eval: true, TestEvery: 6}},
-		{"eval", true, "", 8, begun{Eval: true, TestEvery: 5, TestList: "/list"}},
-		{"eval", false, "", 8, begun{TestEvery: 5}},
-		{"test-list", true, "/other", 8, begun{Eval: true, TestEvery: 5, TestList: "/other"}},
+		{"", false, "", 8, begun{Eval: true, TestEvery: 5, TestList: "/list"}, true},
+		{"test-every", false, "", 5, begun{Eval: true, TestEvery: 5}, false},
+		{"test-every", false, "", 6, begun{Eval: true, TestEvery: 6}, false},
+		{"eval", true, "", 8, begun{Eval: true, TestEvery: 5, TestList: "/list"}, true},
+		{"eval", false, "", 8, begun{TestEvery: 5}, false},
+		{"test-list", true, "/other", 8, begun{Eval: true, TestEvery: 5, TestList: "/other"}, false},
 	} {
 		r := &Run{Options: resolved(t, nil, nil)}
 		r.by = func(name string) source {
@@ -32,9 +34,11 @@ func TestAdoptHeldOut(t *testing.T) {
 			return byPreset
 		}
 		r.Eval, r.TestList, r.TestEvery = tt.eval, tt.list, tt.every
-		r.adoptCapture(&begun{Eval: true, TestEvery: 5, TestList: "/list"})
-		if got := (begun{Eval: r.Eval, TestEvery: r.TestEvery, TestList: r.TestList}); got != tt.want {
-			t.Errorf("given %s: held out %v, every %d, list %q", tt.given, got.Eval, got.TestEvery, got.TestList)
+		r.adoptCapture(&begun{Eval: true, TestEvery: 5, TestList: "/list", HeldOut: []string{"a.png"}})
+		if r.Eval != tt.want.Eval || r.TestEvery != tt.want.TestEvery || r.TestList != tt.want.TestList ||
+			(r.recorded != nil) != tt.names {
+			t.Errorf("given %s: held out %v, every %d, list %q, names %q", tt.given, r.Eval, r.TestEvery, r.TestList,
+				r.recorded)
 		}
 	}
 }

@@ -57,9 +57,12 @@ func (r *Run) measure(ctx context.Context, step int,
 	return views, results.WriteResults(r.Out, evaluate.ProtocolGsplat, steps, r.saver.from != nil)
 }
 
-// nearest says how far the held-out photos' cameras are from those that are trained on.
+// nearest says how far the held-out photos' cameras are from those that are trained on. Neither moves.
 func (r *Run) nearest() map[string]scene.Nearest {
-	return scene.NearestTo(r.training.Cameras, captured.Pick(r.Capture.Cameras, r.Test))
+	if r.nearestTo == nil {
+		r.nearestTo = scene.NearestTo(r.training.Cameras, captured.Pick(r.Capture.Cameras, r.Test))
+	}
+	return r.nearestTo
 }
 
 // measured returns the scores of an evaluation of step that an earlier process recorded, nil where one of its pictures

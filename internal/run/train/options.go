@@ -100,6 +100,7 @@ type CheckpointOptions struct {
 	Accept    bool   // other settings or photos than the checkpoint's
 	Overwrite bool   // replace a run in OUT, and files that are in the way
 	Off       bool   // neither written nor looked for
+	Demo      bool   // the run is the demo's, which replaces an earlier one of its own
 }
 
 // newCheckpointOptions returns the defaults.
@@ -241,6 +242,7 @@ type Options struct {
 
 	Preset      string
 	presetBy    string                   // what chose it, preset, strategy or config; "": nothing did
+	formerNamed bool                     // it was given as formerPreset
 	by          func(name string) source // who chose a setting; nil: Resolve was not called
 	adapts      bool                     // the preset follows the capture, even where the number of steps was given
 	unscaled    recipe.Config            // before StepsScaler

@@ -60,7 +60,7 @@ func (s *saver) refuseForeign() error {
 
 // remedy is what can be done about files in OUT besides moving them away.
 func (s *saver) remedy() string {
-	if s.o.Off {
+	if s.o.Demo { // it has no setting overwrite
 		return "or choose another folder"
 	}
 	return "choose another folder, or replace it with " + fault.Setting("overwrite")
@@ -69,9 +69,11 @@ func (s *saver) remedy() string {
 // list begins the list of what this run writes.
 func (s *saver) list() error {
 	s.own = output.ReadWritten(s.r.Out) // an earlier one may have been put aside
-	s.own.By = output.ByTrain
-	if s.o.Off {
+	switch {
+	case s.o.Demo:
 		s.own.By = output.ByDemo
+	case s.o.Resume == "" || s.own.By == "": // who began a run that goes on stays
+		s.own.By = output.ByTrain
 	}
 	return s.own.Begin(s.r.runNames()...)
 }

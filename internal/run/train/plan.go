@@ -6,6 +6,7 @@ import (
 
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
+	"vksplat/internal/run/output"
 	"vksplat/pipeline"
 	"vksplat/pipeline/recipe"
 )
@@ -16,8 +17,12 @@ func (r *Run) showPlan() error {
 	if c := &r.Config; c.Strategy == recipe.StrategyMCMC && c.Splats > 0 { // it begins with no more than it ends with
 		r.plan.Splats = min(r.plan.Splats, c.Splats)
 	}
+	resumed := r.resumption()
 	if r.PlanJSON {
-		return r.Console.PrintJSON(planJSON{r.plan, r.predicted})
+		return r.Console.PrintJSON(planJSON{r.plan, r.predicted, resumed})
+	}
+	if resumed != nil {
+		r.Console.Printf("%s\n", resumed)
 	}
 	if r.chosen != "" || len(r.others) > 0 {
 		r.Console.Printf("%s\n", r.deviceNames())
@@ -27,6 +32,46 @@ func (r *Run) showPlan() error {
 	}
 	r.Console.Printf("time  %s\n", r.predicted.text(r.TimeLimit))
 	return nil
+}
+
+// resumption is what a dry run says of a run that goes on.
+type resumption struct {
+	Checkpoint  string `json:"checkpoint,omitempty"` // none: it begins once more
+	Step        int    `json:"step"`
+	Iterations  int    `json:"iterations"`
+	Preset      string `json:"preset,omitempty"`
+	Capture     string `json:"capture"`
+	TrainImages int    `json:"train_images"`
+	TestImages  int    `json:"test_images"`
+}
+
+// resumption is nil of a run from the start.
+func (r *Run) resumption() *resumption {
+	if r.Checkpoints.Resume == "" {
+		return nil
+	}
+	p := &resumption{Iterations: r.Config.Iterations, Preset: r.Preset, Capture: output.Absolute(r.Scene),
+		TrainImages: len(r.Train), TestImages: len(r.Test)}
+	if from := r.saver.from; from != nil {
+		p.Checkpoint, p.Step = from.Path(), from.Header.Step
+	}
+	return p
+}
+
+// String says it for people.
+func (p *resumption) String() string {
+	text := fmt.Sprintf("resumes after step %d of %d, from %s", p.Step, p.Iterations, p.Checkpoint)
+	switch {
+	case p.Checkpoint == "":
+		text = "starts from the beginning, as no checkpoint was written: " + cli.Count(p.Iterations, "step")
+	case p.Step >= p.Iterations:
+		text += "; all steps are done, and more " + fault.Setting("iterations") + " train it on"
+	}
+	text += fmt.Sprintf("\ntrains on %s of %s, %d held out", cli.Count(p.TrainImages, "photo"), p.Capture, p.TestImages)
+	if p.Preset != "" {
+		text += ", preset " + p.Preset
+	}
+	return text
 }
 
 // printPlan prints what training would use memory for.

@@ -103,7 +103,6 @@ func TestFollowSteps(t *testing.T) {
 		iterations, stop, degree int // refine_stop and sh_degree_interval
 	}{
 		{"default", nil, nil, 125, 9125, 7603, 303},
-		{"fast", texts{"preset": "fast"}, nil, 125, 9125, 7603, 303},
 		{"scaled", texts{"steps-scaler": "0.5"}, nil, 125, 4562, 3801, 151},
 		{"a factor", texts{"iterations-factor": "100"}, nil, 64, 1600, 1333, 53},
 		{"a number stays", texts{"refine-stop": "5000"}, nil, 125, 9125, 5000, 303},
@@ -211,7 +210,7 @@ func TestChosenPreset(t *testing.T) {
 	}{
 		{nil, nil, "default", ""},
 		{texts{"preset": "default"}, nil, "default", "preset"},
-		{nil, texts{"preset": "fast"}, "fast", "preset"},
+		{nil, texts{"preset": "mcmc"}, "mcmc", "preset"},
 		{texts{"strategy": "mcmc"}, nil, "mcmc", "strategy"},
 		{nil, texts{"strategy": "3dgs"}, "3dgs", "config"},
 		{texts{"absgrad": "true"}, nil, "3dgs", ""},
@@ -220,7 +219,7 @@ func TestChosenPreset(t *testing.T) {
 		{texts{"reset-every": "0"}, texts{"reset-every": "3000"}, "3dgs", ""},
 	} {
 		o := resolved(t, tt.flags, tt.file)
-		if o.Preset != tt.preset || o.presetBy != tt.by || o.ByDefault() != (tt.by == "" && tt.preset == "default") {
+		if o.Preset != tt.preset || o.presetBy != tt.by {
 			t.Errorf("%v, file %v: preset %s by %q, want %s by %q", tt.flags, tt.file, o.Preset, o.presetBy, tt.preset,
 				tt.by)
 		}
@@ -241,8 +240,9 @@ func TestAdopt(t *testing.T) {
 		{"nothing", "default", nil, nil, func(*recipe.Config) {}, "default"},
 		{"nothing, of an older version", "", nil, nil, func(*recipe.Config) {}, ""},
 		{"its preset", "default", texts{"preset": "default"}, nil, func(*recipe.Config) {}, "default"},
-		{"a preset with its strategy, of an older version", "", texts{"preset": "fast"}, nil, func(*recipe.Config) {},
+		{"a preset with its strategy, of an older version", "", texts{"preset": "default"}, nil, func(*recipe.Config) {},
 			""},
+		{"its preset by its former name", "fast", texts{"preset": "default"}, nil, func(*recipe.Config) {}, "fast"},
 		{"nothing, of another preset", "fast", nil, nil, func(*recipe.Config) {}, "fast"},
 		{"a flag", "default", texts{"seed": "3"}, nil, func(c *recipe.Config) { c.Seed = 3 }, "default"},
 		{"a key", "default", nil, texts{"near": "0.5"}, func(c *recipe.Config) { c.Near = 0.5 }, "default"},
@@ -329,7 +329,7 @@ func TestAdoptNothing(t *testing.T) {
 		before string
 		flags  texts
 	}{
-		{"3dgs", texts{"preset": "default"}}, {"3dgs", texts{"strategy": "mcmc"}}, {"", texts{"preset": "fast"}},
+		{"3dgs", texts{"preset": "default"}}, {"3dgs", texts{"strategy": "mcmc"}}, {"", texts{"preset": "default"}},
 	} {
 		r := &Run{Options: resolved(t, tt.flags, nil)}
 		r.saver = &saver{r: r, from: &checkpoint.File{Header: checkpoint.Header{Config: begun, Preset: tt.before}}}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -37,8 +36,7 @@ func (r *Run) writeReport(st *output.Stats) error {
 		page.Settings = r.Chapters(r.Options)
 	}
 	page.About = r.reportAbout(st)
-	return atomicfile.Write(filepath.Join(r.Out, output.ReportFile),
-		func(w io.Writer) error { return report.Template.Execute(w, page) })
+	return atomicfile.Write(filepath.Join(r.Out, output.ReportFile), page.Write)
 }
 
 // reportCurves reads what metrics.jsonl says, which outlives a resume.
@@ -54,7 +52,7 @@ func (r *Run) reportCurves(page *report.Page) error {
 	}
 	defer f.Close() // only read from
 	page.Curves = report.Curves{Steps: meter.ReadSteps(f, report.Points), Total: r.Config.Iterations,
-		Budget: r.deviceBudget(), Evals: []report.Eval{}}
+		Budget: r.deviceBudget()}
 	for _, e := range r.rec.metrics.evals {
 		page.Curves.Evals = append(page.Curves.Evals, report.Eval{Step: e.Step, PSNR: e.PSNR, SSIM: e.SSIM})
 	}

@@ -93,7 +93,7 @@ func TestReportPage(t *testing.T) {
 	}
 	page.Passes, page.PassSum = report.Passes([]output.PassLine{{Name: "quick", MS: 1}, {Name: "slow", MS: 3}})
 	var b bytes.Buffer
-	if err := report.Template.Execute(&b, page); err != nil {
+	if err := page.Write(&b); err != nil {
 		t.Fatal(err)
 	}
 	html := b.String()

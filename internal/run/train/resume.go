@@ -22,7 +22,7 @@ import (
 // find removes what processes left that were killed, and opens the checkpoint that the run goes on with.
 func (s *saver) find() error {
 	if s.r.DryRun {
-		return nil
+		return s.look()
 	}
 	s.r.sweep()
 	if err := s.r.refuseFolders(); err != nil {
@@ -72,6 +72,31 @@ func (s *saver) find() error {
 	return nil
 }
 
+// look opens, for a dry run, the checkpoint that the run would go on with. It writes nothing.
+func (s *saver) look() error {
+	if s.o.Resume == "" {
+		return nil
+	}
+	s.dir = filepath.Join(output.Current(s.r.Out), output.CheckpointFolder)
+	if err := refuseDamagedBegun(s.dir); err != nil {
+		return err
+	}
+	list, err := output.ListCheckpoints(s.dir)
+	if err != nil {
+		return err
+	}
+	if s.o.Resume == ResumeAuto {
+		err = s.findNewest(list)
+	} else {
+		err = s.openFile(list)
+	}
+	if err == nil && s.from != nil && s.r.TimeLimit > 0 {
+		err = fault.Usagef("leave out "+fault.Setting("time-limit"), "%s: times are predicted of runs from the start",
+			fault.Named("dry-run", "time-limit"))
+	}
+	return err
+}
+
 // readAsked returns the steps that earlier calls were asked to save. Where that cannot be read, there are none.
 func (s *saver) readAsked() (steps []int) {
 	data, err := os.ReadFile(filepath.Join(s.dir, output.AskedFile))
@@ -112,11 +137,16 @@ func (s *saver) findNewest(list []output.CheckpointFile) error {
 			"put whole copies of them back, choose another folder, or start over with "+s.overwriting()+
 				", which removes "+output.FormerText(s.r.Out, n))
 	}
-	if err := output.RefuseFormer(s.r.Out, 0,
-		"replace it with "+s.overwriting()+", or choose another folder"); err != nil {
-		return err
+	// What a run left that was stopped early is replaced by the same run; a whole model is not.
+	if st := output.ReadStats(filepath.Dir(s.dir)); st == nil || !st.Interrupted || s.readBegun() == nil {
+		if err := output.RefuseFormer(filepath.Dir(s.dir), 0,
+			"replace it with "+s.overwriting()+", or choose another folder"); err != nil {
+			return err
+		}
 	}
-	s.r.Console.Printf("no checkpoint in %s: starting from the beginning\n", s.r.Out)
+	if !s.r.DryRun { // whose output is the plan
+		s.r.Console.Printf("no checkpoint in %s: starting from the beginning\n", s.r.Out)
+	}
 	return nil
 }
 

@@ -91,6 +91,18 @@ func has(texts map[string]string, name string) bool {
 // defaultPreset is the preset of those who name none.
 const defaultPreset = "default"
 
+// formerPreset was another name of the default preset. This version takes it, and the next will not.
+const formerPreset = "fast"
+
+// NamePreset returns what a preset is called now. A run that was given a former name says so.
+func (o *Options) NamePreset(name string) string {
+	if name != formerPreset {
+		return name
+	}
+	o.formerNamed = true
+	return defaultPreset
+}
+
 // presetTexts returns what lies below flags and file, and sets Preset. A strategy alone means the preset of its name,
 // and so does a setting that only the strategy 3dgs has: the values of one strategy make no sense with the other. MCMC
 // starts from faint small splats and needs its regularisers.
@@ -109,7 +121,7 @@ func (o *Options) presetTexts(v Vocabulary, given func(name string) bool, config
 			o.Preset = recipe.Strategy3DGS
 		}
 	}
-	preset, err := v.based(o.Preset)
+	preset, err := v.Preset(o.Preset)
 	if err != nil {
 		return nil, err
 	}
@@ -118,21 +130,6 @@ func (o *Options) presetTexts(v Vocabulary, given func(name string) bool, config
 			o.Preset, s, o.Config.Strategy)
 	}
 	return preset, nil
-}
-
-// based returns the settings of a preset and those of the preset that it is based on, which it names as its own preset.
-func (v *Vocabulary) based(preset string) (map[string]string, error) {
-	texts, err := v.Preset(preset)
-	if err != nil || !has(texts, "preset") {
-		return texts, err
-	}
-	all, err := v.based(texts["preset"])
-	if err != nil {
-		return nil, err
-	}
-	maps.Copy(all, texts)
-	delete(all, "preset")
-	return all, nil
 }
 
 // grows reports whether a setting of the strategy 3dgs is asked for, and not to be off.

@@ -92,6 +92,8 @@ func (r *Run) stoppedError(interrupted, saved bool) (err error) {
 	switch {
 	case saved && r.saver.newest() != "":
 		return fault.WithHint(err, then)
+	case interrupted && !r.saver.o.Off:
+		return fault.WithHint(err, "begin it once more with "+r.Resumed(r.Options))
 	case r.unmeasured && r.Trainer.Complete():
 		return fault.WithHint(err, "no checkpoint is kept: the same command trains anew; vksplat render draws "+
 			"the model")

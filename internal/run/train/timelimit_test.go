@@ -88,7 +88,7 @@ func asBlock(t *testing.T, o *Options) *Options {
 // TestShorten wants the schedule of a limit to be the one that its settings give without a limit.
 func TestShorten(t *testing.T) {
 	for _, flags := range []texts{
-		nil, {"preset": "fast"}, {"preset": "3dgs"}, {"preset": "mcmc", "refine-every": "150"},
+		nil, {"preset": "default"}, {"preset": "3dgs"}, {"preset": "mcmc", "refine-every": "150"},
 		{"refine-stop": "5000"}, {"steps-scaler": "0.5"}, {"steps-scaler": "3.7"},
 		{"preset": "3dgs", "steps-scaler": "0.123"},
 		{"preset": "mcmc", "iterations-factor": "90", "sh-degree-interval": "500"},

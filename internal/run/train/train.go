@@ -40,6 +40,9 @@ type Run struct {
 	photos  *photos.Cache   // of the cameras
 	Train   []int           // cameras of Capture that are trained on
 	Test    []int           // held-out ones
+	// names of those of a run that goes on, by its record; nil: flags choose them
+	recorded  []string
+	nearestTo map[string]scene.Nearest // see nearest
 
 	training *scene.Capture // what training knows: Capture without held-out cameras, in the same frame
 	// of the cameras in training, nil where none are compared, and after equip
@@ -199,6 +202,10 @@ func (r *Run) Begin(ctx context.Context) (err error) {
 	r.startClock()
 	if r.preview, err = newPreview(r); err != nil {
 		return err
+	}
+	if r.formerNamed {
+		r.noteLater(fmt.Sprintf("the preset %s is called %s now; the next version will not know it", formerPreset,
+			defaultPreset))
 	}
 	r.saver = newSaver(r)
 	if err := r.saver.find(); err != nil {

@@ -30,7 +30,9 @@ func (r *Run) loadCapture() (err error) {
 	if r.Eval {
 		every = r.TestEvery
 	}
-	if err := captured.HoldOut(c, r.TestList, every); err != nil {
+	if r.recorded != nil { // photos that are lost are told of with other changes
+		c.HoldOutCameras(r.recorded)
+	} else if err := captured.HoldOut(c, r.TestList, every); err != nil {
 		return err
 	}
 	if r.Divided == nil { // else Load did
@@ -50,6 +52,9 @@ func (r *Run) loadCapture() (err error) {
 	}
 	if err := r.refuseSmall(); err != nil {
 		return err
+	}
+	if r.Eval && len(r.Test) == 0 && r.Divided == nil {
+		r.warnLater("no photo is held out, so nothing is measured: those that the capture names for it are not there")
 	}
 	r.training = c.Training()
 	if r.Divided != nil {

@@ -181,7 +181,7 @@ func (r *Run) moreSplats() string {
 func (r *Run) stats(interrupted bool, views []results.ViewScore) *output.Stats {
 	memory := r.Trainer.MemoryStats()
 	st := &output.Stats{
-		Version: cli.Version(), Device: r.deviceNames(), Scene: r.Scene, Step: r.Trainer.Step(),
+		Version: cli.Version(), Commit: cli.CommitID(), Device: r.deviceNames(), Scene: r.Scene, Step: r.Trainer.Step(),
 		Interrupted: interrupted,
 		TrainImages: len(r.Train), TestImages: len(r.Test), EvalAt: r.EvalAt,
 		Resolution: captured.Resolution(r.Capture.Cameras), Points: r.nPoints, Splats: r.Trainer.NSplats(),
@@ -213,7 +213,7 @@ func printSummary(console *cli.Console, r *Run, st *output.Stats, after float64)
 		pipeline.BytesText(st.PeakDeviceBytes))
 	if st.Scores != nil {
 		console.Printf("held-out photos: PSNR %.2f dB, SSIM %.4f (mean of %d; medians %.2f dB, %.4f)\n", st.PSNR,
-			st.SSIM, st.TestImages, st.PSNRMedian, st.SSIMMedian)
+			st.SSIM, st.Measured, st.PSNRMedian, st.SSIMMedian)
 		if c := st.Scores; c.CCPSNR != nil {
 			console.Printf("the same after the affine colour map that fits the photo best: PSNR %.2f dB, SSIM %.4f\n",
 				*c.CCPSNR, *c.CCSSIM)
@@ -241,15 +241,22 @@ func printSummary(console *cli.Console, r *Run, st *output.Stats, after float64)
 // captureRecord returns what is recorded of this run's capture.
 func (r *Run) captureRecord() captured.Record {
 	c := &r.Config
-	rec := captured.Record{Source: captured.SourceOf(r.Scene, &r.Load), HeldOut: []string{}, Background: c.Background,
-		Near: c.Near, Exposure: c.Appearance(), Resplit: r.resplit}
+	rec := captured.Record{Source: captured.SourceOf(r.Scene, &r.Load), HeldOut: r.heldOutNames(),
+		Background: c.Background,
+		Near:       c.Near, Exposure: c.Appearance(), Resplit: r.resplit}
 	if r.saver.from != nil {
 		if before, err := captured.ReadRecord(r.Out); err == nil && before != nil {
 			rec.Resplit = rec.Resplit || before.Resplit
 		}
 	}
-	for _, i := range r.Test {
-		rec.HeldOut = append(rec.HeldOut, r.Capture.Cameras[i].Name)
-	}
 	return rec
+}
+
+// heldOutNames are those of the cameras that are held out.
+func (r *Run) heldOutNames() []string {
+	names := []string{}
+	for _, i := range r.Test {
+		names = append(names, r.Capture.Cameras[i].Name)
+	}
+	return names
 }
