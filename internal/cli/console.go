@@ -142,17 +142,17 @@ func (c *Console) PrintJSON(v any) error {
 // managers repeat theirs, and a run of training is worth saving. The function it returns must be called when the work
 // is done. From then on these signals do nothing: the process is about to end, with the exit code that it has earned.
 func (c *Console) Interruptible(then func() string) (context.Context, func()) {
-	return c.untilSignal(then, "Ctrl-C once more aborts at once", func(s os.Signal) bool { return s == os.Interrupt })
+	return c.untilSignal(then, func(s os.Signal) bool { return s == os.Interrupt })
 }
 
 // Stoppable is interruptible for work that loses little: any later signal ends the process at once.
 func (c *Console) Stoppable(then func() string) (context.Context, func()) {
-	return c.untilSignal(then, "once more aborts at once", func(os.Signal) bool { return true })
+	return c.untilSignal(then, func(os.Signal) bool { return true })
 }
 
 // untilSignal does the work of interruptible; aborts says which later signals end the process, once the first is
 // abortAfter ago.
-func (c *Console) untilSignal(then func() string, again string, aborts func(os.Signal) bool) (context.Context, func()) {
+func (c *Console) untilSignal(then func() string, aborts func(os.Signal) bool) (context.Context, func()) {
 	if c.ctx != nil {
 		return c.untilDone()
 	}
@@ -172,7 +172,7 @@ func (c *Console) untilSignal(then func() string, again string, aborts func(os.S
 			switch {
 			case first.IsZero():
 				first = time.Now()
-				_, _ = fmt.Fprintf(c.Stderr, "\nvksplat: %s; %s\n", then(), again)
+				_, _ = fmt.Fprintf(c.Stderr, "\nvksplat: %s (press Ctrl-C again to abort)\n", then())
 				cancel()
 			case aborts(s) && time.Since(first) >= AbortAfter:
 				_, _ = fmt.Fprintln(c.Stderr, "\nvksplat: aborted")

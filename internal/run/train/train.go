@@ -83,9 +83,9 @@ type Run struct {
 	preview *preview // nil without --preview
 }
 
-// Do trains, saves and evaluates. The error of an interrupted run is
-// fault.ErrInterrupted; its model and scores are complete all the same. seen, if not
-// nil, gets every held-out photo and its render.
+// Do trains, saves and evaluates. The error of an interrupted run is fault.ErrInterrupted; its model and scores are
+// complete all the same. A run that its time limit ended has no error: output.Stats.Interrupted tells. seen, if not nil,
+// gets every held-out photo and its render.
 func Do(console *cli.Console, o *Options, seen func(photo scene.Image, render []float32)) (st *output.Stats,
 	err error) {
 	events := console.Stdout
@@ -210,6 +210,7 @@ func (r *Run) Begin(ctx context.Context) (err error) {
 	if err := r.open(ctx); err != nil {
 		return err
 	}
+	r.noteSlow()
 	return r.prepare(ctx)
 }
 
@@ -269,7 +270,7 @@ func (r *Run) runTo(ctx context.Context, step int, after func()) error {
 		r.preview.stepped()
 		after()
 		if !p.More && r.timeIsUp(p.Level) {
-			r.Console.Note("the time limit of " + r.TimeLimit.text() + " is near: " + r.stops())
+			r.Console.Note("time limit of " + r.TimeLimit.text() + ": " + r.stops())
 			r.giveUp()
 		}
 	})
