@@ -48,7 +48,7 @@ func resumeCommand(console *cli.Console) *cobra.Command {
 	table := dropOptions(trainTable(o), "model-path", "block", "share-steps", "resume", "print-config")
 	table[0].options = append([]option{text(&scene, "capture",
 		"read the photos from `SCENE` (default: where they were)").flagOnly().isFolder()}, table[0].options...)
-	find(table, "iterations").help = "train to step `N` instead of the run's last"
+	find(table, "iterations").help = "train to step `N` (default: the run's last)"
 	find(table, "accept-changes").help = "accept changed settings or photos, and continue with the new ones"
 	fs := cmd.Flags()
 	addFlags(console, cmd, table, helpLayout{first: resumeFirst})

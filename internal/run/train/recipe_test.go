@@ -220,7 +220,7 @@ func TestChosenPreset(t *testing.T) {
 		{texts{"reset-every": "0"}, texts{"reset-every": "3000"}, "3dgs", ""},
 	} {
 		o := resolved(t, tt.flags, tt.file)
-		if o.Preset != tt.preset || o.presetBy != tt.by || o.ByDefault() != (tt.by == "" && tt.preset == "default") {
+		if o.Preset != tt.preset || o.presetBy != tt.by {
 			t.Errorf("%v, file %v: preset %s by %q, want %s by %q", tt.flags, tt.file, o.Preset, o.presetBy, tt.preset,
 				tt.by)
 		}

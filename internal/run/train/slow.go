@@ -85,10 +85,10 @@ func (r *Run) slowText(cores int) string {
 	if seconds <= fewMinutes {
 		return ""
 	}
-	remedy := "it takes minutes with " + fault.Setting("time-limit") + " 15m"
+	remedy := fault.Setting("time-limit") + " 15m"
 	if n := r.smallerPhotos(func(pixels float64) bool { return seconds*pixels <= fewMinutes }); n > 0 {
-		remedy = fmt.Sprintf("try %s %d, or %s 15m", fault.Setting("downscale"), n, fault.Setting("time-limit"))
+		remedy = fmt.Sprintf("%s %d, or %s", fault.Setting("downscale"), n, remedy)
 	}
-	return fmt.Sprintf("this device is a processor: %s on photos of %s take about %s; %s",
+	return fmt.Sprintf("this device is a processor: %s on photos of %s take about %s; try %s",
 		cli.Count(c.Iterations, "step"), captured.Resolution(cams), cli.Duration(seconds), remedy)
 }

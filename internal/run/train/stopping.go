@@ -87,7 +87,7 @@ func (r *Run) stoppedError(interrupted, saved bool) (err error) {
 		if !saved {
 			then = "no checkpoint is kept to continue from"
 		}
-		r.Console.Printf("Time limit reached at step %d of %d. The model is saved; %s\n", step, r.Config.Iterations, then)
+		r.Console.Sayf("Time limit reached at step %d of %d. The model is saved; %s\n", step, r.Config.Iterations, then)
 		return nil
 	case interrupted:
 		err = fmt.Errorf("%w at step %d of %d; the model is saved", fault.ErrInterrupted, step, r.Config.Iterations)

@@ -157,7 +157,10 @@ func (r *Run) shorten(cfg recipe.Config, n int, g growth) (again []Change) {
 	}
 	r.scaleSteps(scaler)
 	again = []Change{{Setting: "steps-scaler", Value: number(scaler)}}
-	if short.Splats < full.Splats {
+	switch {
+	case r.follows && r.Config.Refinements() == 0: // in so few steps no splat is added, see followSplats
+		r.Config.Splats, r.Config.MaxSplats = r.unscaled.Splats, r.unscaled.MaxSplats
+	case short.Splats < full.Splats:
 		factor := shortNumber(r.SplatsFactor * float64(short.Splats) / float64(r.splatsFor(r.SplatsFactor)))
 		r.Config.Splats = r.splatsFor(factor)
 		if full.MaxSplats == full.Splats { // it follows, too

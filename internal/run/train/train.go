@@ -92,6 +92,7 @@ func Do(console *cli.Console, o *Options, seen func(photo scene.Image, render []
 	if o.Progress == meter.JSON { // which is alone on standard output
 		console = console.ToStderr()
 	}
+	console.Verbose = o.Verbose
 	r := &Run{Options: o, Console: console}
 	r.startClock()
 	release, err := r.claim()
@@ -132,7 +133,7 @@ func Do(console *cli.Console, o *Options, seen func(photo scene.Image, render []
 	if o.DryRun {
 		return nil, r.showPlan()
 	}
-	console.Printf("%s\n", r.FirstLine())
+	console.Sayf("%s\n", r.FirstLine())
 	if text := compiledText(r.device.Pipelines()); text != "" {
 		console.Printf("%s\n", text)
 	}
@@ -251,7 +252,7 @@ func (r *Run) measureAt(ctx context.Context, step int) error {
 	if r.Live != nil {
 		r.Live.Measured(step, s.PSNR)
 	}
-	r.Console.Printf("step %d: held-out photos: PSNR %.2f dB, SSIM %.4f (mean of %d)\n", step, s.PSNR, s.SSIM,
+	r.Console.Sayf("step %d: held-out photos: PSNR %.2f dB, SSIM %.4f (mean of %d)\n", step, s.PSNR, s.SSIM,
 		len(views))
 	return r.writeReport(r.stats(false, views))
 }
@@ -322,9 +323,12 @@ func (r *Run) open(ctx context.Context) error {
 		if w.Remedy != "" {
 			text += " (" + w.Remedy + ")"
 		}
-		if inspect.Note(w) {
+		switch {
+		case w.Code == "other-format":
+			r.detailLater(text)
+		case inspect.Note(w):
 			r.noteLater(text)
-		} else {
+		default:
 			r.warnLater(text)
 		}
 	}
@@ -400,6 +404,11 @@ func (r *Run) warnLater(text string) {
 }
 func (r *Run) noteLater(text string) {
 	r.notes = append(r.notes, cli.Notice{Kind: cli.KindNote, Text: text})
+}
+
+// detailLater is noteLater of what most users need not know.
+func (r *Run) detailLater(text string) {
+	r.notes = append(r.notes, cli.Notice{Kind: cli.KindDetail, Text: text})
 }
 
 // FlushNotes prints what waits, each line once.
