@@ -113,14 +113,14 @@ func (r *Run) lostHint(err error) error {
 	// of a copy that was taken before: the checkpoint before it stays where that is gone, too
 	unfinished := r.saver.collect()
 	state := "no checkpoint had been written"
-	again := "start anew with: " + r.Again(Change{Setting: "resume", LeftOut: true})
+	again := "start over with: " + r.Again(Change{Setting: "resume", LeftOut: true})
 	if from := r.saver.from; from != nil { // of another folder, or among those that are kept
 		state, again = "no checkpoint had been written since "+from.Path(),
-			"go on with that once more: "+r.Again(Change{Setting: "resume", Value: from.Path()})
+			"resume from that again: "+r.Again(Change{Setting: "resume", Value: from.Path()})
 	}
 	if path := r.saver.newest(); path != "" {
 		state, again = "the last checkpoint, "+path+", is whole",
-			"go on with it: "+r.Again(Change{Setting: "resume"})
+			"resume from it: "+r.Again(Change{Setting: "resume"})
 		if unfinished != nil {
 			state = "the checkpoint that was being written is lost; the one before it, " + path + ", is whole"
 		}

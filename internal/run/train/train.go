@@ -191,7 +191,7 @@ func (r *Run) divergedHint(err error) error {
 	if !errors.Is(err, pipeline.ErrDiverged) || r.saver == nil || r.saver.newest() == "" {
 		return err
 	}
-	return fault.WithHint(err, "lower the learning rates, then start anew or go on from the last checkpoint before it "+
+	return fault.WithHint(err, "lower the learning rates, then start over or resume from the last checkpoint before it "+
 		"diverged: "+fault.Command("train SCENE -m OUT --resume="+cli.Quoted(r.saver.newest())+" --accept-changes"))
 }
 

@@ -171,10 +171,10 @@ func (r *Run) moreSplats() string {
 	if from := r.saver.from; from != nil {
 		if ceiling := from.Ceiling(r.Config); ceiling > 0 {
 			return fmt.Sprintf("the run's ceiling of %s is fixed since its start: for more detail give %s N with %s, or "+
-				"train anew", cli.Count(ceiling, "splat"), fault.Setting("max-splats"), fault.Setting("accept-changes"))
+				"train from scratch", cli.Count(ceiling, "splat"), fault.Setting("max-splats"), fault.Setting("accept-changes"))
 		}
 	}
-	return "train anew with more " + fault.Setting("max-vram") + " for more detail"
+	return "train from scratch with more " + fault.Setting("max-vram") + " for more detail"
 }
 
 // stats says how the run stands. views are the scores of the held-out photos.
