@@ -64,7 +64,7 @@ func trainTable(o *train.Options) []optionGroup {
 		settingsGroup(o, "Learning rates", nil),
 		{"Checkpoints", checkpointTable(&o.Checkpoints)},
 		device,
-		{"What is shown and recorded", showOptions(o)},
+		{"Logging and display", showOptions(o)},
 		{"Settings from files", configOptions(o)},
 	}
 }
