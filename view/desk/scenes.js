@@ -161,7 +161,8 @@ const sizesOf = (full, change) => {
     let now = last, chosen = false;
     const say = () => {
         for (const [n, text] of texts) {
-            const less = list.filter((k) => k > n && took.has(k))[0], more = list.filter((k) => k < n && took.has(k)).at(-1);
+            const less = list.find((k) => k > n && took.has(k));
+            const more = list.findLast((k) => k < n && took.has(k));
             const time = took.has(n) ? lasts(took.get(n))
                 : less && `over ${lasts(took.get(less))}` || more && `under ${lasts(took.get(more))}`;
             text.textContent = [`${Math.round(full.width / n)} × ${Math.round(full.height / n)}`, time].filter(Boolean)

@@ -3,15 +3,19 @@ package desk
 import (
 	"regexp"
 	"strings"
+
+	"vksplat/internal/cli"
 )
 
 // The commands that the page runs speak of flags. A page has controls: what they set is named by their names, and
 // advice that only a command line can follow is left out.
 
 // controls replace the flags that the page sets.
-var controls = strings.NewReplacer("--downscale 1 ", "photo size 1/1 ", "--downscale 2", "photo size 1/2",
-	"--downscale 4", "photo size 1/4", "--downscale 8", "photo size 1/8", "--downscale", "photo size",
-	"--time-limit", "time limit", "--preset", "recipe", "--eval", "hold out every 8th photo")
+var controls = strings.NewReplacer(downscale+" 1 ", "photo size 1/1 ", downscale+" 2", "photo size 1/2",
+	downscale+" 4", "photo size 1/4", downscale+" 8", "photo size 1/8", downscale, "photo size",
+	cli.Switch("time-limit"), "time limit", cli.Switch("preset"), "recipe", cli.Switch("eval"), "hold out every 8th photo")
+
+var downscale = cli.Switch("downscale")
 
 var (
 	ofCommands = regexp.MustCompile(`(^|[\s("])--?[a-z]|vksplat [a-z]`)

@@ -136,7 +136,8 @@ func checkShorten(t *testing.T, name string, options func(again texts) *Options,
 				t.Errorf("%s: %v gives another recipe:\n%v\n%v", name, again, other, *c)
 			}
 			grows := r.follows && c.Refinements() > 0
-			if want := g.ofSteps(full, c.Iterations).Splats; grows && math.Abs(float64(c.Splats-want)) > 2+0.002*float64(want) {
+			want := g.ofSteps(full, c.Iterations).Splats
+			if grows && math.Abs(float64(c.Splats-want)) > 2+0.002*float64(want) {
 				t.Errorf("%s: %d splats after %d steps, want %d", name, c.Splats, c.Iterations, want)
 			}
 			if grows && share < 0.9 && c.Splats >= full.Splats {

@@ -84,15 +84,14 @@ type Run struct {
 }
 
 // Do trains, saves and evaluates. The error of an interrupted run is fault.ErrInterrupted; its model and scores are
-// complete all the same. A run that its time limit ended has no error: output.Stats.Interrupted tells. seen, if not nil,
-// gets every held-out photo and its render.
+// complete all the same. A run that its time limit ended has no error: output.Stats.Interrupted tells. seen, if not
+// nil, gets every held-out photo and its render.
 func Do(console *cli.Console, o *Options, seen func(photo scene.Image, render []float32)) (st *output.Stats,
 	err error) {
 	events := console.Stdout
 	if o.Progress == meter.JSON { // which is alone on standard output
 		console = console.ToStderr()
 	}
-	console.Verbose = o.Verbose
 	r := &Run{Options: o, Console: console}
 	r.startClock()
 	release, err := r.claim()
@@ -413,6 +412,7 @@ func (r *Run) detailLater(text string) {
 
 // FlushNotes prints what waits, each line once.
 func (r *Run) FlushNotes() {
+	r.Console.Verbose = r.Verbose
 	for i, n := range r.notes {
 		if !slices.Contains(r.notes[:i], n) {
 			r.Console.Tell(n)
