@@ -91,7 +91,7 @@ func (d *Device) train(ctx context.Context, c *Capture, out string, o TrainOptio
 		d.trainer.Store(goroutine())
 		defer d.trainer.Store(0)
 		if st, err = train.Do(console(ctx, o.Warn), options, nil); err == nil && st.Interrupted {
-			err = train.ErrTimeLimit
+			err = fault.WithHint(train.ErrTimeLimit, "Resume continues it")
 		}
 		return err
 	})
