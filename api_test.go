@@ -323,7 +323,7 @@ func TestDeviceLost(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv("VKSPLAT_LIMITS", limits)
-	for every, want := range map[string]string{"0": "; start anew with: the same call", "4": "; go on with it: Resume"} {
+	for every, want := range map[string]string{"0": "; start over with: the same call", "4": "; resume from it: Resume"} {
 		device, err := vksplat.OpenDevice(vksplat.DeviceOptions{Select: os.Getenv("VKSPLAT_DEVICE")})
 		if err != nil {
 			t.Fatal(err)

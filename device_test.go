@@ -158,7 +158,7 @@ func TestCancelledAtTheEnd(t *testing.T) {
 			}})
 		cancel()
 		if last > 0 && last < 9 && errors.Is(err, context.Canceled) &&
-			!strings.Contains(err.Error(), "after step 10 of 10") {
+			!strings.Contains(err.Error(), "at step 10 of 10") {
 			continue // the device had not been given the last step
 		}
 		if err != nil {

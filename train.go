@@ -90,7 +90,9 @@ func (d *Device) train(ctx context.Context, c *Capture, out string, o TrainOptio
 	err = d.use(ctx, func() (err error) {
 		d.trainer.Store(goroutine())
 		defer d.trainer.Store(0)
-		st, err = train.Do(console(ctx, o.Warn), options, nil)
+		if st, err = train.Do(console(ctx, o.Warn), options, nil); err == nil && st.Interrupted {
+			err = fault.WithHint(train.ErrTimeLimit, "Resume continues it")
+		}
 		return err
 	})
 	if err != nil {

@@ -246,7 +246,7 @@ func TestPhotoCaches(t *testing.T) {
 		}
 	}
 	if _, _, err := run(n, n, bad, TrainerOptions{Strict: true}); err == nil {
-		t.Error("strict training goes on without a photo")
+		t.Error("strict training continues without a photo")
 	}
 }
 

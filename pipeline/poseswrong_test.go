@@ -140,7 +140,7 @@ func TestResumePoses(t *testing.T) {
 		}
 		without := cfg
 		without.RefinePoses = false
-		if err := c.Accepts(without, len(views)); err == nil || !strings.Contains(err.Error(), "cannot go on without") {
+		if err := c.Accepts(without, len(views)); err == nil || !strings.Contains(err.Error(), "cannot resume without") {
 			t.Errorf("without: %v", err)
 		}
 	}

@@ -30,8 +30,8 @@ func benchCommand(console *cli.Console) *cobra.Command {
 			"and nothing is refined. bench also takes the flags of train that say what is trained and\n" +
 			"how.",
 		Example: "  vksplat bench\n" +
-			"  vksplat bench my_scene --init ply:out/point_cloud/iteration_30000/point_cloud.ply\n" +
-			"  vksplat bench my_scene --preset mcmc --warm-steps 2000 --json new.json --against old.json",
+			"  vksplat bench my_scene --init ply:model.ply\n" +
+			"  vksplat bench my_scene --preset mcmc --json new.json --against old.json",
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return nil, cobra.ShellCompDirectiveFilterDirs
 		},
@@ -77,6 +77,6 @@ func benchTable(o *bench.Options) []option {
 		overwriteOption(&o.Overwrite, "an existing file of --json"),
 		text(&o.Against, "against", "compare with the results in `FILE`, which --json wrote"),
 		float(&o.MaxSlowdown, "max-slowdown",
-			"with --against, fail if a step takes more than `X` times as long (default 0: never)"),
+			"with --against, fail if a step takes more than `X` times as long (default: never)"),
 	}
 }

@@ -45,9 +45,9 @@ func convertTable(o *convert.Options) []optionGroup {
 	return []optionGroup{{"", []option{
 		text(&o.To, "to", "write `FORMAT` (default: what OUT's name says)").oneOf(convert.FormatWords()...),
 		truth(&o.Merge, "merge", "join all IN into one model; it has the highest SH degree among them"),
-		integer(&o.Degree, "sh-degree", "drop spherical harmonics above degree `N` (default -1: keep all)"),
+		integer(&o.Degree, "sh-degree", "drop spherical harmonics above degree `N` (default: keep all)"),
 		integer(&o.Pad, "pad-sh",
-			"pad spherical harmonics with zeros to degree `N`; some importers want 3 (default -1: do not)"),
+			"pad spherical harmonics with zeros to degree `N`; some importers want 3 (default: do not)"),
 		text(&o.Box, "crop", "keep splats centred in the `BOX`: MINX,MINY,MINZ,MAXX,MAXY,MAXZ"),
 		text(&o.Sphere, "sphere", "keep splats centred in the sphere `X,Y,Z,R`"),
 		text(&o.Edits, "edits", "remove what the edits in `FILE` remove, and turn the model as they do; "+
@@ -58,7 +58,7 @@ func convertTable(o *convert.Options) []optionGroup {
 				"out), and above their own size").orAlone("4"),
 		integer(&o.Most, "max-splats",
 			"keep the `N` most important splats; by opacity times mean area over squared distance from the middle "+
-				"(default 0: all)"),
+				"(default: all)"),
 		text(&o.Decimate, "decimate",
 			"merge splats that look alike until `N` are left, or P%; for what is seen small or far away"),
 		text(&o.Orient, "orient", "turn the cameras' mean `up` to -y, which viewers take for up").oneOf("up"),
@@ -69,12 +69,12 @@ func convertTable(o *convert.Options) []optionGroup {
 			"apply `MOVES` in order, as in \"scale 2 rotate 0,90,0 translate 1,2,3\"; or a matrix of 12 or 16 "+
 				"numbers"),
 		integer(&o.Write.Version, "spz-version",
-			"write version `N` of SPZ (default 0: the one that most programs read)"),
+			"write version `N` of SPZ; 4 is smaller and newer (default 3)"),
 		integer(&o.Write.Iterations, "sog-iterations",
-			"search `N` times for SOG's palette of spherical harmonics (default 0: as usual)"),
+			"search `N` times for SOG's palette of spherical harmonics (default 10)"),
 		integer(&o.Write.Levels, "lod",
 			fmt.Sprintf("write `N` levels of detail, each half of the one before; OUT is "+
-				"DIR/lod-meta.json (default 0: %d)",
+				"DIR/lod-meta.json (default %d)",
 				splatfile.StreamedLevels)),
 		text(&o.Place, "georeference",
 			"put 3D Tiles at the `PLACE` LAT,LON,HEIGHT[,HEADING]; in degrees and metres, the heading is that of "+

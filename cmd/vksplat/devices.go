@@ -32,7 +32,7 @@ func devicesCommand(console *cli.Console) *cobra.Command {
 	}
 	addFlags(console, cmd, []optionGroup{{options: []option{
 		truth(&asJSON, "json", "print all that is known of each device as JSON"),
-		other((*deviceFlag)(&choice), "device", "only the device that --device `ID` chooses (default: all)"),
+		other((*deviceFlag)(&choice), "device", "only the device with this `ID`: index, UUID or PCI address (default: all)"),
 	}}}, helpLayout{})
 	return cmd
 }

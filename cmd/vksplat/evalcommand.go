@@ -23,7 +23,7 @@ func evalCommand(console *cli.Console) *cobra.Command {
 			"  vksplat eval out --protocol inria\n" +
 			"  vksplat eval other.ply --capture my_scene --downscale 2\n" +
 			"  vksplat eval out_a out_b --compare\n" +
-			"  vksplat eval --renders test/ours_30000/renders --gt test/ours_30000/gt --protocol inria",
+			"  vksplat eval --renders renders --gt photos --protocol inria",
 	}
 	table := evalTable(o)
 	fs := cmd.Flags()
@@ -61,7 +61,7 @@ func ownEvalOptions(o *evaluate.Options) []option {
 		chosen(&o.Correct, "color-correct",
 			"colour `MAP` fitted for the cc_ scores: affine, quadratic or none", metric.ColorAffine,
 			metric.ColorQuadratic, evaluate.ColorNone),
-		integer(&o.Iteration, "iteration", "measure OUT's model of step `N` (default 0: the last)"),
+		integer(&o.Iteration, "iteration", "measure OUT's model of step `N` (default: the last)"),
 		integer(&o.TestEvery, "test-every", "hold out every `N`th photo (default: as trained, else 8)"),
 		text(&o.TestList, "test-list", "hold out the photos listed in `FILE`, one a line"),
 		truth(&o.Antialiased, "antialiased",

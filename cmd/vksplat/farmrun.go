@@ -78,7 +78,7 @@ func (o *farmRunOptions) table() []option {
 				"folder)").isFolder(),
 		other((*sizeFlag)(&o.cache), "cache-size",
 			"keep at most `BYTES` of inputs in the work folder; the least recently used go first (default "+
-				"53687091200: 50 GiB)"),
+				"50 GiB)"),
 		integer(&o.others, "others",
 			"run `N` tasks at a time that need no device; partitions, videos, conversions, beside those with one"),
 		truth(&o.dryRun, "dry-run", "print the tasks and stop"),

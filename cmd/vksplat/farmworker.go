@@ -41,7 +41,7 @@ func (o *farmWorkerOptions) table() []option {
 			"keep inputs and unfinished work in `DIR`, a local disk (default: state folder)").isFolder(),
 		other((*sizeFlag)(&o.cache), "cache-size",
 			"keep at most `BYTES` of inputs in the work folder; the least recently used go first (default "+
-				"53687091200: 50 GiB)"),
+				"50 GiB)"),
 	}
 	list = append(list, o.roots.table()...)
 	list = append(list, o.farm.table()...)

@@ -29,6 +29,7 @@ func encodeCommand(console *cli.Console) *cobra.Command {
 		text(&o.Video, "output", "write the video `FILE`.mp4, .mov, .mkv or .webm (required)").letter("o"),
 		overwriteOption(&o.Overwrite, "an existing video"),
 	}, pickOptions(renderTable(o), "fps", "crf")[0].options...)}}
+	find(table, "fps").help = "frames per second"
 	addFlags(console, cmd, table, helpLayout{})
 	o.Given = cmd.Flags().Changed
 	cmd.RunE = runs(console, func(args []string) error {

@@ -64,7 +64,7 @@ func trainTable(o *train.Options) []optionGroup {
 		settingsGroup(o, "Learning rates", nil),
 		{"Checkpoints", checkpointTable(&o.Checkpoints)},
 		device,
-		{"What is shown and recorded", showOptions(o)},
+		{"Logging and display", showOptions(o)},
 		{"Settings from files", configOptions(o)},
 	}
 }
@@ -110,7 +110,7 @@ func initOptions(o *train.Options) []option {
 		integer(&o.Init.Points, "init-points",
 			"number of random points, with --init random").from(fromGsplat).also("init-num-pts"),
 		float(&o.Init.Grid, "init-grid",
-			"thin points to one in each cube of edge `X`, in the capture's units (default 0: keep all)"),
+			"thin points to one in each cube of edge `X`, in the capture's units (default: keep all)"),
 	}
 }
 
@@ -119,15 +119,15 @@ func followOptions(o *train.Options) map[string][]option {
 	return map[string][]option{
 		"iterations": {float(&o.IterationsFactor, "iterations-factor",
 			fmt.Sprintf("train for `X` times (training photos)^(2/3) steps, %g to %g, and stretch all schedules "+
-				"alike; --iterations overrides it (default 0: off)", train.IterationsFactors.Least,
+				"alike; --iterations overrides it (default: off)", train.IterationsFactors.Least,
 				train.IterationsFactors.Most)).in(train.IterationsFactors, &o.IterationsFactor)},
 		"splats": {float(&o.SplatsFactor, "splats-factor",
 			fmt.Sprintf("end with `X` times sqrt(training pixels * points of the capture) splats, %g to %g; --splats "+
-				"overrides it, --max-splats limits it (default 0: off)", train.SplatsFactors.Least,
+				"overrides it, --max-splats limits it (default: off)", train.SplatsFactors.Least,
 				train.SplatsFactors.Most)).in(train.SplatsFactors, &o.SplatsFactor)},
 		"scale_reg": {integer(&o.FewPhotos, "few-photos",
 			"with fewer than `N` training photos, multiply --opacity-reg and --scale-reg by sqrt(N / photos), below "+
-				"0.4 N by more, at most by 10, unless they are given (default 0: off)")},
+				"0.4 N by more, at most by 10, unless they are given (default: off)")},
 	}
 }
 
@@ -197,6 +197,7 @@ func showOptions(o *train.Options) []option {
 				"first").flagOnly(),
 		float(&o.Preview.Every, "preview-every",
 			"with --preview, draw every `SECONDS`; less often if drawing took more than 1 % of the time").flagOnly(),
+		truth(&o.Verbose, "verbose", "print all notes; those that matter less are in report.html alone").flagOnly(),
 		truth(&o.Report, "report", "write OUT/report.html at the end; curves, held-out photos, settings"),
 	}
 }
@@ -212,5 +213,5 @@ func configOptions(o *train.Options) []option {
 }
 
 // trainFirst are the flags that train --help shows.
-var trainFirst = []string{"model-path", "eval", "preset", "config", "iterations", "max-splats", "downscale", "masks",
+var trainFirst = []string{"model-path", "eval", "preset", "config", "iterations", "time-limit", "max-splats", "downscale", "masks",
 	"export", "resume", "overwrite", "viewer", "device", "max-vram", "dry-run"}

@@ -23,13 +23,14 @@ func presetHelp(all bool) string {
 		if end := strings.IndexAny(summary, ".:;"); !all && end >= 0 {
 			summary = summary[:end]
 		}
-		fmt.Fprintf(&b, "  %-7s  %s\n", name, summary)
+		const margin = "           "
+		fmt.Fprintf(&b, "  %-7s  %s\n", name, strings.Join(wrapped(summary, helpWidth-len(margin), false), "\n"+margin))
 	}
 	if all {
-		b.WriteString("\nWithout --preset it is the preset default. Defaults above are those of --preset 3dgs; other\n" +
-			"presets change some of them, see: vksplat train --preset NAME --print-config\n")
-		b.WriteString("\nIn brackets: whose default it is; docs/train.md has the titles. Underscores stand for dashes,\n" +
-			"and many names of other trainers' flags are understood.\n")
+		b.WriteString("\n" + reflowed("Without --preset it is the preset default. Defaults above are those of --preset 3dgs; "+
+			"other presets change some of them, see: vksplat train --preset NAME --print-config\n\n"+
+			"In brackets: whose default it is; docs/train.md has the titles. Underscores stand for dashes, and many "+
+			"names of other trainers' flags are understood.") + "\n")
 	}
 	return b.String()
 }
@@ -63,8 +64,9 @@ func wordHelp(root *cobra.Command) {
 	root.Flags().Lookup("version").Usage = "print the version"
 }
 
-// wordHelpFlags words the flag --help of a command and those below it.
+// wordHelpFlags words the flag --help of a command and those below it, and sets what is said about them.
 func wordHelpFlags(c *cobra.Command) {
+	c.Long = reflowed(c.Long)
 	c.InitDefaultHelpFlag()
 	c.Flags().Lookup("help").Usage = helpOfHelp
 	for _, sub := range c.Commands() {

@@ -29,8 +29,8 @@ type commandHelp struct {
 }
 
 const (
-	helpWidth  = 110 // characters of a line of help, but on a narrower terminal
-	helpColumn = 34  // characters of a flag with its value at most, if its text is to stand on the same line
+	helpWidth  = cli.PlainWidth // characters of a line of help, but on a narrower terminal
+	helpColumn = 28             // characters of a flag with its value at most, if its text is to stand on the same line
 	helpOfHelp = "print this help"
 )
 
@@ -150,7 +150,7 @@ func (h *commandHelp) lines(cmd *cobra.Command, g optionGroup) string {
 			text = shortened(text)
 		}
 		standard := cmd.Flags().Lookup(o.name).DefValue // the value itself may have been given
-		if !slices.Contains([]string{"", "0", "false"}, standard) && !atEnd.MatchString(text) {
+		if !slices.Contains([]string{"", "0", "-1", "false"}, standard) && !atEnd.MatchString(text) {
 			text += " (default " + standard + ")"
 		}
 		if h.all && o.source != "" {
@@ -216,6 +216,17 @@ func wrapped(text string, width int, below bool) (lines []string) {
 		line = strings.TrimPrefix(line+" "+word, " ")
 	}
 	return append(lines, line)
+}
+
+// reflowed sets paragraphs as wide as help is; those with indented lines stay as they are.
+func reflowed(text string) string {
+	paragraphs := strings.Split(text, "\n\n")
+	for i, p := range paragraphs {
+		if !strings.Contains("\n"+p, "\n  ") {
+			paragraphs[i] = strings.Join(wrapped(p, helpWidth, false), "\n")
+		}
+	}
+	return strings.Join(paragraphs, "\n\n")
 }
 
 // offerValues makes shells offer values of the options of cmd.

@@ -71,7 +71,7 @@ func TestKills(t *testing.T) {
 			t.Logf("kill %d of seed %d came after the end", i, seed)
 		}
 		done = <-ended == nil
-		if strings.Contains(out.String(), "going on with") {
+		if strings.Contains(out.String(), "resuming from") {
 			resumes++
 		}
 		t.Logf("killed after %v: %s", after.Round(time.Millisecond), lastStep(out.String()))
@@ -80,7 +80,7 @@ func TestKills(t *testing.T) {
 	if err := cmd.Wait(); err != nil {
 		t.Fatalf("seed %d: %v\n%s", seed, err, out)
 	}
-	if strings.Contains(out.String(), "going on with") {
+	if strings.Contains(out.String(), "resuming from") {
 		resumes++
 	}
 	if resumes == 0 && !done {
@@ -117,7 +117,7 @@ func awaitCheckpoint(t *testing.T, dir string, ended chan error) {
 func lastStep(out string) string {
 	lines := strings.Split(strings.TrimSpace(out), "\n")
 	for i := len(lines) - 1; i >= 0; i-- {
-		if strings.HasPrefix(lines[i], "step ") || strings.HasPrefix(lines[i], "going on") {
+		if strings.HasPrefix(lines[i], "step ") || strings.HasPrefix(lines[i], "resuming from") {
 			return lines[i]
 		}
 	}
@@ -235,11 +235,11 @@ func TestInterruptedEvaluation(t *testing.T) {
 		says            []string
 	}{
 		{"at the end", "4", "4",
-			[]string{"interrupted while the held-out photos were measured: the model is complete",
+			[]string{"interrupted while measuring the held-out photos: the model is complete",
 				"measure it with vksplat resume "}},
 		{"on the way", "4", "6",
-			[]string{"interrupted after step 4 of 6, while the held-out photos were measured",
-				"go on with vksplat resume "}},
+			[]string{"interrupted at step 4 of 6, while measuring the held-out photos",
+				"continue with: vksplat resume "}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			out := filepath.Join(t.TempDir(), "out")
@@ -259,7 +259,7 @@ func TestInterruptedEvaluation(t *testing.T) {
 			if code := cmd.ProcessState.ExitCode(); code != fault.ExitInterrupted {
 				t.Fatalf("exit code %d\n%s", code, said)
 			}
-			for _, text := range append(c.says, "stopping after this picture, then saving") {
+			for _, text := range append(c.says, "finishing this picture, then saving") {
 				if !strings.Contains(said.String(), text) {
 					t.Errorf("%q is not said in\n%s", text, said)
 				}

@@ -27,7 +27,7 @@ func TestDeviceLost(t *testing.T) {
 		flags      []string
 	}{
 		{"one", "hint: the driver reset the GPU", nil},
-		{"two of them", "; leave the device out of --devices if it does not come back; go on with it: ",
+		{"two of them", "; leave the device out of --devices if it does not come back; resume from it: ",
 			[]string{"--devices", "0,0"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -82,8 +82,8 @@ func TestDeviceLost(t *testing.T) {
 			for _, run := range []struct {
 				folder, text,
 				before string
-			}{{" elsewhere", elsewhere, "go on with that once more: "}, {" lost", text, "go on with it: "}} {
-				if said := follow(run.text, run.before); !strings.Contains(said, "going on with "+from) {
+			}{{" elsewhere", elsewhere, "resume from that again: "}, {" lost", text, "resume from it: "}} {
+				if said := follow(run.text, run.before); !strings.Contains(said, "resuming from "+from) {
 					t.Errorf("%s goes on:\n%s", run.folder, said)
 				}
 				filetest.Same(t, whole, filepath.Join(dir, c.name+run.folder, output.CheckpointFolder, last))
@@ -93,12 +93,12 @@ func TestDeviceLost(t *testing.T) {
 				t.Errorf("at the end the user is told:\n%s", text)
 			}
 			text = lose(" early", "0", "--iterations", "30")
-			if want := "; start anew with: vksplat train " + capture; !strings.Contains(text,
+			if want := "; start over with: vksplat train " + capture; !strings.Contains(text,
 				"no checkpoint had been written\n") || !strings.Contains(text, want) ||
 				strings.Contains(text, "--resume") {
 				t.Errorf("without a checkpoint the user is told:\n%s", text)
 			}
-			follow(text, "start anew with: ")
+			follow(text, "start over with: ")
 			if path := filepath.Join(dir, c.name+" early", output.CheckpointFolder,
 				"step_30.safetensors"); !output.IsFile(path) {
 				t.Errorf("started anew, the run left no %s", path)

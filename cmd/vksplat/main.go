@@ -71,17 +71,30 @@ func rootCommand(console *cli.Console) *cobra.Command {
 	root.SetOut(console.Stdout)
 	root.SetErr(console.Stderr)
 	root.SetGlobalNormalizationFunc(spelling())
-	root.AddCommand(captureCommand(console), trainCommand(console), resumeCommand(console),
-		partitionCommand(console), mergeCommand(console),
-		renderCommand(console), encodeCommand(console), evalCommand(console), suiteCommand(console),
-		convertCommand(console), levelsCommand(console), meshCommand(console), viewCommand(console),
-		openCommand(console), inspectCommand(console), infoCommand(console), farmCommand(console), demoCommand(console),
-		benchCommand(console), devicesCommand(console), doctorCommand(console), completionCommand(console),
+	cobra.EnableCommandSorting = false // help lists them as they stand here
+	addGroup(root, "Begin", demoCommand(console), openCommand(console), captureCommand(console),
+		inspectCommand(console), trainCommand(console), resumeCommand(console), viewCommand(console))
+	addGroup(root, "Use a model", renderCommand(console), encodeCommand(console), convertCommand(console),
+		meshCommand(console), levelsCommand(console))
+	addGroup(root, "Large captures", partitionCommand(console), mergeCommand(console))
+	addGroup(root, "Measure", evalCommand(console), suiteCommand(console), infoCommand(console), benchCommand(console))
+	addGroup(root, "Farm", farmCommand(console))
+	addGroup(root, "This machine", devicesCommand(console), doctorCommand(console), completionCommand(console),
 		manualCommand(console), versionCommand(console))
+	root.SetHelpCommandGroupID("This machine")
 	refuseSpaced(console, root)
 	root.InitDefaultHelpCmd()
 	wordHelp(root)
 	return root
+}
+
+// addGroup adds commands that help lists together.
+func addGroup(root *cobra.Command, title string, cmds ...*cobra.Command) {
+	root.AddGroup(&cobra.Group{ID: title, Title: title + ":"})
+	for _, cmd := range cmds {
+		cmd.GroupID = title
+	}
+	root.AddCommand(cmds...)
 }
 
 // spelling makes the underscores and the names of flags that other trainers have

@@ -137,7 +137,7 @@ func manualFlag(f *pflag.Flag) string {
 	default:
 		name += " \\fI" + roff(value) + "\\fR"
 	}
-	if !slices.Contains([]string{"", "0", "false"}, f.DefValue) && !strings.Contains(text, "(default") {
+	if !slices.Contains([]string{"", "0", "-1", "false"}, f.DefValue) && !strings.Contains(text, "(default") {
 		text += " (default " + f.DefValue + ")"
 	}
 	return fmt.Sprintf(".TP\n%s\n%s\n", name, roff(text))

@@ -95,8 +95,9 @@ func trainCommand(console *cli.Console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "train SCENE -m OUT",
 		Short: "Train a model from photographs",
-		Long: "Train a model from the photos of SCENE, a folder in the layout of COLMAP, nerfstudio,\n" +
-			"instant-ngp or Blender. Ctrl-C saves and stops; resume continues.\n\n" +
+		Long: "Train a model from the photos of SCENE: a folder that vksplat capture, COLMAP,\n" +
+			"nerfstudio or another program made (docs/capture.md lists eleven), or photos or a video\n" +
+			"whose cameras are still to be found. Ctrl-C saves and stops; vksplat resume continues.\n\n" +
 			"The model is point_cloud/iteration_N/point_cloud.ply in OUT. With --eval, OUT also gets\n" +
 			"the scores and pictures of the held-out photos. Ctrl-C finishes the step, saves and\n" +
 			"measures; a second Ctrl-C, half a second later or more, aborts and saves nothing. SCENE\n" +

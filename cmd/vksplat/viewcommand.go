@@ -25,7 +25,7 @@ func viewTable(o *show.Options) []optionGroup {
 				"model, however large (default: from 10 million splats)"),
 		truth(&o.Edit, "edit",
 			"remove splats, choose which way is up and export the rest as a new file; this machine draws"),
-		text(&o.Edits, "edits", "with --edit, go on with the edits in `FILE`, which an export has beside it"),
+		text(&o.Edits, "edits", "with --edit, continue the edits in `FILE`, which an export has beside it"),
 		text(&o.ExportTo, "export-to", "with --edit, export into the folder `DIR` (default: the current one)"),
 		integer(&o.MaxSplats, "max-splats",
 			"show at most `N` splats of a streamed model (default: 2 or 4 million)"),

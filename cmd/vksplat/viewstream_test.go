@@ -181,7 +181,7 @@ func TestPlayStream(t *testing.T) {
 		t.Fatal(err)
 	}
 	v.wait(t)
-	if log.Says != "20,000 splats" || len(log.Hidden) != 9 ||
+	if log.Says != "20,000 splats" || len(log.Hidden) != 13 ||
 		!slices.Equal(log.Modes, []string{"Picture", "Depth", "Centres", "Ellipsoids"}) {
 		t.Errorf("the page says %q, hides %q and offers %q", log.Says, log.Hidden, log.Modes)
 	}

@@ -3,16 +3,14 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
-	"math"
 	"os"
 	"os/signal"
 	"slices"
 	"sync"
 	"time"
-
-	"golang.org/x/term"
 
 	"vksplat/internal/fault"
 	"vksplat/internal/wording"
@@ -27,6 +25,7 @@ type Console struct {
 	Stdout, Stderr io.Writer
 	Args           []string // the command line, without the program
 	Started        bool     // the arguments were understood and a subcommand runs
+	Verbose        bool     // details are printed, too
 
 	text *sync.Mutex // guards what follows, and whole lines
 	told []Notice    // so far
@@ -44,11 +43,16 @@ func New(args []string, stdout, stderr io.Writer) *Console {
 }
 
 // Columns returns how wide text on standard output may be: where there is no terminal, as wide as it likes.
-func (c *Console) Columns() int {
-	if f, isFile := FileOf(c.Stdout); isFile && term.IsTerminal(int(f.Fd())) {
-		return max(TerminalWidth(f), PlainWidth/2)
-	}
-	return math.MaxInt
+func (c *Console) Columns() int { return columnsOf(c.Stdout) }
+
+// Sayf writes sentences to standard output, in lines as wide as the terminal.
+func (c *Console) Sayf(format string, args ...any) {
+	c.Printf("%s", fill(fmt.Sprintf(format, args...), c.Columns()))
+}
+
+// say writes a line to standard error, in several where the terminal is not as wide.
+func (c *Console) say(format string, args ...any) {
+	_, _ = io.WriteString(c.Stderr, fill(fmt.Sprintf(format, args...), columnsOf(c.Stderr)))
 }
 
 // Printf writes to standard output.
@@ -65,17 +69,24 @@ func (c *Console) Warn(text string) { c.Tell(Notice{KindWarning, text}) }
 // Note writes a note to standard error and keeps it for the report.
 func (c *Console) Note(text string) { c.Tell(Notice{KindNote, text}) }
 
-// Tell writes a warning or a note.
+// Tell writes a warning, a note or, if they are wanted, a detail.
 func (c *Console) Tell(n Notice) {
 	n.Text = wording.PrintableLines(n.Text)
+	silent := n.Kind == KindDetail && !c.Verbose
+	if n.Kind == KindDetail {
+		n.Kind = KindNote
+	}
 	if c.heard != nil {
 		c.heard(n)
 	}
 	c.text.Lock()
 	defer c.text.Unlock()
 	c.told = append(c.told, n)
+	if silent {
+		return
+	}
 	c.show.EndLine()
-	_, _ = fmt.Fprintf(c.Stderr, "vksplat: %s: %s\n", n.Kind, n.Text)
+	c.say("vksplat: %s: %s\n", n.Kind, n.Text)
 }
 
 // Notices returns those so far.
@@ -85,7 +96,8 @@ func (c *Console) Notices() []Notice {
 	return slices.Clone(c.told)
 }
 
-// Fail writes an error, and the hint what can be done about it, to standard error. Joined errors are a line each.
+// Fail writes an error, and the hint what can be done about it, to standard error. Joined errors are a line each. That
+// the user stopped the work is none.
 func (c *Console) Fail(err error) {
 	c.text.Lock()
 	defer c.text.Unlock()
@@ -93,11 +105,15 @@ func (c *Console) Fail(err error) {
 	if causes := fault.Causes(err); causes != "" {
 		_, _ = fmt.Fprintln(c.Stderr, causes)
 	}
-	for _, line := range linesOf(err) {
-		_, _ = fmt.Fprintf(c.Stderr, "vksplat: error: %s\n", wording.PrintableLines(line))
+	lines, kind := linesOf(err), "error: "
+	if len(lines) == 1 && errors.Is(err, fault.ErrInterrupted) {
+		kind = ""
+	}
+	for _, line := range lines {
+		c.say("vksplat: %s%s\n", kind, wording.PrintableLines(line))
 	}
 	if h := fault.Hint(err); h != "" {
-		_, _ = fmt.Fprintf(c.Stderr, "hint: %s\n", wording.PrintableLines(hintStyle(h)))
+		c.say("hint: %s\n", wording.PrintableLines(hintStyle(h)))
 	}
 }
 
@@ -142,17 +158,17 @@ func (c *Console) PrintJSON(v any) error {
 // managers repeat theirs, and a run of training is worth saving. The function it returns must be called when the work
 // is done. From then on these signals do nothing: the process is about to end, with the exit code that it has earned.
 func (c *Console) Interruptible(then func() string) (context.Context, func()) {
-	return c.untilSignal(then, "Ctrl-C once more aborts at once", func(s os.Signal) bool { return s == os.Interrupt })
+	return c.untilSignal(then, func(s os.Signal) bool { return s == os.Interrupt })
 }
 
 // Stoppable is interruptible for work that loses little: any later signal ends the process at once.
 func (c *Console) Stoppable(then func() string) (context.Context, func()) {
-	return c.untilSignal(then, "once more aborts at once", func(os.Signal) bool { return true })
+	return c.untilSignal(then, func(os.Signal) bool { return true })
 }
 
 // untilSignal does the work of interruptible; aborts says which later signals end the process, once the first is
 // abortAfter ago.
-func (c *Console) untilSignal(then func() string, again string, aborts func(os.Signal) bool) (context.Context, func()) {
+func (c *Console) untilSignal(then func() string, aborts func(os.Signal) bool) (context.Context, func()) {
 	if c.ctx != nil {
 		return c.untilDone()
 	}
@@ -172,7 +188,7 @@ func (c *Console) untilSignal(then func() string, again string, aborts func(os.S
 			switch {
 			case first.IsZero():
 				first = time.Now()
-				_, _ = fmt.Fprintf(c.Stderr, "\nvksplat: %s; %s\n", then(), again)
+				c.say("\nvksplat: %s (press Ctrl-C again to abort)\n", then())
 				cancel()
 			case aborts(s) && time.Since(first) >= AbortAfter:
 				_, _ = fmt.Fprintln(c.Stderr, "\nvksplat: aborted")

@@ -84,6 +84,7 @@ type Notice struct{ Kind, Text string } // exported for the report's template
 const (
 	KindWarning = "warning"
 	KindNote    = "note"
+	KindDetail  = "detail" // a note that matters to few
 )
 
 // openLine is a line of the terminal that is drawn again and again. EndLine ends it, so that text goes below it.

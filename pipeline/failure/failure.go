@@ -15,7 +15,7 @@ import (
 var (
 	// ErrDiverged says that the loss, the model or a picture of it is no longer finite.
 	ErrDiverged = fault.Sentinel(fault.ErrData, "training diverged", func() string {
-		return "lower the learning rates, then start anew or go on from an earlier checkpoint (" +
+		return "lower the learning rates, then start over or resume from an earlier checkpoint (" +
 			fault.Setting("resume") + ")."
 	})
 	// ErrTooSmall says that the memory budget cannot hold what was asked for.

@@ -35,7 +35,7 @@ type Config struct {
 	Near float64 `json:"near"`
 	// remove splats closer to a camera than X times the depth of its nearest points; 0: off
 	Carve float64 `json:"carve"`
-	// start with photos halved N times in width and height (default 0: full size)
+	// start with photos halved N times in width and height (default: full size)
 	NumDownscales int `json:"num_downscales"`
 	// with num_downscales, double width and height every N steps up to full size
 	ResolutionSchedule int `json:"resolution_schedule"`
@@ -43,7 +43,7 @@ type Config struct {
 	SSIMSame bool `json:"ssim_same"`
 	// weight of D-SSIM in the loss; the rest is L1
 	SSIMLambda float64 `json:"ssim_lambda"`
-	// weight of the mean |alpha - photo's alpha| (default 0: composite photos over the background)
+	// weight of the mean |alpha - photo's alpha| (default: composite photos over the background)
 	AlphaLoss float64 `json:"alpha_loss"`
 	// weight of the mean opacity in the loss (default 0; mcmc 0.01)
 	OpacityReg float64 `json:"opacity_reg"`
@@ -75,7 +75,7 @@ type Config struct {
 	Strategy string `json:"strategy"`
 	// stop growing at N splats; 0: what memory holds (default: by preset)
 	MaxSplats int `json:"max_splats"`
-	// end with exactly N splats (default 0: the strategy decides)
+	// end with exactly N splats (default: the strategy decides)
 	Splats int `json:"splats"`
 	// start refining after step N
 	RefineStart int `json:"refine_start"`
@@ -300,7 +300,7 @@ var Settings = []Setting{
 	{
 		Name:   "num_downscales",
 		Group:  "Training",
-		Help:   "start with photos halved `N` times in width and height (default 0: full size)",
+		Help:   "start with photos halved `N` times in width and height (default: full size)",
 		Source: "Splatfacto",
 		Range:  Range{Most: 10},
 		Of:     func(c *Config) any { return &c.NumDownscales },
@@ -464,7 +464,7 @@ var Settings = []Setting{
 	{
 		Name:  "splats",
 		Group: "How splats are added and removed",
-		Help:  "end with exactly `N` splats (default 0: the strategy decides)",
+		Help:  "end with exactly `N` splats (default: the strategy decides)",
 		Range: Range{Most: math.MaxInt32},
 		Of:    func(c *Config) any { return &c.Splats },
 	},
@@ -630,7 +630,7 @@ var Settings = []Setting{
 	{
 		Name:    "alpha_loss",
 		Group:   "Loss",
-		Help:    "weight of the mean |alpha - photo's alpha| (default 0: composite photos over the background)",
+		Help:    "weight of the mean |alpha - photo's alpha| (default: composite photos over the background)",
 		Source:  "Brush",
 		Aliases: []string{"match-alpha-weight"},
 		Range:   Range{Most: math.MaxFloat32},

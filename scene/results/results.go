@@ -83,7 +83,15 @@ type Drawn struct {
 
 // String words it.
 func (d *Drawn) String() string {
-	text := fmt.Sprintf("near plane %g, background %g,%g,%g", d.Near, d.Background[0], d.Background[1], d.Background[2])
+	text := fmt.Sprintf("near plane %g, ", d.Near)
+	switch b := d.Background; b {
+	case [3]float32{}:
+		text += "black background"
+	case [3]float32{1, 1, 1}:
+		text += "white background"
+	default:
+		text += fmt.Sprintf("background %g,%g,%g", b[0], b[1], b[2])
+	}
 	if d.Antialiased {
 		text += ", antialiased"
 	}

@@ -39,7 +39,7 @@ const runCard = (run, jobs, now) => {
 };
 
 const steps = [
-    ['Photos or a video', 'Sharp, overlapping, from all around. 50 to 200 photos are a good number.'],
+    ['Photos or a video', 'Sharp, overlapping, from all around. 50 to 300 photos are a good number.'],
     ['Check', 'Where the camera stood is found, and problems are named before anything is trained.'],
     ['Train', 'Watch the model grow, stop and continue, then look around in it and share it.'],
 ];

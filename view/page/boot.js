@@ -35,21 +35,21 @@ const load = async () => {
 };
 
 // Degrees along the longer side of the window such that the photo's picture, wide and high at distance 1, is in it: all
-// of it, unless the window has quite another shape, as a phone's has. Then its sides are cut off rather than that it
-// becomes a strip.
+// of it, but in an upright window, as a phone's. There its sides are cut off rather than that it becomes a strip.
 const fieldOfView = ([wide, high]) => {
     const { innerWidth: width, innerHeight: height } = window;
     const scales = [wide / width, high / height];
-    const half = Math.min(Math.max(...scales), 1.6 * Math.min(...scales)) / 2 * Math.max(width, height);
+    const most = height > width ? 1.6 * Math.min(...scales) : Infinity;
+    const half = Math.min(Math.max(...scales), most) / 2 * Math.max(width, height);
     return 2 * Math.atan(half) * 180 / Math.PI;
 };
 
-// Lets the viewer's list of controls begin closed where it would hide the scene. The viewer remembers what the user
-// chooses, where it may.
+// Lets the viewer's list of controls begin closed, because it hides a third of the scene. The viewer remembers what the
+// user chooses, where it may.
 const makeRoom = () => {
     const key = 'controlsPanelOpen';
     try {
-        if (window.innerWidth < 700 && localStorage.getItem(key) === null) {
+        if (localStorage.getItem(key) === null) {
             localStorage.setItem(key, 'false');
         }
     } catch {

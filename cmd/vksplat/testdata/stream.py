@@ -37,7 +37,7 @@ def main(browser, task, log):
 
     pictures()
     log["says"] = page.inner_text("#doing")
-    log["hidden"] = [id for id in ("pause", "save", "stop", "progress", "losses", "psnrs", "splats", "slider", "photo") if not page.is_visible(f"#{id}")]
+    log["hidden"] = [id for id in ("pause", "save", "stop", "progress", "losses", "psnrs", "splats", "slider", "photo", "tools", "undo", "redo", "overlay") if not page.is_visible(f"#{id}")]
     log["modes"] = page.locator("#modes button:visible").all_inner_texts()
     page.locator("#views tr").nth(1).click()
     pictures()

@@ -126,7 +126,7 @@ func (v *verdict) advise() {
 			"show parts of both join them; %s N takes another", len(v.others)+1, fault.Setting("model")))
 	}
 	if v.taken.Angle < smallAngle {
-		v.advice = append(v.advice, fmt.Sprintf("points are seen under %.1f degrees only: the photos were taken almost "+
+		v.advice = append(v.advice, fmt.Sprintf("the median viewing angle is only %.1f degrees: the photos were taken almost "+
 			"from one place, which shows little depth; walk, and do not turn on the spot", v.taken.Angle))
 	}
 	if v.taken.Error > largeError {
@@ -139,7 +139,7 @@ func (v *verdict) advise() {
 func (v *verdict) print(console *cli.Console, o *Options) {
 	share := 100 * float64(v.taken.Photos) / float64(max(v.photos, 1))
 	console.Printf("\ncameras:  %d of %s (%.0f %%)\n", v.taken.Photos, cli.Count(v.photos, "photo"), share)
-	console.Printf("points:   %d, reprojection error %.2f pixels, seen under %.1f degrees\n", v.taken.Points,
+	console.Printf("points:   %d, reprojection error %.2f pixels, median viewing angle %.1f degrees\n", v.taken.Points,
 		v.taken.Error, v.taken.Angle)
 	if len(v.others) > 0 {
 		console.Printf("taken:    component %d, of %d\n", v.taken.Number, len(v.others)+1)

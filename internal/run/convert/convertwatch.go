@@ -34,7 +34,7 @@ func (w *watch) saw(n int) error {
 	w.read += n
 	if t := time.Now(); t.Sub(w.shown) >= meter.LinesEvery {
 		w.shown = t
-		w.console.Printf("pass %d: %s of %d\n", w.pass, cli.Count(w.read, "splat"), w.of)
+		w.console.Printf("pass %d: %d of %s\n", w.pass, w.read, cli.Count(w.of, "splat"))
 	}
 	return w.ctx.Err()
 }

@@ -55,6 +55,7 @@ func Run(console *cli.Console, o *Options) error {
 	if err := claimCapture(o.Scene, elsewhere()); err != nil {
 		return err
 	}
+	console.Printf("drawing %s of a made-up scene\n", cli.Count(o.Photos, "photo"))
 	if err := synth.Write(o.Scene, o.synth(0)); err != nil {
 		return err
 	}
@@ -72,7 +73,7 @@ func Run(console *cli.Console, o *Options) error {
 		if err := output.AddWritten(o.Out, picture); err != nil {
 			return err
 		}
-		console.Printf("all in one picture, photos on the left and renders on the right: %s\n", picture)
+		console.Sayf("all in one picture, photos on the left and renders on the right: %s\n", picture)
 	}
 	if err != nil {
 		return err

@@ -49,8 +49,7 @@ type plan struct {
 		Steps   int     `json:"steps"`
 		Seconds float64 `json:"seconds"`
 	} `json:"prediction,omitempty"`
-	Recipe string `json:"recipe,omitempty"` // what train says of it
-	Busy   bool   `json:"busy,omitempty"`   // the device trains, so that no time was measured
+	Busy bool `json:"busy,omitempty"` // the device trains, so that no time was measured
 }
 
 const (
@@ -111,7 +110,7 @@ func (d *desk) ask(key string, work func(ctx context.Context, c *check) error) c
 			return
 		}
 		if err != nil {
-			found.Error, found.Hint = err.Error(), fault.Hint(err)
+			found.Error, found.Hint = forPageAtLeast(err.Error()), forPage(fault.Hint(err))
 		}
 		found.Ready, found.asked = true, time.Now()
 		*c = found
@@ -138,11 +137,15 @@ func (d *desk) verdict(rel string) (check, error) {
 	}
 	return d.ask("verdict "+dir, func(ctx context.Context, c *check) error {
 		report := new(inspect.Report)
-		_, err := d.askChild(ctx, report, "inspect", dir, cli.Switch("json"))
+		err := d.askChild(ctx, report, "inspect", dir, cli.Switch("json"), cli.Flag("downscale", "1"))
 		if err != nil && len(report.Problems) == 0 {
 			return err
 		}
 		report.Root, report.Model, report.Images = d.relative(dir), "", "" // paths of this machine
+		for i := range report.Problems {
+			p := &report.Problems[i]
+			p.Text, p.Remedy = forPageAtLeast(p.Text), forPage(p.Remedy)
+		}
 		c.Cameras, report.Cameras, c.Report = len(report.Cameras), nil, report
 		return nil
 	}), nil
@@ -166,17 +169,8 @@ func (d *desk) plan(r *trainRequest) (check, error) {
 		if !busy {
 			args = append(slices.Clone(args), cli.Flag("time-limit", rehearsedFor))
 		}
-		notes, err := d.askChild(ctx, p, args...)
-		if err != nil {
-			return err
-		}
-		for _, n := range notes {
-			if strings.Contains(n, " recipe for ") {
-				p.Recipe = n
-			}
-		}
 		c.Plan = p
-		return nil
+		return d.askChild(ctx, p, args...)
 	}), nil
 }
 
@@ -196,21 +190,21 @@ func (d *desk) endRehearsal() {
 	}
 }
 
-// askChild runs this program, reads the JSON that it prints and returns its notes.
-func (d *desk) askChild(ctx context.Context, v any, args ...string) (notes []string, err error) {
+// askChild runs this program and reads the JSON that it prints.
+func (d *desk) askChild(ctx context.Context, v any, args ...string) error {
 	var out []byte
 	var said lastWords
 	var process atomic.Pointer[os.Process]
-	err = d.runChild(ctx, args, &process, func(line []byte) {
+	err := d.runChild(ctx, args, &process, func(line []byte) {
 		if len(out) < maxOutput {
 			out = append(append(out, line...), '\n')
 		}
 	}, said.heard)
 	if ctx.Err() != nil {
-		return nil, errors.New("a training has the device now")
+		return errors.New("a training has the device now")
 	}
 	if decoded := json.Unmarshal(out, v); decoded != nil || err != nil {
-		return nil, said.err("check " + filepath.Base(args[1]) + ": the process ended early")
+		return said.err("check " + filepath.Base(args[1]) + ": the process ended early")
 	}
-	return said.notes, nil
+	return nil
 }

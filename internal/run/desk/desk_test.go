@@ -200,13 +200,15 @@ func TestChecks(t *testing.T) {
 	if c.Report == nil || c.Report.Photos != 7 || len(c.Report.Problems) != 1 || c.Cameras != 1 || c.Report.Root != "garden" {
 		t.Errorf("verdict %+v", c)
 	}
-	c = ready("plan?path=garden&preset=default&score=1")
-	if c.Plan == nil || c.Plan.Prediction == nil || c.Plan.Prediction.Seconds != 12.5 || c.Plan.Device.Total != 5 ||
-		c.Plan.Recipe != "default recipe for 7 photos" {
+	c = ready("plan?path=garden&preset=default&score=1&size=4")
+	if c.Plan == nil || c.Plan.Prediction == nil || c.Plan.Prediction.Seconds != 12.5 || c.Plan.Device.Total != 5 {
 		t.Errorf("plan %+v", c.Plan)
 	}
-	id := b.begin("train", train)
+	id := b.begin("train", strings.Replace(train, "{", `{"size":4,`, 1))
 	b.until("it trains", func(s *seenState) bool { return s.job(id).Step > 0 })
+	if args := b.find(id).args; !slices.Contains(args, "--downscale=4") {
+		t.Errorf("%q", args)
+	}
 	if c = ready("plan?path=garden&preset=mcmc"); c.Plan == nil || c.Plan.Prediction != nil || !c.Plan.Busy {
 		t.Errorf("plan while it trains %+v", c.Plan)
 	}

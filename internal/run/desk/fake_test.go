@@ -101,7 +101,6 @@ func fakeFile(path string) int {
 }
 
 func fakePlan(a fakeArgs) int {
-	fmt.Fprintln(os.Stderr, "vksplat: note: "+a.flags["preset"]+" recipe for 7 photos")
 	fmt.Print(`{"ceiling": 1000, "device": {"total": 5, "budget": 50}`)
 	if a.has("time-limit") {
 		fmt.Print(`, "prediction": {"steps": 100, "seconds": 12.5}`)

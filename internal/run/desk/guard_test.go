@@ -83,7 +83,7 @@ func TestPlaces(t *testing.T) {
 		got = append(got, e.Name+" "+e.Kind)
 	}
 	want := []string{"crash scene", "done run", "garden scene", "in scene", "model.spz model", "out folder", "short scene",
-		"trip folder", "walk.mp4 footage"}
+		"trip footage", "walk.mp4 footage"}
 	if !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}

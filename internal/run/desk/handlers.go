@@ -1,12 +1,14 @@
 package desk
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -29,7 +31,11 @@ func (d *desk) handle(s *view.Server) {
 	s.Handle("folder", reads(func(q query) (any, error) { return d.visit(q("path")) }))
 	s.Handle("verdict", reads(func(q query) (any, error) { return d.verdict(q("path")) }))
 	s.Handle("plan", reads(func(q query) (any, error) {
-		return d.plan(&trainRequest{Scene: q("path"), Preset: q("preset"), Score: q("score") != ""})
+		size, err := strconv.Atoi(cmp.Or(q("size"), "0"))
+		if err != nil {
+			return nil, sizeError(q("size"))
+		}
+		return d.plan(&trainRequest{Scene: q("path"), Preset: q("preset"), Score: q("score") != "", Size: size})
 	}))
 	s.Handle("curve", reads(func(q query) (any, error) {
 		dir, err := d.absolute(q("run"))

@@ -61,7 +61,7 @@ func (d *desk) heard(j *job, line []byte, stdout bool) {
 		return
 	}
 	if hint, is := strings.CutPrefix(text, "hint: "); is {
-		j.Hint = hint
+		j.Hint = forPage(hint)
 	} else if text != "" && j.Kind != kindTrain {
 		j.Doing = text
 		j.progress(partLine.FindStringSubmatch(text))
@@ -86,9 +86,10 @@ func (j *job) progress(m []string) {
 func (j *job) told(text string) {
 	if warning, is := strings.CutPrefix(text, "warning: "); is {
 		if len(j.Warnings) < mostWarnings {
-			j.Warnings = append(j.Warnings, warning)
+			j.Warnings = append(j.Warnings, forPageAtLeast(warning))
 		}
 	} else if err, is := strings.CutPrefix(text, "error: "); is {
+		err = forPageAtLeast(err)
 		if j.Error != "" {
 			err = j.Error + "; " + err
 		}

@@ -159,14 +159,41 @@ type entry struct {
 	Name string `json:"name"`
 	Path string `json:"path"`
 	Kind string `json:"kind"`
+	footage
+}
+
+// footage counts what cameras are to be found of, in a folder itself.
+type footage struct {
+	Photos int `json:"photos,omitempty"`
+	Videos int `json:"videos,omitempty"`
+}
+
+// footageIn counts what is in a folder. What cannot be read holds nothing.
+func footageIn(dir string) (n footage) {
+	files, _ := os.ReadDir(dir)
+	for _, f := range files {
+		n.count(filepath.Join(dir, f.Name()), f)
+	}
+	return n
+}
+
+// count counts a file.
+func (n *footage) count(path string, f os.DirEntry) {
+	switch {
+	case strings.HasPrefix(f.Name(), ".") || !f.Type().IsRegular() && !output.IsFile(path):
+	case isVideo(f.Name()):
+		n.Videos++
+	case isPhoto(f.Name()):
+		n.Photos++
+	}
 }
 
 // listing is a folder as the page shows it.
 type listing struct {
-	Path    string  `json:"path"`
-	Name    string  `json:"name"`
-	Kind    string  `json:"kind"`
-	Photos  int     `json:"photos"` // files of photos or videos in the folder itself
+	Path string `json:"path"`
+	Name string `json:"name"`
+	Kind string `json:"kind"`
+	footage
 	Entries []entry `json:"entries"`
 	More    int     `json:"more,omitempty"` // entries that are not listed
 }
@@ -197,7 +224,8 @@ func (p places) list(rel string) (*listing, error) {
 		return nil, err
 	}
 	if output.IsFile(dir) && isVideo(dir) {
-		return &listing{Path: p.relative(dir), Name: filepath.Base(dir), Kind: kindFootage, Entries: []entry{}}, nil
+		return &listing{Path: p.relative(dir), Name: filepath.Base(dir), Kind: kindFootage, footage: footage{Videos: 1},
+			Entries: []entry{}}, nil
 	}
 	found, err := os.ReadDir(dir)
 	if err != nil {
@@ -209,20 +237,18 @@ func (p places) list(rel string) (*listing, error) {
 			continue
 		}
 		path := filepath.Join(dir, f.Name())
-		if isPhoto(f.Name()) && (f.Type().IsRegular() || output.IsFile(path)) {
-			l.Photos++
-		}
-		folder, kind := isFolder(path, f), fileKind(f)
+		l.count(path, f)
+		folder, e := isFolder(path, f), entry{Name: f.Name(), Path: p.relative(path), Kind: fileKind(f)}
 		switch {
-		case !folder && kind == "":
+		case !folder && e.Kind == "":
 			continue
 		case len(l.Entries) == mostEntries:
 			l.More++
 			continue
 		case folder:
-			kind = innerKind(path)
+			e.Kind, e.footage = p.innerKind(path)
 		}
-		l.Entries = append(l.Entries, entry{Name: f.Name(), Path: p.relative(path), Kind: kind})
+		l.Entries = append(l.Entries, e)
 	}
 	slices.SortStableFunc(l.Entries, func(a, b entry) int {
 		return strings.Compare(strings.ToLower(a.Name), strings.ToLower(b.Name))
@@ -235,15 +261,20 @@ func isFolder(path string, f os.DirEntry) bool {
 	return f.IsDir() || !f.Type().IsRegular() && output.IsFolder(path)
 }
 
-// innerKind is what the page shows of a folder in the one that it lists. It looks into the folder.
-func innerKind(path string) string {
+// innerKind is what the page shows of a folder in the one that it lists. It looks into the folder, and no deeper.
+func (p places) innerKind(path string) (string, footage) {
 	switch {
 	case isRun(path):
-		return kindRun
+		return kindRun, footage{}
 	case load.IsCapture(path):
-		return kindScene
+		return kindScene, footage{}
 	}
-	return kindFolder
+	if _, err := p.absolute(p.relative(path)); err == nil { // else a link leads out
+		if n := footageIn(path); n != (footage{}) {
+			return kindFootage, n
+		}
+	}
+	return kindFolder, footage{}
 }
 
 // fileKind is what the page shows of a file, "" for nothing.
@@ -259,7 +290,7 @@ func fileKind(f os.DirEntry) string {
 	return ""
 }
 
-// isPhoto reports whether a name is that of something with cameras to be found: a photo or a video of any kind.
+// isPhoto reports whether a name is that of something with cameras to be found: a photo of any kind, or a video.
 func isPhoto(name string) bool { return photo.IsPhoto(name) || photo.ForeignKindOf(name) != nil }
 
 func isVideo(name string) bool {

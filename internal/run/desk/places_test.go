@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"vksplat/internal/run/output"
@@ -34,12 +35,32 @@ func TestLongListing(t *testing.T) {
 		t.Fatal(err)
 	}
 	// the model and 499 folders; the others and the video are left out
-	if len(l.Entries) != mostEntries || l.More != 22 || l.Photos != 3 {
+	if len(l.Entries) != mostEntries || l.More != 22 || l.Photos != 2 || l.Videos != 1 {
 		t.Fatalf("%d entries, %d more, %d photos", len(l.Entries), l.More, l.Photos)
 	}
 	for i, want := range []string{kindModel, kindFolder, kindRun} {
 		if got := l.Entries[i]; got.Kind != want {
 			t.Errorf("%+v, want the kind %s", got, want)
 		}
+	}
+}
+
+// TestFootageIsMarked wants folders of photos and videos listed as what they are, with how many they hold.
+func TestFootageIsMarked(t *testing.T) {
+	root := t.TempDir()
+	for _, name := range []string{"photos/a.jpg", "photos/b.png", "mixed/a.jpg", "mixed/b.mp4", "walk.mp4", "texts/a.txt"} {
+		path := filepath.Join(root, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o777), os.WriteFile(path, nil, 0o666)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l, err := places{root}.list("")
+	if err != nil || l.footage != (footage{0, 1}) {
+		t.Fatalf("%+v, %v", l, err)
+	}
+	want := []entry{{"mixed", "mixed", kindFootage, footage{1, 1}}, {"photos", "photos", kindFootage, footage{2, 0}},
+		{"texts", "texts", kindFolder, footage{}}, {"walk.mp4", "walk.mp4", kindFootage, footage{}}}
+	if !slices.Equal(l.Entries, want) {
+		t.Errorf("%+v, want %+v", l.Entries, want)
 	}
 }

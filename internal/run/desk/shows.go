@@ -161,7 +161,6 @@ func (d *desk) pass(w http.ResponseWriter, r *http.Request) {
 type lastWords struct {
 	mu          sync.Mutex
 	error, hint string
-	notes       []string
 }
 
 func (l *lastWords) heard(line []byte) {
@@ -172,8 +171,6 @@ func (l *lastWords) heard(line []byte) {
 		l.error = e
 	} else if h, is := strings.CutPrefix(text, "hint: "); is {
 		l.hint = h
-	} else if n, is := strings.CutPrefix(text, "vksplat: note: "); is && len(l.notes) < mostWarnings {
-		l.notes = append(l.notes, n)
 	}
 }
 

@@ -37,6 +37,7 @@ type trainRequest struct {
 	Scene  string `json:"scene"`
 	Preset string `json:"preset"`
 	Score  bool   `json:"score"` // hold photos out and measure
+	Size   int    `json:"size"`  // photos are shrunk by 1, 2, 4 or 8; 0: where they are wide
 	Limit  int    `json:"limit"` // seconds that the run may take; 0: any
 	Name   string `json:"name"`  // of the run's folder; "": made of scene and preset
 }
@@ -53,10 +54,17 @@ func (r *trainRequest) check() error {
 			return err
 		}
 	}
+	if !slices.Contains([]int{0, 1, 2, 4, 8}, r.Size) {
+		return sizeError(strconv.Itoa(r.Size))
+	}
 	if r.Limit < 0 || r.Limit > mostLimit {
 		return fault.Usagef("", "train: a run cannot take %d seconds", r.Limit)
 	}
 	return nil
+}
+
+func sizeError(size string) error {
+	return fault.Usagef("", "train: photos cannot be shrunk by %.20q", size)
 }
 
 // settings are the flags that choose what is trained.
@@ -64,6 +72,9 @@ func (r *trainRequest) settings() []string {
 	args := []string{cli.Flag("preset", r.Preset)}
 	if r.Score {
 		args = append(args, cli.Switch("eval"))
+	}
+	if r.Size > 0 {
+		args = append(args, cli.Flag("downscale", strconv.Itoa(r.Size)))
 	}
 	return args
 }

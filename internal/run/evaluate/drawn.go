@@ -43,7 +43,7 @@ func (j *Job) takeLook(synthetic bool) error {
 // printDrawn names below a table what decides its scores beside the file.
 func (j *Job) printDrawn() {
 	if d := j.Result.Drawn; d != nil {
-		j.console.Printf("%s: drawn with %s.\n", j.name, d)
+		j.console.Sayf("%s: measured with %s.\n", j.name, d)
 	}
 }
 

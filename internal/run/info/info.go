@@ -259,7 +259,7 @@ func describeModel(path string, model splatfile.Source, unpack bool) (any, facts
 	}
 	f.addNotes(from.Notes)
 	if from.Packed && !unpack {
-		f.add("bounds", "not looked at, because the splats are packed: add %s", fault.Setting("bounds"))
+		f.add("bounds", "unknown, because the splats are packed (%s reads them)", fault.Setting("bounds"))
 		return info, f, nil
 	}
 	var box box

@@ -272,7 +272,7 @@ func (m *making) level(ctx context.Context, k int) error {
 	switch {
 	case ctx.Err() != nil:
 		return fault.WithHint(fmt.Errorf("%w in level %d of %d", fault.ErrInterrupted, k+1, len(m.sizes)),
-			"go on with the same command")
+			"continue with the same command")
 	case err != nil:
 		return fault.WithHint(fmt.Errorf("train level %d of %s: %w", k+1, m.Out, err),
 			"what went wrong is said above; put it right, and the same command goes on there")

@@ -225,7 +225,7 @@ func (l *training) Do(_ context.Context, c view.Command) error {
 		l.between.Hold()
 	case view.CommandResume:
 		if l.between.Held() {
-			l.r.Console.Note("going on")
+			l.r.Console.Note("continuing")
 		}
 		l.between.Release()
 	case view.CommandSave:

@@ -50,7 +50,7 @@ func (l *training) goOnAlone() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.here.n == 0 && l.between.Held() {
-		l.r.Console.Note("paused, and nobody has watched for " + cli.Duration(l.patience.Seconds()) + ": going on")
+		l.r.Console.Note("paused, and nobody has watched for " + cli.Duration(l.patience.Seconds()) + ": continuing")
 		l.between.Release()
 	}
 }

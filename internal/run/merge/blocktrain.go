@@ -39,7 +39,7 @@ func TrainBlocks(console *cli.Console, o *train.Options, plan *plans.Plan) error
 	ctx, stop := console.Interruptible(cli.Always("stopping this block once it has saved"))
 	defer stop()
 	flags := o.PassedOn
-	anew, again := o.Checkpoints.Overwrite && o.Checkpoints.Resume == "", "go on with the same command"
+	anew, again := o.Checkpoints.Overwrite && o.Checkpoints.Resume == "", "continue with the same command"
 	if anew {
 		again += " without " + fault.Setting("overwrite")
 	} else if !o.DryRun {

@@ -340,7 +340,7 @@ func (m *merger) finetuned(ctx context.Context) error {
 		}
 	}
 	args := m.finetuneArgs(list)
-	m.console.Printf("going on with the merged scene: vksplat %s\n", strings.Join(cli.QuotedAll(args), " "))
+	m.console.Printf("training the merged scene: vksplat %s\n", strings.Join(cli.QuotedAll(args), " "))
 	if err := itself.Run(m.console, ctx, args); err != nil {
 		if ctx.Err() != nil {
 			return fault.ErrInterrupted

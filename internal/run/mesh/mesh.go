@@ -369,12 +369,12 @@ func (m *meshing) write(mesh *surface.Mesh, parts, made int) error {
 	if err != nil {
 		return err
 	}
-	of := ""
+	kept := cli.Count(len(mesh.Faces), "triangle")
 	if made > len(mesh.Faces) {
-		of = fmt.Sprintf(" of %d", made)
+		kept += fmt.Sprintf(" (reduced from %d)", made)
 	}
-	m.console.Printf("mesh: %s: %s, %s%s, of %s\n", m.o.Out, countOf(len(mesh.Vertices), "vertex", "vertices"),
-		cli.Count(len(mesh.Faces), "triangle"), of, cli.Count(parts, "part"))
+	m.console.Sayf("mesh: %s: %s, %s, from %s\n", m.o.Out, countOf(len(mesh.Vertices), "vertex", "vertices"), kept,
+		cli.Count(parts, "part"))
 	return nil
 }
 

@@ -68,7 +68,7 @@ func Run(console *cli.Console, o *Options) (err error) {
 		if err := doSuiteRun(console, ctx, program, fmt.Sprintf("[%d/%d] ", i+1, len(runs)), r); err != nil {
 			if ctx.Err() != nil {
 				err = fault.WithHint(fmt.Errorf("%w in run %d of %d", fault.ErrInterrupted, i+1, len(runs)),
-					"go on with the same command")
+					"continue with the same command")
 				return errors.Join(err, plan.writeTables(runs))
 			}
 			failed++
@@ -178,7 +178,7 @@ func doSuiteRun(console *cli.Console, ctx context.Context, program, prefix strin
 		return nil
 	}
 	if r.record.Attempts > 0 {
-		prefix += "going on with "
+		prefix += "resuming "
 	}
 	console.Printf("%s%s: its output is in %s\n", prefix, r.name(), r.logFile())
 	if err := r.do(ctx, program); err != nil {

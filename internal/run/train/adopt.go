@@ -38,7 +38,7 @@ func (r *Run) adopt() error {
 		return nil
 	}
 	if r.presetBy == "preset" && preset == "" {
-		r.noteLater(fmt.Sprintf("an earlier version began this run and did not note its preset: it goes on with its own "+
+		r.noteLater(fmt.Sprintf("an earlier version began this run and did not note its preset: it continues with its own "+
 			"settings, whatever those of %s %s are", fault.Setting("preset"), r.Preset))
 	}
 	r.Preset = preset        // which the checkpoints to come name, as those so far

@@ -97,7 +97,7 @@ func (s *saver) standing() {
 func (s *saver) givenUp() error {
 	return fault.WithHint(fmt.Errorf("%w after step %d of %d, before the first checkpoint", s.r.interruptedBy(),
 		s.r.Trainer.Step(), s.r.Config.Iterations),
-		"the same command trains anew; the earlier run in "+s.r.Out+" is as it was")
+		"the same command starts from scratch; the earlier run in "+s.r.Out+" is as it was")
 }
 
 // undo brings the earlier run back where this one ends before its first checkpoint.

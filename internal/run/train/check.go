@@ -119,7 +119,7 @@ func (o *Options) checkLimit() error {
 // resumed without being told to.
 func (o *Options) checkResume() error {
 	if c := &o.Checkpoints; c.Accept && c.Resume == "" {
-		return fault.Usagef("add "+fault.Setting("resume")+" to go on with the run in OUT, or give "+
+		return fault.Usagef("add "+fault.Setting("resume")+" to continue the run in OUT, or give "+
 			fault.Setting("overwrite")+" to replace it",
 			"%s needs %s", fault.Named("accept-changes"), fault.Setting("resume"))
 	}

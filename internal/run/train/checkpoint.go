@@ -400,7 +400,7 @@ func (s *saver) rescue(cause error) error {
 	}
 	return fault.WithHint(fmt.Errorf("%w; step %d is saved in %s", cause, s.r.Trainer.Step(),
 		s.checkpointPath(s.r.Trainer.Step())),
-		"go on with "+fault.Setting("resume")+" and a larger "+fault.Setting("max-vram")+
+		"continue with "+fault.Setting("resume")+" and a larger "+fault.Setting("max-vram")+
 			", or on a device with more memory")
 }
 

@@ -145,8 +145,8 @@ func (r *Run) firstSplats(ctx context.Context, cams []scene.Camera, planned int,
 		}
 	}
 	if c := &r.Config; r.follows && c.Strategy == recipe.StrategyMCMC && init.N > c.Splats {
-		r.noteLater(fmt.Sprintf("training begins with %d of the %s: the model ends with as many (ask for more "+
-			"with %s)", c.Splats, cli.Count(init.N, "first splat"), fault.Setting("splats")))
+		r.noteLater(fmt.Sprintf("starting from %d of %s: this recipe's limit for this capture (raise it with %s)",
+			c.Splats, cli.Count(init.N, "point"), fault.Setting("splats")))
 	}
 	return init, nil
 }

@@ -32,7 +32,9 @@ func (r *Run) followCapture() {
 	cams := r.training.Cameras
 	r.startLarger(cams)
 	said := append(r.followSteps(len(cams)), r.followSplats(cams)...)
-	said = append(said, r.raisePenalties(len(cams))...)
+	if raised := r.raisePenalties(len(cams)); raised != "" {
+		defer r.detailLater(raised)
+	}
 	if len(said) == 0 {
 		return
 	}
@@ -121,10 +123,11 @@ func (r *Run) followSplats(cams []scene.Camera) (said []string) {
 }
 
 // raisePenalties holds down splats that few photos say anything of: their opacity and size are what overfits.
-func (r *Run) raisePenalties(photos int) (said []string) {
+func (r *Run) raisePenalties(photos int) (said string) {
 	if photos == 0 || photos >= r.FewPhotos {
-		return nil
+		return ""
 	}
+	var raised []string
 	share := float64(photos) / float64(r.FewPhotos)
 	times := min(math.Sqrt(1/share)*math.Pow(max(1, veryFew/share), 1.5), mostPenalty)
 	for _, p := range []struct {
@@ -133,13 +136,13 @@ func (r *Run) raisePenalties(photos int) (said []string) {
 	}{{"opacity", &r.Config.OpacityReg}, {"scale", &r.Config.ScaleReg}} {
 		if *p.weight > 0 && r.changes(fewPhotos, p.name+"-reg") {
 			*p.weight *= times
-			said = append(said, p.name)
+			raised = append(raised, p.name)
 		}
 	}
-	if len(said) == 0 {
-		return nil
+	if len(raised) == 0 {
+		return ""
 	}
-	return []string{fmt.Sprintf("penalties of %s %.2g times as large", strings.Join(said, " and "), times)}
+	return fmt.Sprintf("few photos: penalties of %s are %.2g times as large", strings.Join(raised, " and "), times)
 }
 
 // makePlan plans what memory is used for. Where it has no room for the number of splats that the capture suggests, and
@@ -174,8 +177,9 @@ func (o *Options) Choose(dir string) (said string, err error) {
 	r.notes = nil // training prints these notes again
 	r.followCapture()
 	o.Factors = Factors{}
+	var texts []string
 	for _, n := range r.notes {
-		said += n.Text
+		texts = append(texts, n.Text)
 	}
-	return said, nil
+	return strings.Join(texts, "; "), nil
 }

@@ -31,7 +31,7 @@ func TestFollowCaptureInLittleMemory(t *testing.T) {
 		}
 	}
 	run("memory has room for", false, 18, func(o *Options) { o.SplatsFactor = 100 })
-	run("going on with", false, 20, func(o *Options) { o.SplatsFactor, o.Checkpoints.Resume = 100, ResumeAuto })
+	run("resuming", false, 20, func(o *Options) { o.SplatsFactor, o.Checkpoints.Resume = 100, ResumeAuto })
 	run("90000 splats to end with", true, 18, func(o *Options) {
 		o.Config.Splats, o.Checkpoints.Overwrite = 90000, true
 	})

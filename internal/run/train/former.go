@@ -44,7 +44,7 @@ func (s *saver) protect(list []output.CheckpointFile) error {
 			return err
 		}
 		if whole++; whole == 1 && h.Step < h.Config.Iterations {
-			return fault.Usagef("go on with "+s.r.Resumed(s.r.Options)+", start over with "+
+			return fault.Usagef("continue with: "+s.r.Resumed(s.r.Options)+", start over with "+
 				fault.Setting("overwrite")+", or choose another folder",
 				"%s holds a run that stopped after step %d of %d", s.r.Out, h.Step, h.Config.Iterations)
 		}

@@ -259,7 +259,8 @@ type Options struct {
 	NewViewer    func(r *Run, stop context.CancelFunc) (Viewer, error)
 	Preview      PreviewOptions
 	Progress     string
-	MetricsEvery int // steps between lines of metrics.jsonl
+	Verbose      bool // details are printed, too
+	MetricsEvery int  // steps between lines of metrics.jsonl
 	Tensorboard  bool
 	Report       bool
 

@@ -7,6 +7,7 @@ import (
 	"vksplat/internal/cli"
 	"vksplat/internal/run/meter"
 	"vksplat/pipeline"
+	"vksplat/pipeline/recipe"
 	"vksplat/scene"
 )
 
@@ -30,10 +31,14 @@ func (r *Run) predict(ctx context.Context, cams []scene.Camera, init *scene.Spla
 	if err := h.measure(ctx, r.Config, r.Config.NumDownscales); err != nil {
 		return err
 	}
-	seconds := h.times.schedule(&r.Config, h.growth) + h.made + (h.besides.onTheWay() + h.besides.end()).Seconds()
-	r.predicted = &prediction{Steps: r.Config.Iterations, Seconds: meter.Rounded(seconds),
+	r.predicted = &prediction{Steps: r.Config.Iterations, Seconds: meter.Rounded(h.seconds(&r.Config)),
 		Fit: h.fit(r.Config)}
 	return nil
+}
+
+// seconds are those of all steps of a recipe, and of what comes beside them.
+func (h *rehearsal) seconds(cfg *recipe.Config) float64 {
+	return h.times.schedule(cfg, h.growth) + h.made + (h.besides.onTheWay() + h.besides.end()).Seconds()
 }
 
 // text says it for people.

@@ -206,8 +206,8 @@ func (rec *record) done(st *output.Stats) { rec.say(doneLine{meter.EventDone, st
 func (rec *record) check(err error) {
 	if err != nil && !rec.failed {
 		rec.failed = true
-		rec.run.Console.Warn(fmt.Sprintf("%s or %s cannot be written, training goes on without: %v", output.MetricsFile,
-			output.TensorboardFolder, err))
+		rec.run.Console.Warn(fmt.Sprintf("%s or %s cannot be written, training continues without: %v",
+			output.MetricsFile, output.TensorboardFolder, err))
 	}
 }
 

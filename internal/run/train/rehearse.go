@@ -332,7 +332,7 @@ func (h *rehearsal) decode(ctx context.Context) error {
 			if len(h.views) < somePhotos {
 				h.views = append(h.views, view)
 			}
-		case !errors.Is(err, fault.ErrData) || r.Load.Strict: // else training goes on without it
+		case !errors.Is(err, fault.ErrData) || r.Load.Strict: // else training continues without it
 			return err
 		}
 	}

@@ -228,7 +228,7 @@ func (s *saver) compare(capture checkpoint.CaptureRecord) ([]recipe.Change, erro
 		return nil, err
 	}
 	if s.from.Hidden > 0 && !s.o.Accept {
-		return nil, fault.Data("resume", s.from.Path(), "train it anew, or go on with all splats drawn: "+
+		return nil, fault.Data("resume", s.from.Path(), "train it from scratch, or continue with all splats drawn: "+
 			fault.Setting("accept-changes"),
 			"%w: an earlier version trained it with a near plane of its own for each view (clearance %g), "+
 				"which hides splats that every other program draws", fault.ErrData, s.from.Hidden)
@@ -241,7 +241,7 @@ func (s *saver) compare(capture checkpoint.CaptureRecord) ([]recipe.Change, erro
 	for i, c := range changes {
 		words[i] = c.String()
 	}
-	return nil, fault.Usagef(s.goBack(changes)+", or go on with the new values: "+fault.Setting("accept-changes"),
+	return nil, fault.Usagef(s.goBack(changes)+", or continue with the new values: "+fault.Setting("accept-changes"),
 		"%s was made otherwise: %s", s.from.Path(), strings.Join(words, "; "))
 }
 
@@ -380,7 +380,7 @@ func (s *saver) resume(cams []scene.Camera, o pipeline.TrainerOptions) (*pipelin
 	if s.r.resplit && len(s.r.Test) > 0 {
 		s.r.warnLater("the run was trained on photos that are held out now: their scores say nothing of new views")
 	}
-	s.r.Console.Printf("going on with %s: step %d of %d, %s\n", s.from.Path(), h.Step, s.r.Config.Iterations,
+	s.r.Console.Printf("resuming from %s: step %d of %d, %s\n", s.from.Path(), h.Step, s.r.Config.Iterations,
 		cli.Count(h.Splats, "splat"))
 	if before, same := t.DevicesBefore(h); !same {
 		s.r.warnLater(fmt.Sprintf("the steps so far were done by other devices or drivers (%s): the bytes may differ "+

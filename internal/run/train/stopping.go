@@ -22,11 +22,11 @@ const (
 func (r *Run) stops() string {
 	switch r.Stage() {
 	case StageMeasuring:
-		return "stopping after this picture, then saving"
+		return "finishing this picture, then saving"
 	case StageEnding:
-		return "the last step is done: writing what is left"
+		return "the last step is done: writing the results"
 	}
-	return "stopping after the steps that have begun, then saving"
+	return "finishing the current steps, then saving"
 }
 
 // during makes s the run's stage until the function that it returns is called.
@@ -70,32 +70,37 @@ func (r *Run) stopped(ctx context.Context, runErr error) (interrupted bool, err 
 	return false, nil
 }
 
-// stoppedError says what a run that was stopped has written, and how to go on; nil where it was not. saved says that
-// its checkpoint was, if it has one.
+// stoppedError says what a run that was stopped has written, and how to continue; nil where it was not, or where its
+// time limit ended it, which is no failure. saved says that its checkpoint was, if it has one.
 func (r *Run) stoppedError(interrupted, saved bool) (err error) {
-	step, then := r.Trainer.Step(), "go on with "+r.Resumed(r.Options)
+	step, then := r.Trainer.Step(), "continue with: "+r.Resumed(r.Options)
+	saved = saved && r.saver.newest() != ""
 	switch {
 	case r.unmeasured && r.Trainer.Complete():
-		err = fmt.Errorf("%w while the held-out photos were measured: the model is complete and written, its scores "+
-			"are not, nor all of its pictures", fault.ErrInterrupted)
-		then = "measure it with " + r.Resumed(r.Options)
+		err = fmt.Errorf("%w while measuring the held-out photos: the model is complete and saved, its scores and "+
+			"some of its pictures are missing", fault.ErrInterrupted)
+		then = "measure it with: " + r.Resumed(r.Options)
 	case r.unmeasured:
-		err = fmt.Errorf("%w after step %d of %d, while the held-out photos were measured: the model so far is saved, "+
-			"its scores are not, nor all of its pictures",
-			fault.ErrInterrupted, step, r.Config.Iterations)
+		err = fmt.Errorf("%w at step %d of %d, while measuring the held-out photos: the model is saved, its scores and "+
+			"some of its pictures are missing", fault.ErrInterrupted, step, r.Config.Iterations)
+	case r.limit.over:
+		if !saved {
+			then = "no checkpoint is kept to continue from"
+		}
+		r.Console.Sayf("Time limit reached at step %d of %d. The model is saved; %s\n", step, r.Config.Iterations, then)
+		return nil
 	case interrupted:
-		err = fmt.Errorf("%w after step %d of %d; the model so far is saved", r.interruptedBy(), step,
-			r.Config.Iterations)
+		err = fmt.Errorf("%w at step %d of %d; the model is saved", fault.ErrInterrupted, step, r.Config.Iterations)
 	default:
 		return nil
 	}
 	switch {
-	case saved && r.saver.newest() != "":
+	case saved:
 		return fault.WithHint(err, then)
 	case interrupted && !r.saver.o.Off:
 		return fault.WithHint(err, "begin it once more with "+r.Resumed(r.Options))
 	case r.unmeasured && r.Trainer.Complete():
-		return fault.WithHint(err, "no checkpoint is kept: the same command trains anew; vksplat render draws "+
+		return fault.WithHint(err, "no checkpoint is kept: the same command starts from scratch; vksplat render draws "+
 			"the model")
 	}
 	return err
@@ -110,14 +115,14 @@ func (r *Run) lostHint(err error) error {
 	// of a copy that was taken before: the checkpoint before it stays where that is gone, too
 	unfinished := r.saver.collect()
 	state := "no checkpoint had been written"
-	again := "start anew with: " + r.Again(Change{Setting: "resume", LeftOut: true})
+	again := "start over with: " + r.Again(Change{Setting: "resume", LeftOut: true})
 	if from := r.saver.from; from != nil { // of another folder, or among those that are kept
 		state, again = "no checkpoint had been written since "+from.Path(),
-			"go on with that once more: "+r.Again(Change{Setting: "resume", Value: from.Path()})
+			"resume from that again: "+r.Again(Change{Setting: "resume", Value: from.Path()})
 	}
 	if path := r.saver.newest(); path != "" {
 		state, again = "the last checkpoint, "+path+", is whole",
-			"go on with it: "+r.Again(Change{Setting: "resume"})
+			"resume from it: "+r.Again(Change{Setting: "resume"})
 		if unfinished != nil {
 			state = "the checkpoint that was being written is lost; the one before it, " + path + ", is whole"
 		}

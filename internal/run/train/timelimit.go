@@ -57,7 +57,6 @@ func (f LimitFlag) text() string {
 // Of a limited run.
 const (
 	limitMargin  = 0.03 // share of the time that is left over
-	leastSteps   = 50   // of a schedule: in fewer the model could not become as large as asked for
 	fewestSteps  = 1000 // fewer are trained on smaller photos
 	halvingGain  = 1.25 // times as many steps must fit for that: they make up for detail that is seen later
 	mostHalvings = 2    // of photos, beyond the recipe's
@@ -100,7 +99,7 @@ func (r *Run) chooseSteps(ctx context.Context, h *rehearsal) error {
 	var best, chosen recipe.Config // of all steps, and of those that fit
 	steps, step := 0, 0.0          // that fit; the mean seconds of one
 	for i, cfg := range list {
-		n := max(h.fit(cfg), min(leastSteps, full.Iterations)) // the clock ends them if they take too long
+		n := max(h.fit(cfg), 1)
 		short := h.growth.ofSteps(cfg, n)
 		mean := h.times.schedule(&short, h.growth) / float64(n)
 		if i > 0 && mean*halvingGain > step {
@@ -111,8 +110,11 @@ func (r *Run) chooseSteps(ctx context.Context, h *rehearsal) error {
 		}
 	}
 	r.limit.stop = max(1, time.Duration(r.TimeLimit)-h.besides.of(h.growth.last(&chosen)).cut())
-	late := step*float64(steps) > h.left(&chosen)
-	r.tellChoice(1/max(step, 1e-9), full.Iterations, late, r.shorten(best, steps, h.growth))
+	again := r.shorten(best, steps, h.growth)
+	if float64(r.Config.Iterations) < roughShare*float64(full.Iterations) {
+		r.warnRough(h, &full, step)
+	}
+	r.tellChoice(1/max(step, 1e-9), full.Iterations, again)
 	r.warnSchedule()
 	// check again: the last step has changed
 	return errors.Join(r.refuseFolders(), r.saver.refuseForeign(), r.refuseForeignPictures())
@@ -155,7 +157,10 @@ func (r *Run) shorten(cfg recipe.Config, n int, g growth) (again []Change) {
 	}
 	r.scaleSteps(scaler)
 	again = []Change{{Setting: "steps-scaler", Value: number(scaler)}}
-	if short.Splats < full.Splats {
+	switch {
+	case r.follows && r.Config.Refinements() == 0: // in so few steps no splat is added, see followSplats
+		r.Config.Splats, r.Config.MaxSplats = r.unscaled.Splats, r.unscaled.MaxSplats
+	case short.Splats < full.Splats:
 		factor := shortNumber(r.SplatsFactor * float64(short.Splats) / float64(r.splatsFor(r.SplatsFactor)))
 		r.Config.Splats = r.splatsFor(factor)
 		if full.MaxSplats == full.Splats { // it follows, too
@@ -202,9 +207,8 @@ func (r *Run) scaleSteps(scaler float64) {
 	r.saver.asked = slices.Clone(r.Checkpoints.SaveAt)
 }
 
-// tellChoice says what the limit has chosen, whether even that takes too long, and how the same model is made without a
-// limit.
-func (r *Run) tellChoice(rate float64, full int, late bool, again []Change) {
+// tellChoice says what the limit has chosen, and how the same model is made without a limit.
+func (r *Run) tellChoice(rate float64, full int, again []Change) {
 	limit, c := "time limit "+r.TimeLimit.text(), &r.Config
 	if len(again) == 0 {
 		r.noteLater(fmt.Sprintf("%s: all %s fit, at %s; it changes nothing", limit, cli.Count(full, "step"),
@@ -212,9 +216,6 @@ func (r *Run) tellChoice(rate float64, full int, late bool, again []Change) {
 		return
 	}
 	also := ""
-	if late {
-		also = ", not all of which fit"
-	}
 	for _, change := range again {
 		switch change.Setting {
 		case splatsFactor:
@@ -225,8 +226,8 @@ func (r *Run) tellChoice(rate float64, full int, late bool, again []Change) {
 		}
 	}
 	command := r.Again(append([]Change{{Setting: "time-limit", LeftOut: true}}, again...)...)
-	r.noteLater(fmt.Sprintf("%s: %s of %d, at %s in a rehearsal%s; the same model without a limit: %s", limit,
-		cli.Count(c.Iterations, "step"), full, meter.RateText(rate), also, command))
+	r.noteLater(fmt.Sprintf("%s: %d of the recipe's %s fit at %s%s; the same model without a limit: %s", limit,
+		c.Iterations, cli.Count(full, "step"), meter.RateText(rate), also, command))
 }
 
 // keepLimit sets when training ends where the limit did not choose the steps.
@@ -239,12 +240,11 @@ func (r *Run) keepLimit() error {
 		return err
 	}
 	r.limit.stop = max(1, time.Duration(r.TimeLimit)-b.cut())
-	why := "the run keeps its number of steps"
+	why := "a resumed run keeps its number of steps"
 	if r.saver.from == nil && r.saver.begun == nil {
-		why = fault.Setting("iterations") + " is given"
+		why = fault.Setting("iterations") + " sets the number of steps"
 	}
-	r.noteLater(fmt.Sprintf("time limit %s: %s, so that it only ends the run if it takes longer", r.TimeLimit.text(),
-		why))
+	r.noteLater(fmt.Sprintf("time limit %s: %s; the limit ends the run if it takes longer", r.TimeLimit.text(), why))
 	return nil
 }
 
@@ -259,7 +259,7 @@ func (r *Run) timeIsUp(level int) bool {
 	return true
 }
 
-// ErrTimeLimit says that the time limit ended the run before its last step.
+// ErrTimeLimit says that the time limit ended a run that had nothing to keep.
 var ErrTimeLimit = fault.Sentinel(fault.ErrInterrupted, "interrupted by the time limit", nil)
 
 // interruptedBy is the error of a run that ended before its last step.

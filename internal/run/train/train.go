@@ -86,8 +86,8 @@ type Run struct {
 	preview *preview // nil without --preview
 }
 
-// Do trains, saves and evaluates. The error of an interrupted run is
-// fault.ErrInterrupted; its model and scores are complete all the same. seen, if not
+// Do trains, saves and evaluates. The error of an interrupted run is fault.ErrInterrupted; its model and scores are
+// complete all the same. A run that its time limit ended has no error: output.Stats.Interrupted tells. seen, if not
 // nil, gets every held-out photo and its render.
 func Do(console *cli.Console, o *Options, seen func(photo scene.Image, render []float32)) (st *output.Stats,
 	err error) {
@@ -135,7 +135,7 @@ func Do(console *cli.Console, o *Options, seen func(photo scene.Image, render []
 	if o.DryRun {
 		return nil, r.showPlan()
 	}
-	console.Printf("%s\n", r.FirstLine())
+	console.Sayf("%s\n", r.FirstLine())
 	if text := compiledText(r.device.Pipelines()); text != "" {
 		console.Printf("%s\n", text)
 	}
@@ -193,7 +193,7 @@ func (r *Run) divergedHint(err error) error {
 	if !errors.Is(err, pipeline.ErrDiverged) || r.saver == nil || r.saver.newest() == "" {
 		return err
 	}
-	return fault.WithHint(err, "lower the learning rates, then start anew or go on from the last checkpoint before it "+
+	return fault.WithHint(err, "lower the learning rates, then start over or resume from the last checkpoint before it "+
 		"diverged: "+fault.Command("train SCENE -m OUT --resume="+cli.Quoted(r.saver.newest())+" --accept-changes"))
 }
 
@@ -217,6 +217,7 @@ func (r *Run) Begin(ctx context.Context) (err error) {
 	if err := r.open(ctx); err != nil {
 		return err
 	}
+	r.noteSlow()
 	return r.prepare(ctx)
 }
 
@@ -257,7 +258,7 @@ func (r *Run) measureAt(ctx context.Context, step int) error {
 	if r.Live != nil {
 		r.Live.Measured(step, s.PSNR)
 	}
-	r.Console.Printf("step %d: held-out photos: PSNR %.2f dB, SSIM %.4f (mean of %d)\n", step, s.PSNR, s.SSIM,
+	r.Console.Sayf("step %d: held-out photos: PSNR %.2f dB, SSIM %.4f (mean of %d)\n", step, s.PSNR, s.SSIM,
 		len(views))
 	return r.writeReport(r.stats(false, views))
 }
@@ -276,7 +277,7 @@ func (r *Run) runTo(ctx context.Context, step int, after func()) error {
 		r.preview.stepped()
 		after()
 		if !p.More && r.timeIsUp(p.Level) {
-			r.Console.Note("the time limit of " + r.TimeLimit.text() + " is near: " + r.stops())
+			r.Console.Note("time limit of " + r.TimeLimit.text() + ": " + r.stops())
 			r.giveUp()
 		}
 	})
@@ -328,9 +329,12 @@ func (r *Run) open(ctx context.Context) error {
 		if w.Remedy != "" {
 			text += " (" + w.Remedy + ")"
 		}
-		if inspect.Note(w) {
+		switch {
+		case w.Code == "other-format":
+			r.detailLater(text)
+		case inspect.Note(w):
 			r.noteLater(text)
-		} else {
+		default:
 			r.warnLater(text)
 		}
 	}
@@ -408,8 +412,14 @@ func (r *Run) noteLater(text string) {
 	r.notes = append(r.notes, cli.Notice{Kind: cli.KindNote, Text: text})
 }
 
+// detailLater is noteLater of what most users need not know.
+func (r *Run) detailLater(text string) {
+	r.notes = append(r.notes, cli.Notice{Kind: cli.KindDetail, Text: text})
+}
+
 // FlushNotes prints what waits, each line once.
 func (r *Run) FlushNotes() {
+	r.Console.Verbose = r.Verbose
 	for i, n := range r.notes {
 		if !slices.Contains(r.notes[:i], n) {
 			r.Console.Tell(n)

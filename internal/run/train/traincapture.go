@@ -94,7 +94,7 @@ func (r *Run) dropUnobserved() error {
 		r.noteLater("the capture does not say which photos observed its points: held-out photos may have helped to " +
 			"find them")
 	case dropped > 0:
-		r.noteLater(fmt.Sprintf("left out %s that held-out photos and fewer than two training photos observed",
+		r.detailLater(fmt.Sprintf("ignored %s that only held-out photos and at most one training photo observed",
 			cli.Count(dropped, "point")))
 	}
 	return nil
@@ -113,8 +113,11 @@ func (r *Run) clear() {
 		}
 	}
 	if n := t.Clear(r.depths); n > 0 {
-		r.noteLater(fmt.Sprintf("left out %s right in front of a camera, where wrong matches put them",
-			cli.Count(n, "point")))
+		say := r.detailLater
+		if n > len(t.Points)/20 {
+			say = r.noteLater
+		}
+		say(fmt.Sprintf("ignored %s close to a camera", cli.Count(n, "outlier point")))
 	}
 	r.nPoints = len(t.Points)
 }

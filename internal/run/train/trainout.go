@@ -112,7 +112,7 @@ func (r *Run) fullHint(err error) error {
 		if r.written == "" {
 			state = "no model of this run has been written; the checkpoint " + checkpoint + " is complete"
 		}
-		then = "go on with " + r.Resumed(r.Options)
+		then = "continue with: " + r.Resumed(r.Options)
 	}
 	text := state + "; once there is room, " + then
 	if before := fault.Hint(err); before != "" {
@@ -171,10 +171,10 @@ func (r *Run) moreSplats() string {
 	if from := r.saver.from; from != nil {
 		if ceiling := from.Ceiling(r.Config); ceiling > 0 {
 			return fmt.Sprintf("the run's ceiling of %s is fixed since its start: for more detail give %s N with %s, or "+
-				"train anew", cli.Count(ceiling, "splat"), fault.Setting("max-splats"), fault.Setting("accept-changes"))
+				"train from scratch", cli.Count(ceiling, "splat"), fault.Setting("max-splats"), fault.Setting("accept-changes"))
 		}
 	}
-	return "train anew with more " + fault.Setting("max-vram") + " for more detail"
+	return "train from scratch with more " + fault.Setting("max-vram") + " for more detail"
 }
 
 // stats says how the run stands. views are the scores of the held-out photos.
@@ -208,34 +208,34 @@ func printSummary(console *cli.Console, r *Run, st *output.Stats, after float64)
 	if r.rec.from > 0 {
 		steps = fmt.Sprintf("%s after the first %d", steps, r.rec.from)
 	}
-	console.Printf("trained %s in %s, saved and measured in %s: %s, %s of device memory at most\n",
+	console.Sayf("trained %s in %s, saved and measured in %s: %s, %s of device memory at most\n",
 		steps, cli.Duration(st.LoopSeconds), cli.Duration(after), cli.Count(st.Splats, "splat"),
 		pipeline.BytesText(st.PeakDeviceBytes))
 	if st.Scores != nil {
-		console.Printf("held-out photos: PSNR %.2f dB, SSIM %.4f (mean of %d; medians %.2f dB, %.4f)\n", st.PSNR,
+		console.Sayf("held-out photos: PSNR %.2f dB, SSIM %.4f (mean of %d; medians %.2f dB, %.4f)\n", st.PSNR,
 			st.SSIM, st.Measured, st.PSNRMedian, st.SSIMMedian)
 		if c := st.Scores; c.CCPSNR != nil {
-			console.Printf("the same after the affine colour map that fits the photo best: PSNR %.2f dB, SSIM %.4f\n",
+			console.Sayf("the same after the affine colour map that fits the photo best: PSNR %.2f dB, SSIM %.4f\n",
 				*c.CCPSNR, *c.CCSSIM)
 		}
 		if c := st.Scores; c.LensPSNR != nil {
-			console.Printf("as the cameras would have taken it, darker away from the centre: PSNR %.2f dB, SSIM %.4f\n",
+			console.Sayf("as the cameras would have taken it, darker away from the centre: PSNR %.2f dB, SSIM %.4f\n",
 				*c.LensPSNR, *c.LensSSIM)
 		}
 		if c := st.Scores; c.AlignedPSNR != nil {
-			console.Printf("of cameras moved to where their photos fit best: PSNR %.2f dB, SSIM %.4f; the scores above are of "+
+			console.Sayf("of cameras moved to where their photos fit best: PSNR %.2f dB, SSIM %.4f; the scores above are of "+
 				"the given ones\n", *c.AlignedPSNR, *c.AlignedSSIM)
 		}
-		console.Printf("drawn with %s\n", r.drawn())
-		console.Printf("pictures: %s\n", r.picturesFolder(st.Step))
+		console.Sayf("(measured with %s)\n", r.drawn())
+		console.Sayf("pictures: %s\n", r.picturesFolder(st.Step))
 	}
 	if path := r.saver.newest(); path != "" {
-		console.Printf("checkpoint: %s\n", path)
+		console.Sayf("checkpoint: %s\n", path)
 	}
 	if r.Report {
-		console.Printf("report: %s\n", filepath.Join(r.Out, output.ReportFile))
+		console.Sayf("report: %s\n", filepath.Join(r.Out, output.ReportFile))
 	}
-	console.Printf("model: %s\n", r.modelFile(st.Step))
+	console.Sayf("model: %s\n", r.modelFile(st.Step))
 }
 
 // captureRecord returns what is recorded of this run's capture.
