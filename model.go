@@ -66,6 +66,7 @@ func readModel(path string) (m *Model, err error) {
 	if err != nil {
 		return nil, err
 	}
+	m.look.Focal = scene.TrainedFocal(capture.Cameras)
 	capture.Normalise()
 	m.frame = capture.Frame
 	return m, nil

@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"vksplat/pipeline/recipe"
+	"vksplat/pipeline/ref"
 	"vksplat/scene"
 	"vksplat/scene/picture"
 	"vksplat/shaders/layout"
@@ -17,6 +18,7 @@ type RenderConfig struct {
 	Background  [3]float32 // 0..1
 	Antialiased bool       // the model was trained so
 	Near        float64    // near plane, in the frame of splats and cameras; 0: 0.01
+	Focal       float64    // scene.TrainedFocal's: pictures of a longer one get a wider low-pass filter; 0: none does
 	// pictures are bytes: picture.Picture.Pix; otherwise they are floats: picture.Picture.Color
 	Packed bool
 	Depth  bool         // picture.Picture.Depth is filled
@@ -61,6 +63,16 @@ type drawing struct {
 
 // renderKinds are the units of a Renderer.
 var renderKinds = []recipe.Kind{recipe.Render}
+
+// widen is what the low-pass filter of a picture is wider than that of training, px^2: in pixels of training it stays.
+// What is but a hundredth is a rounded size.
+func (cfg *RenderConfig) widen(c *scene.Camera) float64 {
+	scale := scene.TrainedFocal([]scene.Camera{*c}) / cfg.Focal
+	if cfg.Focal == 0 || scale < 1.01 {
+		return 0
+	}
+	return ref.Eps2D * (scale*scale - 1)
+}
 
 // inParts says how a Renderer's engine draws.
 func (cfg *RenderConfig) inParts() *parts {
@@ -371,6 +383,7 @@ func (r *Renderer) submitPart(f *frame, d *drawing, band int) error {
 	}
 	f.lens.set(&d.camera)
 	viewParams(&f.hostParams.View, &d.camera, r.cfg.Near, e.model.Degree, r.cfg.Antialiased, r.cfg.Background)
+	f.hostParams.View.Widen = float32(r.cfg.widen(&d.camera))
 	f.hostParams.Unit, f.hostParams.Look = uint32(r.queued), uint32(d.look)
 	if d.look == LookDepth {
 		f.hostParams.View.Background = [3]float32{}

@@ -133,6 +133,44 @@ func TestRenderLarge(t *testing.T) {
 	}
 }
 
+// TestRenderFiltered draws pictures three times as large as those of training: every third pixel is one of training, so
+// that there are no gaps between small splats. Without the focal length of training it is not.
+func TestRenderFiltered(t *testing.T) {
+	s, cams := renderViews(t)
+	for i := range s.LogScales {
+		s.LogScales[i] -= 2 // mostly below a pixel
+	}
+	for _, antialiased := range []bool{false, true} {
+		large := cams[0]
+		c := large.Rescaled(large.Width/3, large.Height/3)
+		cfg := RenderConfig{Antialiased: antialiased, Focal: scene.TrainedFocal([]scene.Camera{c})}
+		small, _ := drawAll(t, DeviceOptions{}, s, []scene.Camera{c}, RenderConfig{Antialiased: antialiased})
+		same, _ := drawAll(t, DeviceOptions{}, s, []scene.Camera{c}, cfg)
+		samePictures(t, "a picture of training", same, small)
+		bare, _ := drawAll(t, DeviceOptions{}, s, []scene.Camera{large}, RenderConfig{Antialiased: antialiased})
+		got, _ := drawAll(t, DeviceOptions{}, s, []scene.Camera{large}, cfg)
+		inBands(t, 5)
+		parts, _ := drawAll(t, DeviceOptions{}, s, []scene.Camera{large}, cfg)
+		os.Unsetenv("VKSPLAT_BANDS")
+		samePictures(t, "in bands", parts, got)
+		off := func(p *picture.Picture) (most float64) {
+			for y := range c.Height {
+				for x := range c.Width {
+					for k := range 4 {
+						a, b := p.Color[4*((3*y+1)*large.Width+3*x+1)+k], small[0].Color[4*(y*c.Width+x)+k]
+						most = max(most, math.Abs(float64(a-b)))
+					}
+				}
+			}
+			return most
+		}
+		if got, bare := off(got[0]), off(bare[0]); got > 2e-3 || bare < 0.1 {
+			t.Errorf("antialiased %v: pixels are %g off those of training, without its focal length %g", antialiased, got,
+				bare)
+		}
+	}
+}
+
 // TestRenderDepth draws splats in front of each other: the depth is that of the nearer where it is opaque, and between
 // the two, with as wide a spread, where half of it is seen through.
 func TestRenderDepth(t *testing.T) {

@@ -76,9 +76,9 @@ func (m *share) eachBlock(f func(block, lo, hi int)) {
 
 // visible returns the splats that may touch the rows of pixels [first, first + rows) of a picture, and some that do
 // not.
-func (m *share) visible(c *scene.Camera, near float64, first, rows int) []uint32 {
+func (m *share) visible(c *scene.Camera, near, widen float64, first, rows int) []uint32 {
 	lists := make([][]uint32, (m.whole.N+shareBlock-1)/shareBlock)
-	b := newBounds(c, near, first, rows)
+	b := newBounds(c, near, widen, first, rows)
 	m.eachBlock(func(block, lo, hi int) {
 		for i := lo; i < hi; i++ {
 			if m.whole.LogitOpacities[i] > HiddenLogit && !b.misses(m.whole.Means[3*i:3*i+3], float64(m.widths[i])) {
@@ -93,13 +93,15 @@ func (m *share) visible(c *scene.Camera, near float64, first, rows int) []uint32
 type bounds struct {
 	*scene.Camera
 	near   float64
+	filter float64    // low-pass, px^2
 	lo, hi [2]float64 // pixels, to the ends of tiles
 	steep  [2]float64 // length of a row of the Jacobian at depth 1, at most
 	far    float64    // length of the translation
 }
 
-func newBounds(c *scene.Camera, near float64, first, rows int) *bounds {
-	b := &bounds{Camera: c, near: near, far: math.Sqrt(c.T[0]*c.T[0] + c.T[1]*c.T[1] + c.T[2]*c.T[2])}
+func newBounds(c *scene.Camera, near, widen float64, first, rows int) *bounds {
+	b := &bounds{Camera: c, near: near, filter: ref.Eps2D + widen,
+		far: math.Sqrt(c.T[0]*c.T[0] + c.T[1]*c.T[1] + c.T[2]*c.T[2])}
 	b.lo = [2]float64{0, float64(first)}
 	b.hi = [2]float64{float64(layout.Tiles(c.Width) * layout.TileSize),
 		float64(first + layout.Tiles(rows)*layout.TileSize)}
@@ -137,7 +139,7 @@ func (b *bounds) misses(mean []float32, width float64) bool {
 	for k := range p {
 		at := focal[k]*p[k]/depth + centre[k]
 		deviation := b.steep[k] * width / near
-		extent := math.Sqrt((2*math.Log(255) + ref.ExtentSlack) * (deviation*deviation + ref.Eps2D))
+		extent := math.Sqrt((2*math.Log(255) + ref.ExtentSlack) * (deviation*deviation + b.filter))
 		extent += 1 + 1e-3*extent + (focal[k]*off+math.Abs(at-centre[k])*off)/near + rounding*math.Abs(at)
 		if at+extent < b.lo[k] || at-extent > b.hi[k] {
 			return true
@@ -150,7 +152,7 @@ func (b *bounds) misses(mean []float32, width float64) bool {
 // pictures that were flying did not fit, and that all of them are queued anew.
 func (r *Renderer) loadVisible(c *scene.Camera, first, rows int) (fits, again bool, err error) {
 	m := r.share
-	ids := m.visible(c, r.cfg.Near, first, rows)
+	ids := m.visible(c, r.cfg.Near, r.cfg.widen(c), first, rows)
 	if len(ids) > m.most {
 		return false, false, nil
 	}
@@ -227,7 +229,8 @@ func (r *Renderer) finer(c *scene.Camera) error {
 // picture can be drawn.
 func (r *Renderer) fullestRow(c *scene.Camera) (most int) {
 	for first := 0; first < c.Height; first += layout.TileSize {
-		most = max(most, len(r.share.visible(c, r.cfg.Near, first, min(layout.TileSize, c.Height-first))))
+		rows := min(layout.TileSize, c.Height-first)
+		most = max(most, len(r.share.visible(c, r.cfg.Near, r.cfg.widen(c), first, rows)))
 	}
 	return most
 }

@@ -38,7 +38,7 @@ func cityModel(t *testing.T, n int) (*scene.Splats, []scene.Camera) {
 // as with room for all.
 func TestShare(t *testing.T) {
 	s, cams := cityModel(t, 120_000)
-	cfg := RenderConfig{Background: [3]float32{0.2, 0.4, 0.6}, Depth: true}
+	cfg := RenderConfig{Background: [3]float32{0.2, 0.4, 0.6}, Depth: true, Focal: cams[0].Fx / 4}
 	want, _ := drawAll(t, DeviceOptions{}, s, cams, cfg)
 	d, err := OpenDevice(DeviceOptions{Select: os.Getenv("VKSPLAT_DEVICE")})
 	if err != nil {
@@ -179,7 +179,7 @@ func TestMisses(t *testing.T) {
 		for i, x := range c.T {
 			v.T[i] = float32(x)
 		}
-		kept := m.visible(&c, 0.01, 0, c.Height)
+		kept := m.visible(&c, 0.01, 0, 0, c.Height)
 		in := map[int]bool{}
 		for _, id := range kept {
 			in[int(id)] = true
@@ -200,7 +200,7 @@ func TestMisses(t *testing.T) {
 		}
 		for band := range 3 { // the rows of a band show no more than the picture
 			first, rows := partRows(c.Height, band, 3)
-			if part := m.visible(&c, 0.01, first, rows); len(part) > len(kept) || !slices.IsSorted(part) {
+			if part := m.visible(&c, 0.01, 0, first, rows); len(part) > len(kept) || !slices.IsSorted(part) {
 				t.Errorf("view %d: band %d keeps %d of %d, in order: %v", k, band, len(part), len(kept),
 					slices.IsSorted(part))
 			}

@@ -121,6 +121,16 @@ func (c Camera) Quat() [4]float64 {
 	return q
 }
 
+// TrainedFocal is the longest focal length, in pixels, of the cameras that a model was trained by; 0 without any. In
+// pictures of a longer one splats are larger than training ever saw them, and so must be the low-pass filter that was
+// trained with: at its size of training it leaves gaps between small splats.
+func TrainedFocal(cameras []Camera) (longest float64) {
+	for i := range cameras {
+		longest = max(longest, cameras[i].Fx, cameras[i].Fy)
+	}
+	return longest
+}
+
 // Rescaled gives the camera for an image of width x height pixels that shows
 // the same view. Each axis has its own factor.
 func (c Camera) Rescaled(width, height int) Camera {

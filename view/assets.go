@@ -42,9 +42,8 @@ func mustUnpacked(path string) []byte {
 	return data
 }
 
-// viewerScript and viewerStyle are the embedded viewer.
-func viewerScript() []byte { return mustUnpacked("supersplat/index.js.gz") }
-func viewerStyle() []byte  { return mustUnpacked("supersplat/index.css.gz") }
+// viewerStyle is the embedded viewer's.
+func viewerStyle() []byte { return mustUnpacked("supersplat/index.css.gz") }
 
 // viewerVersion is the embedded viewer's.
 func viewerVersion() string { return strings.TrimSpace(string(mustAsset("supersplat/VERSION"))) }
@@ -60,9 +59,13 @@ func bytesHandler(name string, data []byte) http.Handler {
 	})
 }
 
-// packedHandler serves an embedded file that is compressed, unpacked for those who cannot do that themselves.
-func packedHandler(name, asset string) http.Handler {
-	plain, packed := bytesHandler(name, mustUnpacked(asset)), bytesHandler(name, mustAsset(asset))
+// packedHandler serves content compressed, and as it is to those who cannot unpack it.
+func packedHandler(name string, data []byte) http.Handler {
+	small := new(bytes.Buffer)
+	z := gzip.NewWriter(small)
+	_, _ = z.Write(data) // a buffer takes all
+	_ = z.Close()
+	plain, packed := bytesHandler(name, data), bytesHandler(name, small.Bytes())
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Vary", "Accept-Encoding")
 		if !strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") || r.Header.Get("Range") != "" {

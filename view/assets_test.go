@@ -41,7 +41,7 @@ func TestEmbedded(t *testing.T) {
 // TestPolicyKnowsHandlers wants the policy to allow the event handlers in the viewer's markup, and no other text.
 func TestPolicyKnowsHandlers(t *testing.T) {
 	handlers := map[string]bool{}
-	for _, m := range regexp.MustCompile(`\son[a-z]+=\\"([^"\\]*)\\"`).FindAllSubmatch(viewerScript(), -1) {
+	for _, m := range regexp.MustCompile(`\son[a-z]+=\\"([^"\\]*)\\"`).FindAllSubmatch(viewerScript(0), -1) {
 		handlers[string(m[1])] = true
 	}
 	if len(handlers) != 1 || !handlers["event.stopPropagation()"] {
@@ -59,7 +59,7 @@ func TestPolicyKnowsHandlers(t *testing.T) {
 // namespaces and comments, and one place that models of VR controllers come from, which the policy keeps out.
 func TestViewerHosts(t *testing.T) {
 	var hosts []string
-	for _, m := range regexp.MustCompile(`(?:https?|wss?)://([a-zA-Z0-9.-]+)`).FindAllSubmatch(append(viewerScript(),
+	for _, m := range regexp.MustCompile(`(?:https?|wss?)://([a-zA-Z0-9.-]+)`).FindAllSubmatch(append(viewerScript(0),
 		viewerStyle()...), -1) {
 		hosts = append(hosts, string(m[1]))
 	}

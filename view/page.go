@@ -29,6 +29,7 @@ type Scene struct {
 	Start       Start
 	Background  [3]float32 // 0..1
 	Antialiased bool       // drawn with the compensation of Mip-Splatting
+	Focal       float64    // of the photos that the model was trained on, as scene.TrainedFocal has it
 	MaxSplats   int        // of a streamed model that are drawn at most; 0: as the viewer chooses
 }
 
@@ -120,8 +121,8 @@ func Show(s *Server, what Scene, model *Model) error {
 	s.Handle("", bytesHandler("index.html", page.Bytes()))
 	s.Handle("page.css", bytesHandler("page.css", mustAsset("page/page.css")))
 	s.Handle("boot.js", bytesHandler("boot.js", mustAsset("page/boot.js")))
-	s.Handle("index.css", packedHandler("index.css", "supersplat/index.css.gz"))
-	s.Handle("index.js", packedHandler("index.js", "supersplat/index.js.gz"))
+	s.Handle("index.css", packedHandler("index.css", viewerStyle()))
+	s.Handle("index.js", packedHandler("index.js", viewerScript(what.Focal)))
 	model.handle(s)
 	return nil
 }
@@ -146,7 +147,7 @@ func WritePage(w io.Writer, what Scene, model *Model) error {
 	if !found {
 		return fmt.Errorf("write page: boot.js does not begin with %q", importLine)
 	}
-	script := string(viewerScript()) + "\n" + boot
+	script := string(viewerScript(what.Focal)) + "\n" + boot
 	style := string(viewerStyle()) + "\n" + string(mustAsset("page/page.css"))
 	if strings.Contains(script, "</script") || strings.Contains(style, "</style") {
 		return fmt.Errorf("write page: the viewer %s holds what would end the element that it stands in",

@@ -348,7 +348,7 @@ type Report struct {
 	MaxSplatsHit uint32  // splats that wanted to grow and found the ceiling
 }
 
-// StepParams is GLSL's StepParams, 308 bytes; in adam_unseen, adam_unseen_mixed, appearance_adam, apply_appearance, apply_appearance_bwd, begin, count_pairs, count_tiles, depth_loss, emit_isects, find_appearance, find_outliers, find_places, finish, join_packets, look, loss, loss_grad, mcmc_draw, mcmc_place, mcmc_plan, mcmc_update, mcmc_weigh, normal_loss, pose_adam, pose_grad, pose_grad_mixed, project, project_bwd, project_bwd_adam, project_bwd_adam_depth, project_bwd_adam_depth_mixed, project_bwd_adam_lens, project_bwd_adam_lens_mixed, project_bwd_adam_mixed, project_bwd_adam_views, project_bwd_adam_views_depth, project_bwd_adam_views_depth_mixed, project_bwd_adam_views_mixed, project_lens, project_lens_mixed, project_mixed, project_pages, rasterize, rasterize_bwd, rasterize_bwd_depth, rasterize_depth, rasterize_depth_handed, rasterize_handed, reduce_slots, reduce_slots_depth, refine_classify, refine_place, refine_plan, refine_pose, refine_rank, refine_select, refine_update, reset_opacity, scan_spine, scan_tiles, send_grads, send_grads_depth, send_visible, settle, tile_offsets, track_errors, verify.
+// StepParams is GLSL's StepParams, 312 bytes; in adam_unseen, adam_unseen_mixed, appearance_adam, apply_appearance, apply_appearance_bwd, begin, count_pairs, count_tiles, depth_loss, emit_isects, find_appearance, find_outliers, find_places, finish, join_packets, look, loss, loss_grad, mcmc_draw, mcmc_place, mcmc_plan, mcmc_update, mcmc_weigh, normal_loss, pose_adam, pose_grad, pose_grad_mixed, project, project_bwd, project_bwd_adam, project_bwd_adam_depth, project_bwd_adam_depth_mixed, project_bwd_adam_lens, project_bwd_adam_lens_mixed, project_bwd_adam_mixed, project_bwd_adam_views, project_bwd_adam_views_depth, project_bwd_adam_views_depth_mixed, project_bwd_adam_views_mixed, project_lens, project_lens_mixed, project_mixed, project_pages, rasterize, rasterize_bwd, rasterize_bwd_depth, rasterize_depth, rasterize_depth_handed, rasterize_handed, reduce_slots, reduce_slots_depth, refine_classify, refine_place, refine_plan, refine_pose, refine_rank, refine_select, refine_update, reset_opacity, scan_spine, scan_tiles, send_grads, send_grads_depth, send_visible, settle, tile_offsets, track_errors, verify.
 //
 // The parameters of a unit of work. Settings that kernels read as they are come from settings.schema; the other members
 // are what the host derives from settings for the step, and what describes the unit.
@@ -453,7 +453,7 @@ type TilePairs struct {
 	VisitsBwd uint32
 }
 
-// View is GLSL's View, 108 bytes; in adam_unseen, adam_unseen_mixed, appearance_adam, apply_appearance, apply_appearance_bwd, begin, carve, count_pairs, count_tiles, depth_loss, emit_isects, find_appearance, find_outliers, find_places, finish, join_packets, look, loss, loss_grad, mcmc_draw, mcmc_place, mcmc_plan, mcmc_update, mcmc_weigh, normal_loss, pose_adam, pose_grad, pose_grad_mixed, project, project_bwd, project_bwd_adam, project_bwd_adam_depth, project_bwd_adam_depth_mixed, project_bwd_adam_lens, project_bwd_adam_lens_mixed, project_bwd_adam_mixed, project_bwd_adam_views, project_bwd_adam_views_depth, project_bwd_adam_views_depth_mixed, project_bwd_adam_views_mixed, project_lens, project_lens_mixed, project_mixed, project_pages, rasterize, rasterize_bwd, rasterize_bwd_depth, rasterize_depth, rasterize_depth_handed, rasterize_handed, reduce_slots, reduce_slots_depth, refine_classify, refine_place, refine_plan, refine_pose, refine_rank, refine_select, refine_update, reset_opacity, scan_spine, scan_tiles, send_grads, send_grads_depth, send_visible, settle, tile_offsets, track_errors, verify.
+// View is GLSL's View, 112 bytes; in adam_unseen, adam_unseen_mixed, appearance_adam, apply_appearance, apply_appearance_bwd, begin, carve, count_pairs, count_tiles, depth_loss, emit_isects, find_appearance, find_outliers, find_places, finish, join_packets, look, loss, loss_grad, mcmc_draw, mcmc_place, mcmc_plan, mcmc_update, mcmc_weigh, normal_loss, pose_adam, pose_grad, pose_grad_mixed, project, project_bwd, project_bwd_adam, project_bwd_adam_depth, project_bwd_adam_depth_mixed, project_bwd_adam_lens, project_bwd_adam_lens_mixed, project_bwd_adam_mixed, project_bwd_adam_views, project_bwd_adam_views_depth, project_bwd_adam_views_depth_mixed, project_bwd_adam_views_mixed, project_lens, project_lens_mixed, project_mixed, project_pages, rasterize, rasterize_bwd, rasterize_bwd_depth, rasterize_depth, rasterize_depth_handed, rasterize_handed, reduce_slots, reduce_slots_depth, refine_classify, refine_place, refine_plan, refine_pose, refine_rank, refine_select, refine_update, reset_opacity, scan_spine, scan_tiles, send_grads, send_grads_depth, send_visible, settle, tile_offsets, track_errors, verify.
 //
 // A camera. x_camera = rot * x_world + trans, OpenCV axes (x right, y down, z forward).
 type View struct {
@@ -470,9 +470,10 @@ type View struct {
 	ShDegree    uint32  // degree evaluated, at most the model's
 	Antialiased uint32  // 1: opacity times sqrt(det before / det after the low-pass filter) (Yu et al. 2024)
 	Background  [3]float32
+	Widen       float32 // px^2, added to EPS2D in pictures that are larger than those of training; 0 in training
 }
 
-// Voter is GLSL's Voter, 116 bytes; in carve.
+// Voter is GLSL's Voter, 120 bytes; in carve.
 //
 // A camera that judges splats by the points that it sees.
 type Voter struct {
@@ -555,58 +556,58 @@ var (
 	_ = [1]struct{}{}[unsafe.Offsetof(Report{}.AlphaL1)-48]
 	_ = [1]struct{}{}[unsafe.Offsetof(Report{}.NCounted)-52]
 	_ = [1]struct{}{}[unsafe.Offsetof(Report{}.MaxSplatsHit)-56]
-	_ = [1]struct{}{}[unsafe.Sizeof(StepParams{})-308]
+	_ = [1]struct{}{}[unsafe.Sizeof(StepParams{})-312]
 	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.View)-0]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.Unit)-108]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.Step)-112]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.SeedLo)-116]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.SeedHi)-120]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.Exposure)-124]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.WhiteBalance)-128]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.Vignetting)-132]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.RobustFactor)-136]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.RevisedOpacity)-140]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.GrowGrad2d)-144]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.GrowScale)-148]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.PruneOpacity)-152]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.SsimLambda)-156]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.Huber)-160]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.SsimSame)-164]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.AlphaLoss)-168]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.OpacityReg)-172]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.ScaleReg)-176]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.VignettingReg)-180]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.LrLogScales)-184]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.LrQuats)-188]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.LrLogitOpacity)-192]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.LrSh0)-196]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.LrShn)-200]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.LrMeans)-204]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.InvBias1)-208]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.InvSqrtBias2)-212]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.PhotoFlags)-216]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.PhotoOffset)-220]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.ViewId)-224]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.LrAppearance)-228]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.LrVignetting)-232]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.AppearanceBeta1)-236]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.AppearanceBeta2)-240]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.PruneScale)-244]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.ResetLogit)-248]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.NoiseScale)-252]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.Shell)-256]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.MaxSplats)-260]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.SplatCapacity)-264]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.TargetSplats)-268]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.Level)-272]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.PhotoWidth)-276]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.PhotoHeight)-280]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.Look)-284]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.BatchBeta1)-288]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.BatchRest1)-292]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.BatchBeta2)-296]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.BatchRest2)-300]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.BatchEps)-304]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.Unit)-112]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.Step)-116]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.SeedLo)-120]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.SeedHi)-124]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.Exposure)-128]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.WhiteBalance)-132]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.Vignetting)-136]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.RobustFactor)-140]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.RevisedOpacity)-144]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.GrowGrad2d)-148]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.GrowScale)-152]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.PruneOpacity)-156]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.SsimLambda)-160]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.Huber)-164]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.SsimSame)-168]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.AlphaLoss)-172]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.OpacityReg)-176]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.ScaleReg)-180]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.VignettingReg)-184]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.LrLogScales)-188]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.LrQuats)-192]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.LrLogitOpacity)-196]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.LrSh0)-200]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.LrShn)-204]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.LrMeans)-208]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.InvBias1)-212]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.InvSqrtBias2)-216]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.PhotoFlags)-220]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.PhotoOffset)-224]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.ViewId)-228]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.LrAppearance)-232]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.LrVignetting)-236]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.AppearanceBeta1)-240]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.AppearanceBeta2)-244]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.PruneScale)-248]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.ResetLogit)-252]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.NoiseScale)-256]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.Shell)-260]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.MaxSplats)-264]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.SplatCapacity)-268]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.TargetSplats)-272]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.Level)-276]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.PhotoWidth)-280]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.PhotoHeight)-284]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.Look)-288]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.BatchBeta1)-292]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.BatchRest1)-296]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.BatchBeta2)-300]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.BatchRest2)-304]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.BatchEps)-308]
 	_ = [1]struct{}{}[unsafe.Sizeof(TilePairs{})-28]
 	_ = [1]struct{}{}[unsafe.Offsetof(TilePairs{}.Seen)-0]
 	_ = [1]struct{}{}[unsafe.Offsetof(TilePairs{}.Blended)-4]
@@ -615,7 +616,7 @@ var (
 	_ = [1]struct{}{}[unsafe.Offsetof(TilePairs{}.Visits)-16]
 	_ = [1]struct{}{}[unsafe.Offsetof(TilePairs{}.PatchesBwd)-20]
 	_ = [1]struct{}{}[unsafe.Offsetof(TilePairs{}.VisitsBwd)-24]
-	_ = [1]struct{}{}[unsafe.Sizeof(View{})-108]
+	_ = [1]struct{}{}[unsafe.Sizeof(View{})-112]
 	_ = [1]struct{}{}[unsafe.Offsetof(View{}.Rot)-0]
 	_ = [1]struct{}{}[unsafe.Offsetof(View{}.Trans)-36]
 	_ = [1]struct{}{}[unsafe.Offsetof(View{}.Focal)-48]
@@ -629,8 +630,9 @@ var (
 	_ = [1]struct{}{}[unsafe.Offsetof(View{}.ShDegree)-88]
 	_ = [1]struct{}{}[unsafe.Offsetof(View{}.Antialiased)-92]
 	_ = [1]struct{}{}[unsafe.Offsetof(View{}.Background)-96]
-	_ = [1]struct{}{}[unsafe.Sizeof(Voter{})-116]
+	_ = [1]struct{}{}[unsafe.Offsetof(View{}.Widen)-108]
+	_ = [1]struct{}{}[unsafe.Sizeof(Voter{})-120]
 	_ = [1]struct{}{}[unsafe.Offsetof(Voter{}.View)-0]
-	_ = [1]struct{}{}[unsafe.Offsetof(Voter{}.Empty)-108]
-	_ = [1]struct{}{}[unsafe.Offsetof(Voter{}.Median)-112]
+	_ = [1]struct{}{}[unsafe.Offsetof(Voter{}.Empty)-112]
+	_ = [1]struct{}{}[unsafe.Offsetof(Voter{}.Median)-116]
 )

@@ -18,6 +18,7 @@ struct View {
     uint sh_degree;     // degree evaluated, at most the model's
     uint antialiased;   // 1: opacity times sqrt(det before / det after the low-pass filter) (Yu et al. 2024)
     vec3 background;
+    float widen;        // px^2, added to EPS2D in pictures that are larger than those of training; 0 in training
 };
 
 // The distortion of a camera as scene.Distortion has it, in the plane of a View with focal length 1.

@@ -69,6 +69,10 @@ bool visible(View v, uint i, out float depth, out vec4 paint) {
 #else
     Footprint f = footprint(projection_jacobian(v, point) * w, quat_rotation(q / norm), exp(log_scales));
 #endif
+    if (v.widen > 0.0) {
+        f.det += v.widen * (f.cov.x + f.cov.z) + v.widen * v.widen;
+        f.cov.xz += v.widen;
+    }
     bool flat_enough = f.det > 0.0 && f.det < 3.4e38;
     vec3 conic = vec3(f.cov.z, -f.cov.y, f.cov.x) / f.det;
 #ifdef LENS

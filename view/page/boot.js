@@ -91,6 +91,9 @@ const start = async () => {
         budget: scene.budget,
         noanim: true
     });
+    // As vksplat render draws: by depth along the camera's axis, and small splats too.
+    viewer.app.scene.gsplat.radialSorting = false;
+    viewer.app.scene.gsplat.minContribution = 0;
     // The viewer turns models upside down, which is right for those whose up is -y.
     viewer.app.root.on('childinsert', (node) => {
         if (node.gsplat) {

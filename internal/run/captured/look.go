@@ -13,6 +13,7 @@ import (
 	"vksplat/pipeline"
 	"vksplat/pipeline/checkpoint"
 	"vksplat/scene"
+	"vksplat/scene/inria"
 	"vksplat/scene/ply"
 	"vksplat/scene/results"
 )
@@ -83,6 +84,16 @@ func LookOf(file string, meta *ply.Meta) (*Look, error) {
 		}
 	}
 	return nil, err
+}
+
+// TrainedFocal is scene.TrainedFocal of the cameras that a model has beside it; 0 without.
+func TrainedFocal(model string) (float64, error) {
+	file := FindCameras(model, CamerasBeside[:1], false)
+	if file == "" {
+		return 0, nil
+	}
+	cams, _, err := inria.ReadCameras(file)
+	return scene.TrainedFocal(cams), err
 }
 
 // lookOfCheckpoint is nil of what is no checkpoint that can be read, and of a damaged one.

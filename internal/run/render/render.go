@@ -107,9 +107,11 @@ func (o *Options) Look(info *splatfile.Info, synthetic bool) error {
 		o.Config.Antialiased = o.Antialiased
 	}
 	trained, err := captured.LookOf(o.File, &info.Meta)
-	if err == nil {
-		trained.Take(&o.Config, o.Given, synthetic)
+	if err != nil {
+		return err
 	}
+	trained.Take(&o.Config, o.Given, synthetic)
+	o.Config.Focal, err = captured.TrainedFocal(o.File)
 	return err
 }
 

@@ -225,5 +225,6 @@ func viewedModel(console *cli.Console, o *Options, dir string, small bool) (*vie
 		}
 	}
 	return model, view.Scene{Title: o.Title, Start: view.StartAt(cameras, model.Meta.Vertical, model.Positions),
-		Background: config.Background, Antialiased: model.Meta.Antialiased, MaxSplats: o.MaxSplats}, nil
+		Background: config.Background, Antialiased: model.Meta.Antialiased,
+		Focal: scene.TrainedFocal(cameras), MaxSplats: o.MaxSplats}, nil
 }
