@@ -2,6 +2,7 @@ package proof
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -42,8 +43,28 @@ func (s *server) residentMB() int {
 	return kb / 1024
 }
 
-// 1,500 sockets that say nothing lock nobody out, and most of them are closed at once.
+// silent leaves what is read to others.
+type silent struct{ net.Conn }
+
+func (silent) Read([]byte) (int, error) { return 0, io.EOF }
+func (silent) Close() error             { return nil }
+
+// halfHandshake begins TLS, and then a message that never ends.
+func halfHandshake(c net.Conn) {
+	_ = tls.Client(silent{c}, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}}).Handshake()
+	_ = c.SetDeadline(time.Now().Add(10 * time.Second))
+	if _, err := c.Read(make([]byte, 1)); err == nil {
+		_, _ = c.Write(append([]byte{0x17, 3, 3, 0x40, 0}, make([]byte, 300)...))
+	}
+}
+
+// 1,500 sockets that say nothing, or begin a handshake, lock nobody out, and most of them are closed at once.
 func TestIdleSockets(t *testing.T) {
+	t.Run("silent", func(t *testing.T) { idleSockets(t, func(net.Conn) {}) })
+	t.Run("half", func(t *testing.T) { idleSockets(t, halfHandshake) })
+}
+
+func idleSockets(t *testing.T, begin func(net.Conn)) {
 	s := serve(t)
 	p := s.join("--role", "view", "--name", "wall")
 	before := s.residentMB()
@@ -59,6 +80,7 @@ func TestIdleSockets(t *testing.T) {
 			t.Fatal(err)
 		}
 		idle = append(idle, c)
+		begin(c)
 	}
 	began := time.Now()
 	if _, err := s.client(p).CountWorkflow(t.Context(),

@@ -122,8 +122,12 @@ func TestSteer(t *testing.T) {
 	f.until(anna, "steered", "paused", func(j *client.Job) bool { return j.State.Queued == 0 })
 	paused := f.stored("steered", task)
 	begun := len(one.begun())
-	f.must(anna, "farm", "set", "steered", "--pool", "big")
+	if said, code := f.run(anna, "farm", "set", "steered", "--pool", "big"); code == 0 ||
+		!strings.Contains(said, `no machine has the pool "big"`) {
+		t.Errorf("a pool of no machine: exit code %d, %s", code, said)
+	}
 	big := f.worker("two", "big")
+	f.must(anna, "farm", "set", "steered", "--pool", "big")
 	f.must(anna, "farm", "resume", "steered")
 	big.says(task+": begins", 1)
 	f.until(anna, "steered", "going on", func(j *client.Job) bool {

@@ -232,11 +232,14 @@ func (r *Registry) Revoke(name string) (Record, error) {
 	return rec, atomicfile.SyncDir(filepath.Join(r.dir, passes))
 }
 
-// HasPool says whether a valid pass or an unused token has a pool. Files are read once a second at most.
+// poolsLast is for how long the list of pools is good: whoever asks often does not have files read each time.
+const poolsLast = 100 * time.Millisecond
+
+// HasPool says whether a valid pass or an unused token has a pool.
 func (r *Registry) HasPool(name string) bool {
 	r.poolsAt.Lock()
 	defer r.poolsAt.Unlock()
-	if time.Since(r.poolsRead) > time.Second {
+	if time.Since(r.poolsRead) > poolsLast {
 		passes, open, _ := r.List() // what can be read
 		r.pools = map[string]bool{pass.DefaultPool: true}
 		for _, p := range passes {
