@@ -115,8 +115,8 @@ func TestSelection(t *testing.T) {
 	}
 }
 
-// TestParts reads what COLMAP prints of its progress, in its versions, and says how long it takes yet: a minute has gone
-// by, and half as long as all parts take follows them.
+// TestParts reads what COLMAP prints of its progress, in its versions, and says how long it takes yet, where a minute
+// has gone by, and half as long as all parts take follows them.
 func TestParts(t *testing.T) {
 	var b strings.Builder
 	p := &progress{w: &b, text: &sync.Mutex{}, how: "every line", name: "x"}

@@ -263,13 +263,13 @@ func (p *Plan) takeCapture(md toml.MetaData, name string, table map[string]toml.
 
 // checkName refuses names that are no names of folders.
 func (p *Plan) checkName(what, name string) error {
+	if !pathName.MatchString(name) {
+		return p.wrong("use letters, digits and the signs _ . + -", "%s %q: folders are named after it", what, name)
+	}
 	if why, hint := wording.BadName(name); why != "" {
 		return p.wrong(hint, "name of a %s: %s", what, why)
 	}
-	if pathName.MatchString(name) {
-		return nil
-	}
-	return p.wrong("use letters, digits and the signs _ . + -", "%s %q: folders are named after it", what, name)
+	return nil
 }
 
 // inOrder returns the keys of a table as the file has them.
