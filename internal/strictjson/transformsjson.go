@@ -169,8 +169,8 @@ func decodeJSON(data []byte, dst any, want string) error {
 // notFinite matches texts, and outside of them what Python and C write for numbers that are not finite.
 var notFinite = regexp.MustCompile(`(?i)"(?:[^"\\]|\\.)*"|[-+]?\b(?:nan\b(?:\(\w*\))?|inf(?:inity)?\b)`)
 
-// Finite gives JSON in which numbers that are not finite, which JSON lacks and programs write, are 1e300: a number beyond
-// all that a capture may have.
+// Finite gives JSON in which numbers that are not finite, which JSON lacks and programs write, are 1e300: a number
+// beyond all that a capture may have.
 func Finite(data []byte) []byte {
 	return notFinite.ReplaceAllFunc(data, func(found []byte) []byte {
 		if found[0] == '"' {
