@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"vksplat/internal/fault"
-	"vksplat/internal/geom"
 )
 
 // ErrPose is the kind of error of a pose that is not finite, out of range or not a rotation.
@@ -29,14 +28,15 @@ type Record struct {
 	Bad  error  // why its pose is bad, or nil
 }
 
-// Unusable says why the photo is left out: its pose is bad, or a number of its lens is not finite. nil if it is not.
+// Unusable says why the photo is left out: its pose is bad, or a number of its lens no number. nil if neither is so.
 func (r *Record) Unusable() error {
 	if r.Bad != nil {
 		return r.Bad
 	}
-	if k := r.Lens.Calibration(1, 1); !geom.Finite(k.Params...) {
+	k := r.Lens.Calibration(1, 1)
+	if slices.ContainsFunc(k.Params, func(p float64) bool { return !(math.Abs(p) <= MaxCoordinate) }) {
 		return fault.Data("use calibration", r.Cam.Name, "calibrate again, or remove these photos from the capture",
-			"its camera has parameters that are not finite: %g", k.Params)
+			"its camera has parameters that are not finite or beyond %g: %g", float64(MaxCoordinate), k.Params)
 	}
 	return nil
 }

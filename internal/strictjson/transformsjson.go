@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"reflect"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -163,6 +164,20 @@ func decodeJSON(data []byte, dst any, want string) error {
 		return fmt.Errorf("the file holds no JSON %s", want)
 	}
 	return nil
+}
+
+// notFinite matches texts, and outside of them what Python and C write for numbers that are not finite.
+var notFinite = regexp.MustCompile(`(?i)"(?:[^"\\]|\\.)*"|[-+]?\b(?:nan\b(?:\(\w*\))?|inf(?:inity)?\b)`)
+
+// Finite gives JSON in which numbers that are not finite, which JSON lacks and programs write, are 1e300: a number
+// beyond all that a capture may have.
+func Finite(data []byte) []byte {
+	return notFinite.ReplaceAllFunc(data, func(found []byte) []byte {
+		if found[0] == '"' {
+			return found
+		}
+		return []byte("1e300")
+	})
 }
 
 // JSONError words an error of package encoding/json for people: with the key in the file and without the types of this

@@ -141,3 +141,15 @@ func TestInPlace(t *testing.T) {
 		scenetest.CheckRefusal(t, err, []string{want}, hint, nil)
 	}
 }
+
+// A photo that cannot be read moves no other from one side of the split to the other, and a list that names it says so.
+func TestUnreadableSplit(t *testing.T) {
+	root := loadtest.TinyCapture(t)
+	scenetest.Put(t, filepath.Join(root, "images", "p1.png"), []byte("no picture"))
+	c := loadtest.MustLoad(t, root, loadtest.AnyModel())
+	c.HoldOutEvery(2)
+	if len(c.Cameras) != 4 || len(c.HeldOut) != 3 || !c.HeldOut["p0.png"] || !c.HeldOut["p2.png"] || !c.HeldOut["p4.png"] {
+		t.Errorf("%d cameras, held out %v", len(c.Cameras), c.HeldOut)
+	}
+	scenetest.CheckRefusal(t, c.HoldOut("list", []string{"p1.png"}), []string{"no file that can be read", "p1.png"}, "off the list", nil)
+}

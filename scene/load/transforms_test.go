@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -329,5 +330,34 @@ func TestFormats(t *testing.T) {
 	if cam := c.Cameras[0]; filepath.Base(c.Images) != "images_2" || cam.Width != scenetest.TinyWidth/2 ||
 		filepath.Dir(cam.Path) != c.Images || cam.Fx != 20 {
 		t.Errorf("%s: %+v", c.Images, cam)
+	}
+}
+
+// JSON lacks numbers that are not finite; Python writes them all the same. Texts stay what they are.
+func TestNotFiniteJSON(t *testing.T) {
+	capture := func() string {
+		frames := scenetest.TinyFrames("images/")
+		frames[1]["fl_x"], frames[1]["k1"], frames[1]["note"] = 61.25, 0.0625, "NaN, -nan(ind), \\\" inf"
+		frames[2]["camera_angle_x"] = 0.7775
+		return tinyTransforms(t, scenetest.TinyTop().With("frames", frames))
+	}
+	check := func(from, to string) {
+		t.Helper()
+		loadtest.CheckNotFinite(t, capture, "transforms.json", from, to, "bad-poses", loadtest.NotFiniteJSON)
+	}
+	for _, number := range []string{"61.25", "0.0625", "0.7775"} {
+		check(number, "@")
+	}
+	data, err := os.ReadFile(filepath.Join(capture(), "transforms.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	row := string(regexp.MustCompile(`"transform_matrix":\s*\[\s*\[[^]]*\]`).Find(data))
+	numbers := regexp.MustCompile(`-?\d[^,\]\s]*`).FindAllStringIndex(row, -1)
+	if len(numbers) != 4 {
+		t.Fatalf("%q", row)
+	}
+	for _, at := range numbers {
+		check(row, row[:at[0]]+"@"+row[at[1]:])
 	}
 }

@@ -244,9 +244,9 @@ func TestBadTransforms(t *testing.T) {
 
 func TestBadJSON(t *testing.T) {
 	for text, want := range map[string]string{
-		"":                              "line 1: this is no JSON: the file ends too early",
-		"{\"frames\": [\n":              "the file ends too early",
-		"{\n\"frames\": [{\"a\": NaN}]": "line 2: this is no JSON: NaN is not a number",
+		"":                               "line 1: this is no JSON: the file ends too early",
+		"{\"frames\": [\n":               "the file ends too early",
+		"{\n\"frames\": [{\"a\": None}]": "line 2: this is no JSON: invalid character 'N'",
 		"{\"frames\": [{\"fl_x\": 1e999, \"file_path\": \"a\", \"transform_matrix\": [[1,0,0,0],[0,1,0,0],[0,0,1,0]]}]}": "frame 0: field fl_x is 1e999",
 		"null":                         "no JSON object",
 		"\xef\xbb\xbf{\"frames\": {}}": "field frames is {}",

@@ -100,7 +100,7 @@ func Read(c *scene.Capture, _ scene.LoadOptions) ([]scene.Record, error) {
 
 // parse reads a file without looking at any other.
 func parse(data []byte) ([]reconstruction, error) {
-	list, err := strictjson.DecodeList(data)
+	list, err := strictjson.DecodeList(strictjson.Finite(data))
 	if err != nil {
 		return nil, err
 	}
@@ -150,11 +150,14 @@ func (r reconstruction) records(c *scene.Capture) ([]scene.Record, error) {
 	return records, nil
 }
 
-// rotation is that about an axis by its length in radians.
+// rotation is that about an axis by its length in radians; none about one that is out of range.
 func rotation(v [3]float64) [9]float64 {
 	angle := geom.Length(v)
-	if angle == 0 {
+	switch {
+	case angle == 0:
 		return geom.Identity
+	case !scene.InRange(v):
+		return [9]float64{}
 	}
 	sin, cos := math.Sincos(angle / 2)
 	r, _ := geom.RotationFromQuat([4]float64{cos, v[0] * sin / angle, v[1] * sin / angle, v[2] * sin / angle})

@@ -1,6 +1,7 @@
 package opensfm_test
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"testing"
@@ -51,4 +52,23 @@ func TestRefusals(t *testing.T) {
 
 func TestDamage(t *testing.T) {
 	loadtest.CheckDamage(t, loadtest.Fixture(t, "images"), "reconstruction.json")
+}
+
+func TestNotFinite(t *testing.T) {
+	const name = "reconstruction.json"
+	larger := func() string { // alone, without the component before it
+		root := loadtest.Fixture(t, "images")
+		data, err := os.ReadFile(filepath.Join(root, name))
+		_, rest, found := bytes.Cut(data, []byte("\n },"))
+		if err != nil || !found {
+			t.Fatal(err)
+		}
+		scenetest.Put(t, filepath.Join(root, name), append([]byte("["), rest...))
+		return root
+	}
+	for from, to := range map[string]string{`"DJI_0.png": {
+    "rotation": [`: `"DJI_0.png": {
+    "rotation": [@, 0, 1], "was": [`, `"focal": 0.9`: `"focal": @`, `"k2": 0.02`: `"k2": @`, `"c_x": -0.01`: `"c_x": @`} {
+		loadtest.CheckNotFinite(t, larger, name, from, to, "bad-poses", loadtest.NotFiniteJSON)
+	}
 }

@@ -130,6 +130,7 @@ func decode(file string, into any) error {
 	if err != nil {
 		return err
 	}
+	data = strictjson.Finite(data)
 	if _, err = strictjson.DecodeObject(data); err == nil {
 		err = strictjson.JSONError(json.Unmarshal(bytes.TrimPrefix(data, []byte("\xef\xbb\xbf")), into))
 	}
@@ -212,7 +213,11 @@ func (k calibratedCameras) records(c *scene.Capture, list cameraList, input inpu
 		}
 		r := scene.Record{Cam: scene.Camera{Name: strings.TrimPrefix(name, "/")}, Lens: lens}
 		axes := exported.FromOpenGL(turned([3]float64(cam.Angles)))
-		if err := exported.Pose(&r.Cam, axes, [3]float64(cam.Position)); err != nil {
+		err := exported.Pose(&r.Cam, axes, [3]float64(cam.Position))
+		if angles := [3]float64(cam.Angles); !scene.InRange(angles) {
+			err = scene.PoseError{Cause: fmt.Errorf("its orientation is %g", angles)}
+		}
+		if err != nil {
 			r.Bad = exported.Badf(c.Model, "camera %d: %w", cam.ID, err)
 		}
 		records = append(records, r)

@@ -78,3 +78,10 @@ func TestDamage(t *testing.T) {
 		loadtest.CheckDamage(t, root, name)
 	}
 }
+
+func TestNotFinite(t *testing.T) {
+	fixture := func() string { return loadtest.Fixture(t, "images") }
+	for from, to := range map[string]string{`141.52663060209397`: `@`, `2.3521597868189796`: `@`} {
+		loadtest.CheckNotFinite(t, fixture, "calibrated-cameras.json", from, to, "bad-poses", loadtest.NotFiniteJSON)
+	}
+}

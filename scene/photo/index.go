@@ -181,13 +181,13 @@ func (x *Index) Find(cams []scene.Camera) {
 func (x *Index) FindByEnds(cams []scene.Camera) {
 	means, claims := map[int]string{}, map[string]int{}
 	for i := range cams {
-		if cams[i].Path != "" || !LeadsOut(cams[i].Name) {
+		if cams[i].Path != "" || !LeadsOut(cams[i].Name) || len(cams[i].Name) > longestPath {
 			continue
 		}
-		for end := cams[i].Name; end != "" && means[i] == ""; {
-			_, end, _ = strings.Cut(end, "/")
+		parts := strings.Split(cams[i].Name, "/")
+		for k := max(1, len(parts)-mostEnds); k < len(parts) && means[i] == ""; k++ {
 			for _, lookup := range x.lookups() {
-				if files := lookup(end); len(files) == 1 && means[i] == "" {
+				if files := lookup(path.Join(parts[k:]...)); len(files) == 1 && means[i] == "" {
 					means[i] = files[0]
 					claims[files[0]]++
 				}

@@ -5,6 +5,9 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
+
+	"vksplat/scene"
 )
 
 // Names of hostile files cost little time and memory, whatever their length and number.
@@ -29,5 +32,17 @@ func TestLocatorBounds(t *testing.T) {
 	}
 	if n := len(l.dirs); n > mostDirs {
 		t.Errorf("%d folders are remembered", n)
+	}
+}
+
+func TestEndsBounds(t *testing.T) {
+	x, err := IndexDir(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	cams := []scene.Camera{{Name: strings.Repeat("/a", 1<<20)}, {Name: strings.Repeat("/a", 2000)}}
+	start := time.Now()
+	if x.FindByEnds(cams); time.Since(start) > 5*time.Second {
+		t.Errorf("two names took %v", time.Since(start))
 	}
 }

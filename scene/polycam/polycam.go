@@ -90,7 +90,7 @@ func photosOf(c *scene.Capture) []string {
 
 // parse reads the JSON of one camera.
 func parse(data []byte) (r scene.Record, err error) {
-	top, err := strictjson.DecodeObject(data)
+	top, err := strictjson.DecodeObject(strictjson.Finite(data))
 	if err != nil {
 		return r, err
 	}

@@ -45,3 +45,12 @@ func TestFolders(t *testing.T) {
 		t.Errorf("%s: %+v", c.Model, c.Cameras[0])
 	}
 }
+
+func TestNotFinite(t *testing.T) {
+	fixture := func() string { return loadtest.Fixture(t, "keyframes/corrected_images") }
+	for from, to := range map[string]string{`"t_00": -0.38797158712473`: `"t_00": @`,
+		`"t_23": 1.35`: `"t_23": @`, `"fx": 61`: `"fx": @`} {
+		loadtest.CheckNotFinite(t, fixture, "keyframes/corrected_cameras/1442009276019.json", from, to, "bad-poses",
+			loadtest.NotFiniteJSON)
+	}
+}

@@ -49,7 +49,7 @@ func Read(c *scene.Capture, _ scene.LoadOptions) ([]scene.Record, error) {
 
 // parse reads the metadata without looking at any other file.
 func parse(data []byte) ([]scene.Record, error) {
-	top, err := strictjson.DecodeObject(data)
+	top, err := strictjson.DecodeObject(strictjson.Finite(data))
 	if err != nil {
 		return nil, err
 	}
@@ -81,7 +81,7 @@ func parse(data []byte) ([]scene.Record, error) {
 		k.Model, k.Params = scene.LensPinhole, lenses[i%len(lenses)]
 		r := scene.Record{Cam: scene.Camera{Name: strconv.Itoa(i)}, Lens: exported.Fixed(k)}
 		turn, ok := geom.RotationFromQuat([4]float64{v[3], v[0], v[1], v[2]})
-		if !ok {
+		if !ok || !scene.InRange([3]float64(v[:3])) || !scene.InRange([3]float64(v[1:4])) {
 			r.Bad = scene.PoseError{Cause: fmt.Errorf("pose %d: %v is no quaternion", i, v[:4])}
 		} else {
 			r.Bad = exported.Pose(&r.Cam, exported.FromOpenGL(turn), [3]float64(v[4:]))

@@ -55,3 +55,10 @@ func TestSharedIntrinsics(t *testing.T) {
 		t.Errorf("%+v", cam)
 	}
 }
+
+func TestNotFinite(t *testing.T) {
+	fixture := func() string { return loadtest.Fixture(t, "rgb") }
+	for from, to := range map[string]string{`-0.4128692645447193`: `@`, `2.3521597868189796`: `@`, `[28.0, 28.5`: `[@, 28.5`} {
+		loadtest.CheckNotFinite(t, fixture, "metadata.json", from, to, "bad-poses", loadtest.NotFiniteJSON)
+	}
+}

@@ -71,7 +71,8 @@ func ParseLens(f, top strictjson.Object) (l frameLens, err error) {
 			return l, err
 		}
 		if math.Abs(*n.to) > scene.MaxCoordinate {
-			return l, n.from.Errorf("field %s is %g", n.name, *n.to)
+			l.fx = math.Inf(1) // the photo is left out
+			return l, nil
 		}
 	}
 	l.centred = [2]bool{!from("cx").Has("cx"), !from("cy").Has("cy")}

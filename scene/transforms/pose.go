@@ -27,8 +27,10 @@ type pose struct {
 // column change sign.
 func PoseFromOpenGL(m [12]float64) (p pose, err error) {
 	centre := [3]float64{m[3], m[7], m[11]}
-	if !geom.Finite(m[:]...) || !scene.InRange(centre) {
-		return p, scene.PoseError{Cause: fmt.Errorf("the camera is at %g", centre)}
+	for _, x := range m {
+		if !(math.Abs(x) <= scene.MaxCoordinate) {
+			return p, scene.PoseError{Cause: fmt.Errorf("the camera is at %g, with %g in its matrix", centre, x)}
+		}
 	}
 	r, scale, skew, err := geom.NearestRotation([9]float64{m[0], -m[1], -m[2], m[4], -m[5], -m[6], m[8], -m[9], -m[10]})
 	if err != nil {

@@ -40,7 +40,7 @@ type frame struct {
 
 // Parse reads a transforms.json without looking at any other file.
 func Parse(data []byte) (*File, error) {
-	top, err := strictjson.DecodeObject(data)
+	top, err := strictjson.DecodeObject(strictjson.Finite(data))
 	if err != nil {
 		return nil, err
 	}

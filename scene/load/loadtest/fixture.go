@@ -153,6 +153,9 @@ func CheckEdited(t *testing.T, root, name, from, to, want string) {
 // NotFinite are spellings of C libraries for numbers that are not finite.
 var NotFinite = []string{"nan", "-nan", "-nan(ind)", "nan(snan)", "1.#QNAN", "-1.#IND00", "-inf", "1.#INF"}
 
+// NotFiniteJSON are those that programs write as JSON, which lacks them.
+var NotFiniteJSON = []string{"NaN", "-Infinity", "Infinity", "-nan", "nan(ind)", "inf"}
+
 // CheckNotFinite demands that of a capture of a file in which the first of a text is replaced by another, with @ for a
 // number that is not finite, one photo is left out, or one point, and that nothing is left out when strict.
 func CheckNotFinite(t *testing.T, capture func() (root string), name, from, to, code string, spellings []string) {
