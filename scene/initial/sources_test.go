@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"runtime"
 	"slices"
+	"strings"
 	"testing"
 
 	"vksplat/internal/fault"
@@ -293,6 +294,29 @@ func TestInitOptions(t *testing.T) {
 		change(&o)
 		if err := Check(scenetest.Ring(3, 10), o); !errors.Is(err, fault.ErrUsage) || fault.Hint(err) == "" {
 			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// Points that are not finite are left out of the file to begin with, flat splats are read, and both are told.
+func TestInitWarns(t *testing.T) {
+	c := scenetest.Ring(10, 50)
+	c.Normalise()
+	dir := t.TempDir()
+	const head = "ply\nformat ascii 1.0\nelement vertex 3\nproperty float x\nproperty float y\nproperty float z\n"
+	flat := "property float " + strings.Join(strings.Fields("f_dc_0 f_dc_1 f_dc_2 opacity scale_0 scale_1 rot_0 rot_1 "+
+		"rot_2 rot_3"), "\nproperty float ") + "\nend_header\n"
+	for text, want := range map[string]string{
+		head + "end_header\n0 0 0\n1 -nan(ind) 0\n1.1 0 0\n":             "1 of 3 points are left out",
+		head + flat + strings.Repeat("1 2 3 0 0 0 1 -3 -3 1 0 0 0\n", 3): "flat disks",
+	} {
+		o := initOptions(InitPLY)
+		o.File = filepath.Join(dir, "a.ply")
+		scenetest.Put(t, o.File, []byte(text))
+		var said []string
+		o.Warn = func(text string) { said = append(said, text) }
+		if s := mustInit(t, c, o); s.N < 2 || len(said) != 1 || !strings.Contains(said[0], want) {
+			t.Errorf("%d splats, said %q, want %q", s.N, said, want)
 		}
 	}
 }

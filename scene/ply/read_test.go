@@ -250,7 +250,8 @@ func TestPLYSurplusText(t *testing.T) {
 func TestPLYOtherKinds(t *testing.T) {
 	for head, want := range map[string]string{"\x1f\x8b\x08": "gzip -dc", "<html>": "download",
 		"version https://git-lfs.github.com/spec/v1\noid": "git lfs pull"} {
-		if _, _, err := decodeBytes([]byte(head)); !errors.Is(err, ErrNotPLY) || !strings.Contains(fault.Hint(err), want) {
+		if _, _, err := decodeBytes([]byte(head)); !errors.Is(err, ErrNotPLY) ||
+			!strings.Contains(fault.Hint(err), want) {
 			t.Errorf("%q: %v, hint %q", head, err, fault.Hint(err))
 		}
 	}
@@ -442,7 +443,8 @@ func FuzzDecodePLY(f *testing.F) {
 				t.Errorf("%d splats in %d bytes", s.N, len(data))
 			}
 		}
-		if points, _, err := decodePoints(bytes.NewReader(data), int64(len(data))); err == nil && len(points) > len(data) {
+		points, _, err := decodePoints(bytes.NewReader(data), int64(len(data)))
+		if err == nil && len(points) > len(data) {
 			t.Errorf("%d points in %d bytes", len(points), len(data))
 		}
 	})

@@ -19,8 +19,8 @@ import (
 	"vksplat/scene/ply"
 )
 
-// Read reads the points of a file, whose first bytes tell the format. Points without colour are grey. Those that are not
-// finite are left out: notes say so, and what else is wrong with the file, a sentence each. Errors are of kind
+// Read reads the points of a file, whose first bytes tell the format. Points without colour are grey. Those that are
+// not finite are left out: notes say so, and what else is wrong with the file, a sentence each. Errors are of kind
 // fault.ErrData.
 func Read(path string) (points []scene.Point, notes []string, err error) {
 	var note string
@@ -80,7 +80,8 @@ func withLAS(path string, read func(r io.Reader, size int64) error) (is bool, er
 	if errors.Is(err, errCompressed) {
 		return true, lasError(path, "unpack it, as with pdal translate IN.laz OUT.las", err)
 	}
-	return true, lasError(path, cmp.Or(fault.OwnHint(err), "write it again, as with pdal translate IN.las OUT.las"), err)
+	hint := cmp.Or(fault.OwnHint(err), "write it again, as with pdal translate IN.las OUT.las")
+	return true, lasError(path, hint, err)
 }
 
 func lasError(path, hint string, err error) error {

@@ -194,11 +194,11 @@ type spzAxes struct {
 	upright bool       // z is up or down, and y front or back: a quarter turn about x follows
 }
 
-// spzAxesOf gives the axes of a value of that record. 1 to 8 are the bits of value-1: x is right, not left; y is up, not
-// down; z is front, not back. 4 is right, up, back. 9 to 16 are the same a quarter turn later: 12 is right, front, up.
-// Half of all are left-handed. Niantic's library, which writes these files, turns the axes of 1 to 8 first and then those
-// that differ by their bits, so that what it writes as 9, 10, 15 and 16 is half a turn about x from what these are
-// called; it is read as the library reads it. 0 says nothing.
+// spzAxesOf gives the axes of a value of that record. 1 to 8 are the bits of value-1: x is right, not left; y is up,
+// not down; z is front, not back. 4 is right, up, back. 9 to 16 are the same a quarter turn later: 12 is right, front,
+// up. Half of all are left-handed. Niantic's library, which writes these files, mirrors axes by their bits after it has
+// turned them, so that what it writes as 9, 10, 15 and 16 is half a turn about x from what these are called. It is read
+// as the library reads it. 0 says nothing.
 func spzAxesOf(value uint32) (a spzAxes, known bool) {
 	if value == 0 {
 		return spzAxes{sign: spzFrame}, true

@@ -38,7 +38,8 @@ func TestSurplus(t *testing.T) {
 			m, err := Open(path)
 			switch {
 			case err == nil:
-				if notes := strings.Join(m.Info().Notes, " "); notes != "" && more == 0 || !strings.Contains(notes, want) {
+				notes := strings.Join(m.Info().Notes, " ")
+				if notes != "" && more == 0 || !strings.Contains(notes, want) {
 					t.Errorf("%s and %d bytes: %q, want %q", name, more, notes, want)
 				}
 				_ = m.Close()
@@ -65,7 +66,8 @@ func lengthen(t *testing.T, path string, bytes int) {
 // Images of a SOG may go on after what they say is their end, also in the folders of a streamed model.
 func TestSOGSurplus(t *testing.T) {
 	dir := t.TempDir()
-	for _, path := range []string{filepath.Join(dir, "sog", sogMetaName), filepath.Join(dir, "streamed", streamedName)} {
+	for _, path := range []string{filepath.Join(dir, "sog", sogMetaName),
+		filepath.Join(dir, "streamed", streamedName)} {
 		if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
 			t.Fatal(err)
 		}
