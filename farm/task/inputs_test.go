@@ -57,13 +57,16 @@ func TestTableNamesModels(t *testing.T) {
 // nobody says that they have. Once there are more, the same call measures all.
 func TestGather(t *testing.T) {
 	t.Setenv(fakeVariable, quick)
-	f := newFarmOf(t, "[[task]]\nkind = \"train\"\nid = \"m\"\nmatrix.source = [\"scan\", \"other\"]\n"+
+	f := newFarmOf(t, "[[task]]\nkind = \"train\"\nid = \"m\"\nmatrix.source = [\"scan\", \"other\", \"third\"]\n"+
 		"[[task]]\nkind = \"eval\"\nmodels = [\"@m\"]\n")
-	if err := os.CopyFS(filepath.Join(f.top, "in", "other"), os.DirFS(filepath.Join(f.top, "in", "scan"))); err != nil {
-		t.Fatal(err)
+	for _, name := range []string{"other", "third"} {
+		from := os.DirFS(filepath.Join(f.top, "in", "scan"))
+		if err := os.CopyFS(filepath.Join(f.top, "in", name), from); err != nil {
+			t.Fatal(err)
+		}
 	}
 	measure := func(gather bool) (*store.Manifest, error) {
-		o := f.options(2, 0, "a")
+		o := f.options(3, 0, "a")
 		o.Gather = gather
 		return Run(t.Context(), o)
 	}
@@ -76,26 +79,31 @@ func TestGather(t *testing.T) {
 	if _, err := measure(false); ExitOf(err) != fault.ExitTryAgain {
 		t.Errorf("without a model that may come: %v", err)
 	}
-	const missing = "\nMissing, because these tasks failed: m/source=other\n"
-	for range 2 { // the second time nothing has changed
-		m, err := measure(true)
-		if err != nil || !slices.Equal(m.Missing, []string{"m/source=other"}) || m.Generation != 0 {
-			t.Fatalf("%+v, %v", m, err)
+	for n, want := range []struct {
+		missing    []string
+		generation int
+	}{{[]string{"m/source=other", "m/source=third"}, 0}, {[]string{"m/source=third"}, 1}, {nil, 2}} {
+		if n > 0 {
+			if _, err := Run(t.Context(), f.options(n, 0, "a")); err != nil {
+				t.Fatal(err)
+			}
 		}
-	}
-	if table := f.read("eval", "out", "table.md"); !strings.Contains(table, missing) ||
-		!strings.Contains(table, "| m/source=scan | 1.000 |\n\nMissing") {
-		t.Errorf("the table is %s", table)
-	}
-	if _, err := Run(t.Context(), f.options(1, 0, "a")); err != nil {
-		t.Fatal(err)
-	}
-	if m, err := measure(false); err != nil || m.Missing != nil {
-		t.Errorf("%+v, %v", m, err)
-	}
-	if table := f.read("eval", "out", "table.md"); strings.Contains(table, missing) ||
-		!strings.Contains(table, "| m/source=other | 1.000 |") {
-		t.Errorf("the table is %s", table)
+		if n == 1 { // nobody says that the third has failed: what is there stays
+			if m, err := measure(false); err != nil || m.Generation != 0 {
+				t.Errorf("%+v, %v", m, err)
+			}
+		}
+		for range 2 { // the second time nothing has changed
+			m, err := measure(n < 2)
+			if err != nil || !slices.Equal(m.Missing, want.missing) || m.Generation != want.generation {
+				t.Fatalf("%+v, %v; want %+v", m, err, want)
+			}
+		}
+		said := "\nMissing, because these tasks failed: " + strings.Join(want.missing, ", ") + "\n"
+		table := f.read("eval", "out", "table.md")
+		if strings.Contains(table, said) != (n < 2) || strings.Count(table, "| 1.000 |") != n+1 {
+			t.Errorf("the table is %s", table)
+		}
 	}
 }
 

@@ -71,5 +71,5 @@ const logTime = "2006-01-02 15:04:05Z "
 
 // note writes a line to the log. That a disk is full is told by what counts.
 func (r *runner) note(line string) {
-	_, _ = r.log.WriteString(time.Now().UTC().Format(logTime) + line + "\n")
+	_, _ = r.log.WriteString(strings.TrimRight(time.Now().UTC().Format(logTime)+line, " ") + "\n")
 }

@@ -315,18 +315,23 @@ func (r *runner) missing() (names []string) {
 	return names
 }
 
-// outgrown says whether there is more to make results of than when they were made. They are out of date then.
+// outgrown says whether there is more to make results of than when they were made: they are out of date then. Without
+// Gather that is all that they lack, or there would be none at all meanwhile.
 func (r *runner) outgrown(m *store.Manifest) (bool, error) {
+	more := 0
 	for _, name := range m.Missing {
 		_, err := store.ReadManifest(r.outputs, store.OutOf(path.Join(r.Job.Name, name)))
 		switch {
 		case err == nil:
-			return true, store.Outdate(r.outputs, r.key, r.generation+1)
+			more++
 		case !errors.Is(err, fs.ErrNotExist):
 			return false, err
 		}
 	}
-	return false, nil
+	if more == 0 || more < len(m.Missing) && !r.Gather {
+		return false, nil
+	}
+	return true, store.Outdate(r.outputs, r.key, r.generation+1)
 }
 
 // reason is why ctx ended, where err only says that it did.

@@ -294,26 +294,3 @@ func TestUnknownClass(t *testing.T) {
 		}
 	}
 }
-
-// TestTakenDevice says once that tasks wait for a device which another worker of this machine has.
-func TestTakenDevice(t *testing.T) {
-	var notes []string
-	w := &worker{Options: Options{Locks: t.TempDir(), Pools: []string{"any"},
-		Devices: []task.Device{{Name: "GPU", UUID: "1"}},
-		Note:    func(text string) { notes = append(notes, text) }}}
-	first, second := w.places()[0], w.places()[0]
-	release, ok := first.ready()
-	for range 2 {
-		if _, both := second.ready(); !ok || both {
-			t.Fatal("both have the device")
-		}
-	}
-	const want = "tasks wait for GPU, which another worker or run on this machine uses"
-	if len(notes) != 1 || notes[0] != want {
-		t.Errorf("it says %q", notes)
-	}
-	release()
-	if _, ok := second.ready(); !ok {
-		t.Error("the device is free, and it does not take it")
-	}
-}
