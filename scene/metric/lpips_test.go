@@ -40,7 +40,8 @@ func lpipsTensors(net string) (infos []safetensors.TensorInfo) {
 	return infos
 }
 
-// writeLPIPS writes a file of these tensors. Number i of the n-th is i % 100 + n, but for what set says of them.
+// writeLPIPS writes a file of these tensors. Number i of the n-th is i % 100 + n, but for what set says of them: of
+// number 3 or, where it says 0, of all.
 func writeLPIPS(t testing.TB, infos []safetensors.TensorInfo, set map[string]float32) string {
 	t.Helper()
 	var tensors []safetensors.TensorData
@@ -52,7 +53,7 @@ func writeLPIPS(t testing.TB, infos []safetensors.TensorInfo, set map[string]flo
 		raw := make([]byte, 0, size)
 		for i := range size / 4 {
 			v := float32(i%100) + float32(n)
-			if x, ok := set[info.Name]; ok && i == 3 {
+			if x, ok := set[info.Name]; ok && (i == 3 || x == 0) {
 				v = x
 			}
 			raw = binary.LittleEndian.AppendUint32(raw, math.Float32bits(v))
@@ -130,6 +131,10 @@ func TestReadLPIPSWeightsErrors(t *testing.T) {
 			[]string{"features.3.bias", "I32, not F32"}},
 		"negative": {alex, map[string]float32{"lin1.model.1.weight": -1}, "",
 			[]string{"lin1.model.1.weight", "number 3 is -1"}},
+		"a comparison of nothing": {alex, map[string]float32{"lin1.model.1.weight": 0}, "",
+			[]string{"layer 2 holds nothing but zeros"}},
+		"no features": {alex, map[string]float32{"features.8.weight": 0}, "",
+			[]string{"layer 5 holds nothing but zeros"}},
 		"NaN": {alex, map[string]float32{"features.8.weight": float32(math.NaN())}, "",
 			[]string{"features.8.weight", "number 3 is NaN"}},
 	} {

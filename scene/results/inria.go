@@ -113,8 +113,8 @@ func meanOf(views []ViewScore, score func(v *ViewScore) *Corrected) *Corrected {
 }
 
 // WriteResults writes results.json and per_view.json into dir with INRIA's keys: ours_<step> -> SSIM, PSNR, of a
-// protocol. All steps that the files shall show are given together. With goesOn what the files hold of other methods than
-// steps by that protocol stays. A view whose score is NaN is an error.
+// protocol. All steps that the files shall show are given together. With goesOn what the files hold of other methods
+// than steps by that protocol stays. A view whose score is NaN is an error.
 func WriteResults(dir, protocol string, steps []StepScores, goesOn bool) error {
 	means, perView := map[string]any{}, map[string]any{}
 	if goesOn {

@@ -128,8 +128,8 @@ func (r *Result) Means() []Score {
 }
 
 // MergeResults puts a result into results.json and per_view.json in dir. What these say of other methods by the same
-// protocol stays, and of this one the scores that were not measured now, if the others are of the same model. Methods of
-// other protocols are replaced: their numbers are not to be mixed. It returns their names.
+// protocol stays, and of this one the scores that were not measured now, if the others are of the same model. Methods
+// of other protocols are replaced: their numbers are not to be mixed. It returns their names.
 func MergeResults(dir string, r *Result) (replaced []string, err error) {
 	means, perView := map[string]any{protocolKey: r.Protocol}, map[string]any{protocolKey: r.Protocol}
 	if r.Weights != "" {

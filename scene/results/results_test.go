@@ -145,7 +145,8 @@ func TestLPIPSStays(t *testing.T) {
 	drawn := &Drawn{Near: 0.01, Photos: "64x48"}
 	result := func(psnr, corrected float64, lpips bool) *Result {
 		r := &Result{Method: "ours_7", Protocol: "inria", Drawn: drawn, Views: []ViewScores{{"a.png",
-			[]Score{{"PSNR", psnr, true}, {"LPIPS", 0.25, lpips}, {"cc_psnr", corrected, true}, {"cc_lpips", 0.125, lpips}}}}}
+			[]Score{{"PSNR", psnr, true}, {"LPIPS", 0.25, lpips}, {"cc_psnr", corrected, true},
+				{"cc_lpips", 0.125, lpips}}}}}
 		if lpips {
 			r.Weights = "hash"
 		}

@@ -82,7 +82,8 @@ func TestNotComparable(t *testing.T) {
 		console := cli.New(nil, &text, &warnings)
 		var jobs []*Job
 		for i, cam := range []scene.Camera{was, c.of} {
-			j := &Job{console: console, scorer: &Scorer{Protocol: ProtocolOf(ProtocolGsplat)}, cams: []scene.Camera{cam}}
+			j := &Job{console: console, cams: []scene.Camera{cam}}
+			j.scorer = &Scorer{Protocol: ProtocolOf(ProtocolGsplat)}
 			j.Result.Views = []results.ViewScores{{Name: cam.Name,
 				Scores: []results.Score{{Name: "PSNR", Value: float64(20 + i), Known: true}}}}
 			jobs = append(jobs, j)

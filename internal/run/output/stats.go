@@ -110,7 +110,8 @@ func Summarise(views []results.ViewScore) *Scores {
 	for i, v := range views {
 		psnr[i], ssim[i] = v.PSNR, v.SSIM
 	}
-	s := &Scores{Measured: len(views), PSNR: mean(psnr), SSIM: mean(ssim), PSNRMedian: scene.Median(psnr), SSIMMedian: scene.Median(ssim)}
+	s := &Scores{Measured: len(views), PSNR: mean(psnr), SSIM: mean(ssim), PSNRMedian: scene.Median(psnr),
+		SSIMMedian: scene.Median(ssim)}
 	if c := results.CorrectedMean(views); c != nil {
 		s.CCPSNR, s.CCSSIM = &c.PSNR, &c.SSIM
 	}

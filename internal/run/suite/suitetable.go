@@ -115,8 +115,8 @@ func meanNumbers(list []suiteNumbers) suiteNumbers {
 
 // results sums up the runs so far.
 func (p *Plan) results(runs []*suiteRun) *suiteResults {
-	out := &suiteResults{Format: suiteFormat, Version: cli.Version(), Commit: cli.CommitID(), Preset: p.preset, Source: p.source,
-		Protocol: p.protocol, Correct: p.correct,
+	out := &suiteResults{Format: suiteFormat, Version: cli.Version(), Commit: cli.CommitID(), Preset: p.preset,
+		Source: p.source, Protocol: p.protocol, Correct: p.correct,
 		Runs: []suiteLine{}, Means: []suiteLine{}, Groups: []suiteGroup{}}
 	done := map[*suiteLine][]suiteNumbers{}
 	for _, r := range runs {

@@ -37,8 +37,8 @@ type begun struct {
 	Block bool   `json:"block,omitempty"` // of a plan
 }
 
-// rememberBegun writes down what the run is begun with. Of a run that goes on the recipe stays as it was; the photos may
-// have moved, or others may have been accepted.
+// rememberBegun writes down what the run is begun with. Of a run that goes on the recipe stays as it was; the photos
+// may have moved, or others may have been accepted.
 func (s *saver) rememberBegun() error {
 	if s.o.Off {
 		return nil

@@ -40,7 +40,7 @@ type Run struct {
 	photos  *photos.Cache   // of the cameras
 	Train   []int           // cameras of Capture that are trained on
 	Test    []int           // held-out ones
-	// names of those of a run that goes on, by its record; nil: flags choose them
+	// names of those of a run that goes on, by its record; none: flags and files choose them
 	recorded  []string
 	nearestTo map[string]scene.Nearest // see nearest
 

@@ -30,7 +30,7 @@ func (r *Run) loadCapture() (err error) {
 	if r.Eval {
 		every = r.TestEvery
 	}
-	if r.recorded != nil { // photos that are lost are told of with other changes
+	if len(r.recorded) > 0 { // photos that are lost are told of with other changes
 		c.HoldOutCameras(r.recorded)
 	} else if err := captured.HoldOut(c, r.TestList, every); err != nil {
 		return err
