@@ -85,7 +85,8 @@ func TestViewerEdits(t *testing.T) {
 	}
 	for focal, share := range map[float64]float64{0: 0, 86: 0.3 / (86 * 86)} {
 		edited := viewerScript(focal)
-		filters := regexp.MustCompile(`\[0\] \+ max\(1\.2, ([-+0-9.e]+) \* focal \* focal\)`).FindAllSubmatch(edited, -1)
+		filter := regexp.MustCompile(`\[0\] \+ max\(1\.2, ([-+0-9.e]+) \* focal \* focal\)`)
+		filters := filter.FindAllSubmatch(edited, -1)
 		for _, f := range filters {
 			if got, err := strconv.ParseFloat(string(f[1]), 64); err != nil || math.Abs(got-share) > 1e-6*share {
 				t.Errorf("focal length %g: the filter grows by %s, want %g, %v", focal, f[1], share, err)
