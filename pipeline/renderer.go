@@ -6,7 +6,6 @@ import (
 	"math"
 
 	"vksplat/pipeline/recipe"
-	"vksplat/pipeline/ref"
 	"vksplat/scene"
 	"vksplat/scene/picture"
 	"vksplat/shaders/layout"
@@ -63,16 +62,6 @@ type drawing struct {
 
 // renderKinds are the units of a Renderer.
 var renderKinds = []recipe.Kind{recipe.Render}
-
-// widen is what the low-pass filter of a picture is wider than that of training, px^2: in pixels of training it stays.
-// What is but a hundredth is a rounded size.
-func (cfg *RenderConfig) widen(c *scene.Camera) float64 {
-	scale := scene.TrainedFocal([]scene.Camera{*c}) / cfg.Focal
-	if cfg.Focal == 0 || scale < 1.01 {
-		return 0
-	}
-	return ref.Eps2D * (scale*scale - 1)
-}
 
 // inParts says how a Renderer's engine draws.
 func (cfg *RenderConfig) inParts() *parts {

@@ -165,8 +165,8 @@ func TestRenderFiltered(t *testing.T) {
 			return most
 		}
 		if got, bare := off(got[0]), off(bare[0]); got > 2e-3 || bare < 0.1 {
-			t.Errorf("antialiased %v: pixels are %g off those of training, without its focal length %g", antialiased, got,
-				bare)
+			t.Errorf("antialiased %v: pixels are %g off those of training, without its focal length %g", antialiased,
+				got, bare)
 		}
 	}
 }

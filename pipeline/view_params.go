@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"vksplat/pipeline/ref"
 	"vksplat/scene"
 	"vksplat/shaders/layout"
 )
@@ -25,4 +26,14 @@ func viewParams(v *layout.View, c *scene.Camera, near float64, degree int, antia
 	v.ShDegree = uint32(degree)
 	v.Antialiased = layout.Bit(antialiased)
 	v.Background = background
+}
+
+// widen is what the low-pass filter of a picture is wider than that of training, px^2: in pixels of training it stays.
+// What is but a hundredth is a rounded size.
+func (cfg *RenderConfig) widen(c *scene.Camera) float64 {
+	scale := scene.TrainedFocal([]scene.Camera{*c}) / cfg.Focal
+	if cfg.Focal == 0 || scale < 1.01 {
+		return 0
+	}
+	return ref.Eps2D * (scale*scale - 1)
 }

@@ -5,8 +5,10 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"fmt"
+	"math"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -68,5 +70,30 @@ func TestViewerHosts(t *testing.T) {
 		"www.graphics.cornell.edu", "www.w3.org"}
 	if got := slices.Compact(hosts); !slices.Equal(got, want) {
 		t.Errorf("the viewer names %v, known are %v", got, want)
+	}
+}
+
+// TestViewerEdits wants every text that is replaced in the viewer where it is known to be, so that another version of
+// the viewer is looked at, and the low-pass filter that splats were trained with: 0.3 px^2 up to the focal length of
+// training, of which it keeps its share in larger pictures. In the viewer's shaders a pixel counts two.
+func TestViewerEdits(t *testing.T) {
+	plain := mustUnpacked("supersplat/index.js.gz")
+	for _, e := range viewerEdits(0) {
+		if n := bytes.Count(plain, []byte(e.was)); n != e.times {
+			t.Errorf("%q is there %d times, known are %d", e.was, n, e.times)
+		}
+	}
+	for focal, share := range map[float64]float64{0: 0, 86: 0.3 / (86 * 86)} {
+		edited := viewerScript(focal)
+		filter := regexp.MustCompile(`\[0\] \+ max\(1\.2, ([-+0-9.e]+) \* focal \* focal\)`)
+		filters := filter.FindAllSubmatch(edited, -1)
+		for _, f := range filters {
+			if got, err := strconv.ParseFloat(string(f[1]), 64); err != nil || math.Abs(got-share) > 1e-6*share {
+				t.Errorf("focal length %g: the filter grows by %s, want %g, %v", focal, f[1], share, err)
+			}
+		}
+		if len(filters) != 4 || bytes.Contains(edited, []byte("cov[0][0] + 0.3")) {
+			t.Errorf("focal length %g: %d filters", focal, len(filters))
+		}
 	}
 }

@@ -14,6 +14,7 @@
 // browser, and frames that nobody could show are not drawn. The caller's Training draws, between two steps.
 //
 // start.go chooses the first view, and what is up. supersplat holds the viewer of finished models, which
-// tools/supersplat fetches and checks; page/boot.js says what it relies on. Package playtest drives all of it with a
+// tools/supersplat fetches and checks; page/boot.js says what it relies on, and asrendered.go where its
+// program is edited. Package playtest drives all of it with a
 // real browser in tests.
 package view

@@ -49,20 +49,19 @@ func gappy(cam *scene.Camera) *scene.Splats {
 }
 
 // drawnModel writes the model, or links that of the judge's flags, with one camera beside it, whose pixels are square
-// and whose principal point is in the middle, as in browsers.
-func drawnModel(t *testing.T) (model string, cam scene.Camera) {
+// and whose principal point is in the middle, as in browsers. The others of the model tell render its scale.
+func drawnModel(t *testing.T) (model string, cam scene.Camera, others []scene.Camera) {
 	t.Helper()
 	model = filepath.Join(t.TempDir(), "model.ply")
 	cam = scene.Camera{Width: 64, Height: 48, Fx: 50, R: [9]float64{1, 0, 0, 0, 1, 0, 0, 0, 1}}
 	var err error
 	if *judgeModel != "" {
-		var cams []scene.Camera
-		cams, _, err = inria.ReadCameras(captured.FindCameras(*judgeModel, captured.CamerasBeside[:1], false))
+		others, _, err = inria.ReadCameras(captured.FindCameras(*judgeModel, captured.CamerasBeside[:1], false))
 		if err != nil {
 			t.Fatal(err)
 		}
-		cam = cams[0]
-		for _, c := range cams {
+		cam = others[0]
+		for _, c := range others {
 			if c.Name == *judgeView {
 				cam = c
 			}
@@ -78,14 +77,14 @@ func drawnModel(t *testing.T) (model string, cam scene.Camera) {
 		[]scene.Camera{cam})); err != nil {
 		t.Fatal(err)
 	}
-	return model, cam
+	return model, cam, others
 }
 
 // TestPlayDrawn wants the browser to draw what render draws, in a window as large as the photos of training and in
 // larger ones.
 func TestPlayDrawn(t *testing.T) {
 	needDevice(t)
-	model, cam := drawnModel(t)
+	model, cam, others := drawnModel(t)
 	var cams []scene.Camera
 	var sizes [][2]int
 	for _, times := range []int{1, 2, 4} {
@@ -94,7 +93,7 @@ func TestPlayDrawn(t *testing.T) {
 		cams, sizes = append(cams, c), append(sizes, [2]int{c.Width, c.Height})
 	}
 	views, out := filepath.Join(t.TempDir(), "views.json"), filepath.Join(t.TempDir(), "out")
-	if err := inria.WriteCameras(views, cams); err != nil {
+	if err := inria.WriteCameras(views, append(cams, others...)); err != nil {
 		t.Fatal(err)
 	}
 	v := startShown(t, "open in a browser: ", "view", model, "--no-open")
