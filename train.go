@@ -19,7 +19,7 @@ import (
 // TrainOptions say how a model is trained. The zero value is the recipe of the command vksplat train, which chooses the
 // numbers of steps and splats by the capture.
 type TrainOptions struct {
-	Preset     string // "3dgs", "mcmc" or "quality"; "": "default"
+	Preset     string // "3dgs" or "mcmc"; "": "default"
 	Iterations int    // training steps; 0: the recipe's
 	Seed       uint64 // of every random number; 0: 42
 	// TimeLimit chooses as many steps as this call has time for, by their speed in a rehearsal, and no more than the

@@ -137,7 +137,7 @@ func TestPresets(t *testing.T) {
 func TestPrecedence(t *testing.T) {
 	file := writeTemp(t, "c.toml", "init_scale = 0.2\ncap_max = 5000\niterations = 900\n")
 	mcmcFile := writeTemp(t, "m.toml", "strategy = \"mcmc\"\nnoise_lr = 1e5\n")
-	presetFile := writeTemp(t, "p.toml", "preset = \"quality\"\nmax_splats = 7\n")
+	presetFile := writeTemp(t, "p.toml", "preset = \"mcmc\"\nmax_splats = 7\n")
 	gradFile := writeTemp(t, "g.toml", "grow_grad2d = 3e-4\n")
 	offFile := writeTemp(t, "o.toml", "absgrad = false\nreset_every = 0\n") // as --print-config writes them
 	formerFile := writeTemp(t, "f.toml", "strategy = \"default\"\n")
@@ -204,7 +204,7 @@ func TestPrintConfigReadsBack(t *testing.T) {
 		{"--preset", "3dgs"},
 		{"--steps-scaler", "0.1"},
 		{"--preset", "default", "--iterations", "3000"},
-		{"--preset", "quality", "--steps-scaler", "0.1", "--eval", "--eval-at", "7000,12000"},
+		{"--preset", "mcmc", "--steps-scaler", "0.1", "--eval", "--eval-at", "7000,12000"},
 		{"--strategy=mcmc", "--splats", "2000000", "--seed", "18446744073709551615", "--images", "a \"b\"\\c\n"},
 		{"--absgrad", "--background", "0.1,0.25,0.3333333", "--model", "3", "--max-vram", "1.5GiB",
 			"--device", "00112233-4455", "--origin", "1,2.5,-3"},
@@ -304,8 +304,8 @@ func TestContradictions(t *testing.T) {
 		want string
 	}{
 		{[]string{"--splats", "20", "--max-splats", "10"}, "20 splats to end with, the ceiling is 10"},
-		{[]string{"--preset", "quality", "--strategy", "default"},
-			"preset quality has the strategy mcmc, and 3dgs is asked for"},
+		{[]string{"--preset", "mcmc", "--strategy", "default"},
+			"preset mcmc has the strategy mcmc, and 3dgs is asked for"},
 		{[]string{"--strategy", "mcmc", "--absgrad"}, "mcmc does not grow by gradients"},
 		{[]string{"--strategy", "mcmc", "--reset-every", "3000"}, "mcmc resets no opacities"},
 		{[]string{"--strategy", "mcmc", "--max-splats", "0"}, "grows to a fixed number"},
@@ -323,7 +323,7 @@ func TestContradictions(t *testing.T) {
 		{[]string{"--steps-scaler", "0"}, "0 is no factor of steps"},
 		{[]string{"--steps-scaler", "NaN"}, "NaN is no factor of steps"},
 		{[]string{"--metrics-every", "0"}, "flag --metrics-every"},
-		{[]string{"--preset", "slow"}, "none of 3dgs, default, mcmc, quality"},
+		{[]string{"--preset", "slow"}, "none of 3dgs, default, mcmc"},
 		{[]string{"--splats-factor", "0.5", "--refine-every", "0"}, "without refinement"},
 		{[]string{"--splats-factor", "-1"}, "--splats-factor is -1; it must be from 0 to 100"},
 		{[]string{"--num-downscales", "11"}, "--num-downscales is 11; it must be from 0 to 10"},

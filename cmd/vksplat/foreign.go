@@ -286,7 +286,7 @@ var programs = regexp.MustCompile(`^([A-Z][A-Z0-9_]*=.*|(.*/)?(python[0-9.]*|(tr
 // methods are recipes and readers of captures that others name by a word of its own.
 var methods = map[string][]string{
 	"default": published, "mcmc": {"--preset", "mcmc"}, "splatfacto": {"--preset", "3dgs", "--eval"},
-	"splatfacto-big": {"--preset", "quality", "--eval"}, "splatfacto-mcmc": {"--preset", "mcmc", "--eval"},
+	"splatfacto-big": {"--preset", "3dgs", "--eval"}, "splatfacto-mcmc": {"--preset", "mcmc", "--eval"},
 	"colmap": {"--format", "colmap"}, "nerfstudio-data": {"--format", "transforms"},
 	"blender-data": {"--format", "blender"},
 }

@@ -63,7 +63,7 @@ var pasted = []struct{ name, line, want string }{
 		"scene --preset 3dgs --eval --model-path out --iterations 30000 --antialiased --prune-opacity 0.005 --seed 3"},
 	{"splatfacto-big with a reader", "splatfacto-big --data scene -m out colmap --downscale-factor 4 --eval-interval 8 " +
 		"--images-path images --orientation-method none",
-		"scene --format colmap --preset quality --eval -m out --downscale 4 --eval --test-every 8 --images images"},
+		"scene --format colmap --preset 3dgs --eval -m out --downscale 4 --eval --test-every 8 --images images"},
 	{"splatfacto, what is not here", "splatfacto --data d -m out --pipeline.model.use-bilateral-grid True " +
 		"--pipeline.model.use-scale-regularization True --load-dir x",
 		"refused: flag --pipeline.model.use-bilateral-grid: bilateral grids are not here; " + exposure + "\n" +

@@ -18,7 +18,7 @@ func TestSuitePresets(t *testing.T) {
 		file := filepath.Join(t.TempDir(), "suite.toml")
 		if err := os.WriteFile(file,
 			[]byte("out = \"runs\"\ndata = \"data\"\npreset = \""+name+
-				"\"\nsettings = { iterations = 7000 }\n[recipe.default]\n[recipe.big]\npreset = \"quality\"\n"),
+				"\"\nsettings = { iterations = 7000 }\n[recipe.default]\n[recipe.big]\npreset = \"mcmc\"\n"),
 			0o666); err != nil {
 			t.Fatal(err)
 		}
@@ -34,7 +34,7 @@ func TestSuitePresets(t *testing.T) {
 			t.Errorf("%s: the mean %q is of %d captures", name, last.Name, len(last.Captures))
 		}
 		if text := strings.Join(runs[len(runs)-1].Train(), " "); !strings.Contains(text, "--seed=44 ") ||
-			!strings.Contains(text, "--preset=quality") || !strings.Contains(text, "--iterations=7000") {
+			!strings.Contains(text, "--preset=mcmc") || !strings.Contains(text, "--iterations=7000") {
 			t.Errorf("%s: %s", name, text)
 		}
 	}

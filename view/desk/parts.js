@@ -177,7 +177,7 @@ export const choice = (list, name) => h('select', { 'aria-label': name },
     list.map(([value, text]) => h('option', { value }, text)));
 
 export const presetNames = {
-    default: 'Recommended', '3dgs': 'Published', mcmc: 'One million', quality: 'Three million',
+    default: 'Recommended', '3dgs': 'Published', mcmc: 'One million',
 };
 
 // The picture of a run, or what stands for it.

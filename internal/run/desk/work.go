@@ -30,7 +30,7 @@ const (
 )
 
 // Presets that the page offers.
-var presets = []string{"default", "3dgs", "mcmc", "quality"}
+var presets = []string{"default", "3dgs", "mcmc"}
 
 // trainRequest asks for a training.
 type trainRequest struct {

@@ -122,7 +122,7 @@ func TestModelLike(t *testing.T) {
 // their end.
 func TestRehearsed(t *testing.T) {
 	for _, flags := range []texts{nil, {"preset": "fast"}, {"preset": "3dgs"}, {"preset": "mcmc"},
-		{"preset": "quality"}, {"preset": "3dgs", "splats": "9000"}, {"preset": "3dgs", "refine-every": "0"},
+		{"preset": "3dgs", "splats": "9000"}, {"preset": "3dgs", "refine-every": "0"},
 		{"refine-stop": "0"}} {
 		cfg := limitedRun(resolved(t, flags, nil), 50).Config
 		for _, try := range []trial{{splats: 1000, sizes: 1, steps: 1}, {splats: 777, sizes: 3, steps: 5},
