@@ -38,7 +38,7 @@ func cityModel(t *testing.T, n int) (*scene.Splats, []scene.Camera) {
 // as with room for all.
 func TestShare(t *testing.T) {
 	s, cams := cityModel(t, 120_000)
-	cfg := RenderConfig{Background: [3]float32{0.2, 0.4, 0.6}, Depth: true, Focal: cams[0].Fx / 4}
+	cfg := RenderConfig{Background: [3]float32{0.2, 0.4, 0.6}, Depth: true, Focal: cams[0].Fx / 2}
 	want, _ := drawAll(t, DeviceOptions{}, s, cams, cfg)
 	d, err := OpenDevice(DeviceOptions{Select: os.Getenv("VKSPLAT_DEVICE")})
 	if err != nil {

@@ -223,7 +223,7 @@ var foreignTable = []struct {
 	{idleSwitch(frameStays), "normalize-world-space"},
 	{idle(lensRead), "camera-model"},
 	{idleSwitch(lensRead), "with-ut with-eval3d load-exposure"},
-	{idleSwitch("it changes no model"), "packed sparse-grad visible-adam save-ply tb-save-image verbose"},
+	{idleSwitch("it changes no model"), "packed sparse-grad visible-adam save-ply tb-save-image"},
 	{idle("it changes no model"), "key-for-gradient far-plane"},
 	{taken("save-at"), "ply-steps"},
 	{idleSwitch("vksplat render OUT --trajectory NAME --video FILE makes one"), "disable-video"},

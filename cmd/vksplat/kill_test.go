@@ -236,7 +236,7 @@ func TestInterruptedEvaluation(t *testing.T) {
 	}{
 		{"at the end", "4", "4",
 			[]string{"interrupted while measuring the held-out photos: the model is complete",
-				"measure it with vksplat resume "}},
+				"measure it with: vksplat resume "}},
 		{"on the way", "4", "6",
 			[]string{"interrupted at step 4 of 6, while measuring the held-out photos",
 				"continue with: vksplat resume "}},
