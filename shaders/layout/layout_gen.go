@@ -383,7 +383,7 @@ type StepParams struct {
 	Huber float32
 	// also count SSIM windows that reach beyond the photo, as INRIA does
 	SsimSame uint32
-	// weight of the mean |alpha - photo's alpha| (default 0: composite photos over the background)
+	// weight of the mean |alpha - photo's alpha| (default: composite photos over the background)
 	AlphaLoss float32
 	// weight of the mean opacity in the loss (default 0; mcmc 0.01)
 	OpacityReg float32

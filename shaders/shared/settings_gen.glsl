@@ -26,7 +26,7 @@
     float huber;
     // also count SSIM windows that reach beyond the photo, as INRIA does
     uint ssim_same;
-    // weight of the mean |alpha - photo's alpha| (default 0: composite photos over the background)
+    // weight of the mean |alpha - photo's alpha| (default: composite photos over the background)
     float alpha_loss;
     // weight of the mean opacity in the loss (default 0; mcmc 0.01)
     float opacity_reg;
