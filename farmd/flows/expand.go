@@ -319,8 +319,8 @@ func look(ctx context.Context, root store.Root, p *flow.Planned, items []Item) e
 				m, err := store.ReadManifest(root, store.OutOf(key))
 				switch {
 				case err == nil:
-					// The task itself says what of another one's results, and whether those of a table that lacks models
-					// are still all that it can have.
+					// the task itself says what of another one's results, and whether there are models now that a table
+					// lacks
 					items[i].Done = m.Hash == items[i].Hash && len(m.Missing) == 0
 				case !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, store.ErrDamaged):
 					errs[n] = err
