@@ -64,6 +64,7 @@ type TaskInput struct {
 	Task   string `json:"task"`
 	Hash   string `json:"hash"`             // what the server takes for the task's identity
 	Failed int    `json:"failed,omitempty"` // attempts that count, before this activity
+	Gather bool   `json:"gather,omitempty"` // the tasks of some of its models have failed, see task.Options
 }
 
 // Failure is a task that has failed for good.

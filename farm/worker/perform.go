@@ -191,7 +191,7 @@ func (a *attempt) options() (*task.Options, error) {
 	}
 	a.task = &p.Plan.Tasks[in.Index]
 	o := &task.Options{Job: p.Job, Plan: p.Plan, Index: in.Index, Fenced: true, Roots: a.Roots, Work: a.Work,
-		CacheMax: a.CacheMax, Program: a.Program, Version: a.Version}
+		CacheMax: a.CacheMax, Program: a.Program, Version: a.Version, Gather: in.Gather}
 	if why := a.Lacks[a.task.Kind]; why != nil {
 		return nil, fmt.Errorf("%w: %w", errNotMe, why)
 	}

@@ -347,3 +347,20 @@ func TestPreview(t *testing.T) {
 		}
 	}
 }
+
+// TestGather has a table be made of the models that there are where the farm says that others have failed.
+func TestGather(t *testing.T) {
+	b := newBench(t)
+	for _, gather := range []bool{false, true} {
+		b.in.Gather = gather
+		b.do = func(_ context.Context, o task.Options) error {
+			if o.Gather != gather {
+				t.Errorf("the task is told %v, want %v", o.Gather, gather)
+			}
+			return nil
+		}
+		if _, answer := b.attempt(nil); answer == nil {
+			t.Error("it has no end")
+		}
+	}
+}

@@ -26,7 +26,7 @@ const (
 type taskRun struct {
 	Item
 	phase   phase
-	missing int   // tasks of this chunk that it needs and that are not done
+	missing int   // tasks of this chunk that it needs and that have not ended
 	next    []int // tasks of this chunk that need it
 	outside bool  // it needs tasks of other chunks, which have not ended
 
@@ -44,9 +44,11 @@ type chunkJob struct {
 	orders   orders
 	owner    string
 	tasks    []taskRun
-	order    []int // places in tasks, those first that go first
-	queued   int   // tasks
-	lost     []int // indices of tasks that have failed or were skipped
+	order    []int        // places in tasks, those first that go first
+	queued   int          // tasks
+	lost     []int        // indices of tasks that have failed or were skipped
+	outside  Indices      // likewise, of chunks that this one waited for
+	gone     map[int]bool // both
 	failures []flow.Failure
 	before   int  // tasks that were done when the job began
 	halted   bool // a task has failed here, and keep_going is false
@@ -63,7 +65,8 @@ type progress struct {
 	Failures []flow.Failure `json:"failures"`
 	Counted  map[int]int    `json:"counted,omitempty"` // attempts that count, by index
 	Before   int            `json:"before"`
-	Begun    bool           `json:"begun"` // what it waited for has ended
+	Begun    bool           `json:"begun"`             // what it waited for has ended
+	Outside  Indices        `json:"outside,omitempty"` // tasks of that which have failed or were skipped
 }
 
 // longHistory is so many events that a chunk which rests goes on with a new history. The server ends one of 51,200.
@@ -71,7 +74,7 @@ const longHistory = 10_000
 
 // chunk runs some tasks of a job.
 func chunk(ctx workflow.Context, in chunkInput) (*outcome, error) {
-	r := &chunkJob{in: &in, orders: in.Orders, newest: workflow.NewSelector(ctx)}
+	r := &chunkJob{in: &in, orders: in.Orders, newest: workflow.NewSelector(ctx), gone: map[int]bool{}}
 	r.owner = flow.OwnerOf(workflow.GetInfo(ctx).WorkflowExecution.ID)
 	state := func() (flow.State, error) { return r.state(), nil }
 	if err := workflow.SetQueryHandler(ctx, flow.StateQuery, state); err != nil {
@@ -149,7 +152,7 @@ func (r *chunkJob) plan(items []Item) error {
 	for i := range r.tasks {
 		if r.tasks[i].Done && r.tasks[i].phase == waiting {
 			r.before++
-			r.ended(i)
+			r.ended(i, done)
 		}
 	}
 	return nil
@@ -162,7 +165,7 @@ func (r *chunkJob) resume(place map[int]int) error {
 		return nil
 	}
 	r.before, r.failures = e.Before, e.Failures
-	var all error
+	all := r.loseOutside(e.Outside)
 	for _, of := range []struct {
 		tasks Indices
 		phase phase
@@ -170,14 +173,7 @@ func (r *chunkJob) resume(place map[int]int) error {
 		list, err := of.tasks.list(MostTasks)
 		all = errors.Join(all, err)
 		for _, index := range list {
-			i := place[index]
-			switch of.phase {
-			case done:
-				r.ended(i)
-			default:
-				r.tasks[i].phase = of.phase
-				r.lost = append(r.lost, index)
-			}
+			r.ended(place[index], of.phase)
 		}
 	}
 	for i := range r.tasks {
@@ -189,7 +185,7 @@ func (r *chunkJob) resume(place map[int]int) error {
 
 // progress is what was done, for a new history.
 func (r *chunkJob) progress() *progress {
-	p := &progress{Failures: r.failures, Before: r.before, Begun: true, Counted: map[int]int{}}
+	p := &progress{Failures: r.failures, Before: r.before, Begun: true, Outside: r.outside, Counted: map[int]int{}}
 	lists := map[phase][]int{}
 	for i := range r.tasks {
 		t := &r.tasks[i]
@@ -225,20 +221,22 @@ func (r *chunkJob) listen(ctx workflow.Context) {
 
 // begin takes in that chunks which this one waited for have ended, and which of their tasks have failed.
 func (r *chunkJob) begin(lost Indices) {
+	_ = r.loseOutside(lost) // as the job wrote it
 	for i := range r.tasks {
-		t := &r.tasks[i]
-		if !t.outside {
-			continue
-		}
-		t.outside = false
-		hit := false
-		_ = t.Needs.each(func(first, last int) { // read before
-			_ = lost.each(func(from, to int) { hit = hit || from <= last && first <= to })
-		})
-		if hit {
+		if t := &r.tasks[i]; t.outside {
+			t.outside = false
 			r.skip(i)
 		}
 	}
+}
+
+func (r *chunkJob) loseOutside(lost Indices) error {
+	r.outside = lost
+	return lost.each(func(first, last int) {
+		for i := first; i <= last; i++ {
+			r.gone[i] = true
+		}
+	})
 }
 
 // carryOut queues what may be, and takes back what may not.
@@ -349,7 +347,7 @@ func (r *chunkJob) queue(ctx workflow.Context, i int) {
 		RetryPolicy: &temporal.RetryPolicy{InitialInterval: time.Second, BackoffCoefficient: 1},
 	})
 	input := flow.TaskInput{Version: flow.Version, Document: r.in.Document, Index: t.Index, Task: t.Name, Hash: t.Hash,
-		Failed: t.failed}
+		Failed: t.failed, Gather: t.Needs.has(r.gone, true)}
 	r.newest.AddFuture(workflow.ExecuteActivity(own, flow.TaskType, input), func(f workflow.Future) {
 		r.queued--
 		r.take(ctx, i, f.Get(ctx, nil))
@@ -368,7 +366,7 @@ func (r *chunkJob) takeBack(i int) {
 func (r *chunkJob) take(ctx workflow.Context, i int, err error) {
 	t := &r.tasks[i]
 	if err == nil {
-		r.ended(i)
+		r.ended(i, done)
 		return
 	}
 	var canceled *temporal.CanceledError
@@ -380,14 +378,10 @@ func (r *chunkJob) take(ctx workflow.Context, i int, err error) {
 		}
 		return
 	}
-	t.phase = failed
-	r.lost = append(r.lost, t.Index)
 	if len(r.failures) < flow.MostFailures {
 		r.failures = append(r.failures, flow.Failure{Index: t.Index, Task: t.Name, Error: text, Hint: hint})
 	}
-	for _, next := range t.next {
-		r.skip(next)
-	}
+	r.lose(i, failed)
 	if !r.in.KeepGoing && !r.halted {
 		r.halted, r.settled = true, false
 		if parent := workflow.GetInfo(ctx).ParentWorkflowExecution; parent != nil {
@@ -396,25 +390,31 @@ func (r *chunkJob) take(ctx workflow.Context, i int, err error) {
 	}
 }
 
-// ended notes that a task is done.
-func (r *chunkJob) ended(i int) {
+// ended notes how a task has ended.
+func (r *chunkJob) ended(i int, how phase) {
 	t := &r.tasks[i]
-	t.phase = done
+	t.phase = how
+	if how != done {
+		r.lost = append(r.lost, t.Index)
+		r.gone[t.Index] = true
+	}
 	for _, next := range t.next {
 		r.tasks[next].missing--
 	}
 }
 
-// skip notes that a task, and all that need it, cannot be done. One that has results already keeps them.
-func (r *chunkJob) skip(i int) {
-	t := &r.tasks[i]
-	if t.phase != waiting {
-		return
-	}
-	t.phase = skipped
-	r.lost = append(r.lost, t.Index)
-	for _, next := range t.next {
+// lose notes that a task has failed or was skipped. Those that need it and cannot do without it are skipped.
+func (r *chunkJob) lose(i int, how phase) {
+	r.ended(i, how)
+	for _, next := range r.tasks[i].next {
 		r.skip(next)
+	}
+}
+
+// skip skips a task that cannot do without what is lost. One that has results already keeps them.
+func (r *chunkJob) skip(i int) {
+	if t := &r.tasks[i]; t.phase == waiting && !t.without(r.gone) {
+		r.lose(i, skipped)
 	}
 }
 

@@ -6,6 +6,6 @@
 // activities. A job that is submitted again, to another server too, schedules only what has no results.
 //
 // Workflow code is replayed from histories, so a change of what it does breaks jobs that run. Guard each such change by
-// workflow.GetVersion, or by what an activity returned, which the history has (Outline.Window). TestReplay replays
-// recorded histories and shows what would break.
+// workflow.GetVersion, or by what an activity returned, which the history has (Outline.Window, Item.Models). TestReplay
+// replays recorded histories and shows what would break.
 package flows

@@ -239,7 +239,8 @@ const mostNeeds = 1 << 20
 func fitting(plan *spec.Plan, order []int, from int) (to int) {
 	size := 0
 	for to = from; to < min(from+MostTasks, len(order)); to++ {
-		if size += len(indicesOf(plan.Tasks[order[to]].Needs)); size > mostNeeds && to > from {
+		n := needsOf(&plan.Tasks[order[to]])
+		if size += n.size(); size > mostNeeds && to > from {
 			break
 		}
 	}
@@ -294,7 +295,7 @@ func (e *Expander) expand(ctx context.Context, d flow.Document, tasks Indices) (
 	for n, i := range list {
 		t := &p.Plan.Tasks[i]
 		items[n] = Item{Index: i, Name: t.Name, Hash: p.Plan.Hash(i), Class: flow.ClassOf(t), Pool: t.Pool,
-			Priority: t.Priority, Needs: indicesOf(t.Needs),
+			Priority: t.Priority, needs: needsOf(t),
 			Gated: !inspected && slices.ContainsFunc(t.Needs,
 				func(need int) bool { return p.Plan.Tasks[need].Inspect })}
 	}
@@ -318,7 +319,9 @@ func look(ctx context.Context, root store.Root, p *flow.Planned, items []Item) e
 				m, err := store.ReadManifest(root, store.OutOf(key))
 				switch {
 				case err == nil:
-					items[i].Done = m.Hash == items[i].Hash // the task itself says what of another one's results
+					// the task itself says what of another one's results, and whether there are models now that a table
+					// lacks
+					items[i].Done = m.Hash == items[i].Hash && len(m.Missing) == 0
 				case !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, store.ErrDamaged):
 					errs[n] = err
 				}

@@ -293,7 +293,7 @@ func TestPause(t *testing.T) {
 // TestStopped counts the attempts of an activity that was stopped, and takes a failure that came just then for none:
 // what it says is final is.
 func TestStopped(t *testing.T) {
-	r := &chunkJob{in: &chunkInput{KeepGoing: true}, tasks: make([]taskRun, 2)}
+	r := &chunkJob{in: &chunkInput{KeepGoing: true}, tasks: make([]taskRun, 2), gone: map[int]bool{}}
 	for _, c := range []struct {
 		err    error
 		phase  phase

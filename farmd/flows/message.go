@@ -64,15 +64,15 @@ type chunkInput struct {
 
 // Item is a task as a chunk sees it.
 type Item struct {
-	Index    int     `json:"index"`
-	Name     string  `json:"name"`
-	Hash     string  `json:"hash"`
-	Class    string  `json:"class"`
-	Pool     string  `json:"pool"`
-	Priority string  `json:"priority"`
-	Needs    Indices `json:"needs,omitempty"`
-	Gated    bool    `json:"gated,omitempty"` // somebody has to look at the first frames before
-	Done     bool    `json:"done,omitempty"`
+	Index    int    `json:"index"`
+	Name     string `json:"name"`
+	Hash     string `json:"hash"`
+	Class    string `json:"class"`
+	Pool     string `json:"pool"`
+	Priority string `json:"priority"`
+	needs
+	Gated bool `json:"gated,omitempty"` // somebody has to look at the first frames before
+	Done  bool `json:"done,omitempty"`
 }
 
 // outcome is how a chunk ended.

@@ -175,8 +175,8 @@ func (r *rig) perform(ctx context.Context, in flow.TaskInput) error {
 	return nil
 }
 
-// commit puts results of a task into the store.
-func (r *rig) commit(in flow.TaskInput) error {
+// commit puts results of a task into the store, which lack those of others.
+func (r *rig) commit(in flow.TaskInput, missing ...string) error {
 	dir := r.t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "f"), []byte(in.Task), 0o666); err != nil {
 		return err
@@ -187,7 +187,7 @@ func (r *rig) commit(in flow.TaskInput) error {
 	}
 	defer open.Close() // only read
 	_, _, err = store.Commit(r.t.Context(), r.root, task.KeyOf(r.job, &r.plan.Tasks[in.Index]), open, []string{"f"},
-		store.Made{Job: r.job.Name, Task: in.Task, Hash: in.Hash})
+		store.Made{Job: r.job.Name, Task: in.Task, Hash: in.Hash, Missing: missing})
 	return err
 }
 
