@@ -84,6 +84,7 @@ type FrameQuery struct {
 	Width    int        // px; with Camera at most that, in its shape
 	Height   int
 	Mode     Mode
+	Still    bool // nothing moves: the frame may take longer
 }
 
 // Status says how far a training is.
@@ -165,12 +166,13 @@ type wireQuery struct {
 	Width      int        `json:"width"`
 	Height     int        `json:"height"`
 	Mode       Mode       `json:"mode"`
+	Still      bool       `json:"still"`
 }
 
 // query checks what came from outside.
 func (w *wireQuery) query(cameras int) (FrameQuery, error) {
 	q := FrameQuery{Camera: w.Camera, Position: w.Position, Tangent: w.Tangent, Width: w.Width, Height: w.Height,
-		Mode: w.Mode}
+		Mode: w.Mode, Still: w.Still}
 	if q.Camera < -1 || q.Camera >= cameras {
 		return q, fmt.Errorf("frame: camera %d of %d", q.Camera, cameras)
 	}

@@ -121,7 +121,7 @@ const send = () => {
     const scale = Math.min(window.devicePixelRatio || 1, 1.5) * (busy ? 0.5 : 1);
     const most = busy ? 960 : 1600;
     const fit = Math.min(1, most / (scale * Math.max(r.width, r.height)));
-    ask({ view: view(r, scale * fit) });
+    ask({ view: { ...view(r, scale * fit), still: !busy } });
     clearTimeout(still);
     if (busy) {
         still = setTimeout(look, 250); // once more, sharp

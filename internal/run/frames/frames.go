@@ -48,7 +48,9 @@ func Picture(mode view.Mode, rgb []float32, c *scene.Camera, shot scene.Image) s
 
 // Pace makes frames small enough for the device, and says when the next may be drawn while training goes on.
 type Pace struct {
-	pixel time.Duration // what a pixel takes, times a thousand; 0: not known
+	// what a pixel takes, times a thousand; 0: not known. Frames while nothing moves count apart: they are larger, and
+	// what each frame takes whatever its size matters less.
+	pixel map[bool]time.Duration
 	ended time.Time     // when the last frame was drawn
 	lost  time.Duration // what was lost to frames, and what else was done, before it
 }
@@ -64,19 +66,23 @@ func (p *Pace) Wait(lost time.Duration) time.Duration {
 const (
 	frameTime     = 50 * time.Millisecond  // of a frame while training goes on: with frameShare, two a second
 	frameTimeHeld = 300 * time.Millisecond // of one while it is paused
+	frameStill    = 2 * time.Second        // of one while nothing moves, either
 	leastPixels   = 240 * 180
 )
 
 // Fit reduces a query's size to what can be drawn in time.
 func (p *Pace) Fit(q *view.FrameQuery, held bool) {
 	limit := frameTime
-	if held {
+	if held && q.Still {
+		limit = frameStill
+	} else if held {
 		limit = frameTimeHeld
 	}
-	if p.pixel == 0 {
+	pixel := p.pixel[q.Still]
+	if pixel == 0 {
 		return
 	}
-	most := max(leastPixels, int(1000*limit/p.pixel))
+	most := max(leastPixels, int(1000*limit/pixel))
 	if n := q.Width * q.Height; n > most {
 		f := math.Sqrt(float64(most) / float64(n))
 		q.Width, q.Height = max(1, int(f*float64(q.Width))), max(1, int(f*float64(q.Height)))
@@ -84,13 +90,16 @@ func (p *Pace) Fit(q *view.FrameQuery, held bool) {
 }
 
 // Observe takes in a frame that has just been drawn, since begin, before which so much had been lost.
-func (p *Pace) Observe(pixels int, begin time.Time, lost time.Duration) {
+func (p *Pace) Observe(pixels int, still bool, begin time.Time, lost time.Duration) {
 	p.ended, p.lost = time.Now(), lost
 	pixel := 1000 * p.ended.Sub(begin) / time.Duration(pixels)
-	if p.pixel == 0 {
-		p.pixel = pixel
+	if p.pixel == nil {
+		p.pixel = map[bool]time.Duration{}
 	}
-	p.pixel += (pixel - p.pixel) / 4
+	if before := p.pixel[still]; before > 0 {
+		pixel = before + (pixel-before)/4
+	}
+	p.pixel[still] = pixel
 }
 
 var Looks = map[view.Mode]pipeline.Look{view.ModeDepth: pipeline.LookDepth, view.ModeCentres: pipeline.LookCenters,

@@ -3,6 +3,7 @@ package live
 import (
 	"bytes"
 	"io"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -56,11 +57,18 @@ func TestFramePace(t *testing.T) {
 		t.Errorf("before the first frame: %v", w)
 	}
 	begin := time.Now()
-	p.Observe(1000, begin.Add(-20*time.Millisecond), 3*time.Second)
+	p.Observe(1000, false, begin.Add(-20*time.Millisecond), 3*time.Second)
 	for cost, want := range map[time.Duration]time.Duration{20 * time.Millisecond: 220 * time.Millisecond,
 		50 * time.Millisecond: 550 * time.Millisecond} {
 		if w := p.Wait(3*time.Second + cost); w > want || w < want-time.Since(begin) {
 			t.Errorf("a cost of %v: a wait of %v, want %v", cost, w, want)
+		}
+	}
+	p.Observe(100_000, true, time.Now().Add(-time.Second), 3*time.Second)
+	for still, want := range map[bool]int{false: 240 * 180, true: 200_000} {
+		q := view.FrameQuery{Width: 1000, Height: 1000, Still: still}
+		if p.Fit(&q, true); math.Abs(float64(q.Width*q.Height-want)) > 5000 {
+			t.Errorf("still %v: a frame of %dx%d pixels", still, q.Width, q.Height)
 		}
 	}
 }

@@ -55,7 +55,7 @@ func (l *training) draw(ctx context.Context, q *view.FrameQuery, photo scene.Ima
 		if err == nil {
 			l.memory = rgb
 		}
-		l.pace.Observe(c.Width*c.Height, begin, lost)
+		l.pace.Observe(c.Width*c.Height, q.Still, begin, lost)
 		l.drawn = c
 		return err
 	})

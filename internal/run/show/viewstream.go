@@ -185,7 +185,7 @@ func (s *streamed) draw(q *view.FrameQuery) (scene.Image, error) {
 	if err != nil {
 		return scene.Image{}, err
 	}
-	s.pace.Observe(c.Width*c.Height, begin, 0)
+	s.pace.Observe(c.Width*c.Height, q.Still, begin, 0)
 	return frames.Picture(q.Mode, rgb, &c, scene.Image{}), nil
 }
 
