@@ -71,7 +71,12 @@ func Open(o InstanceOptions) (in *Instance, err error) {
 			err = blameManifest(err, os.Getenv)
 		}
 	}()
-	if v := Version(loaderVersion(procAddr)); !v.AtLeast(1, 2) {
+	v := Version(loaderVersion(procAddr))
+	if v == 0 { // it fails for lack of memory alone
+		return nil, fault.WithHint(&Error{Call: "vkEnumerateInstanceVersion", Result: outOfHostMemory,
+			Err: ErrNoLoader}, loaderHint)
+	}
+	if !v.AtLeast(1, 2) {
 		return nil, fault.WithHint(&Error{Call: "load Vulkan", Object: "loader",
 			Err: fmt.Errorf("%w: version %v, 1.2 is needed", ErrNoLoader, v)}, loaderHint)
 	}

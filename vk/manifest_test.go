@@ -64,13 +64,16 @@ func TestManifests(t *testing.T) {
 	home := t.TempDir()
 	path := func(name string) string { return filepath.Join(home, filepath.FromSlash(name)) }
 	for name, text := range map[string]string{"a/vulkan/icd.d/broken.json": "{", "a/vulkan/icd.d/x.txt": "",
-		"b/whole.json": "\ufeff{} trailing", "b/empty.json": "", "c.json": "["} {
+		"a/.config/vulkan/icd.d/broken.json": "{",
+		"b/whole.json":                       "\ufeff{} trailing", "b/empty.json": "", "c.json": "["} {
 		if err := errors.Join(os.MkdirAll(filepath.Dir(path(name)), 0o755),
 			os.WriteFile(path(name), []byte(text), 0o644)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	cause := errors.New("other")
+	t.Chdir(path("a"))
+	noMemory := failed("vkCreateInstance", "", outOfHostMemory)
+	noDriver := fault.WithHint(&Error{Call: "vkCreateInstance", Result: badDriver, Err: ErrNoDevice}, driverHint)
 	for _, c := range []struct{ variable, value, want string }{
 		{"XDG_DATA_HOME", path("a"), "a/vulkan/icd.d/broken.json"},
 		{"XDG_CONFIG_DIRS", path("none") + ":" + path("a"), "a/vulkan/icd.d/broken.json"},
@@ -79,15 +82,29 @@ func TestManifests(t *testing.T) {
 		{"VK_LAYER_PATH", path("b"), "b/empty.json"},
 		{"VK_DRIVER_FILES", path("b/whole.json"), ""},
 		{"VK_DRIVER_FILES", path("none.json"), ""},
+		{"HOME", "", ""},
 	} {
 		env := map[string]string{"HOME": home, "XDG_DATA_DIRS": home, c.variable: c.value}
-		err := blameManifest(cause, func(name string) string { return env[name] })
-		if c.want == "" && err != cause || c.want != "" && !strings.Contains(err.Error(), path(c.want)+": no Vulkan device") {
+		get := func(name string) string { return env[name] }
+		err := blameManifest(noMemory, get)
+		if c.want == "" && err != noMemory || c.want != "" && (!strings.Contains(err.Error(), path(c.want)+": the manifest") ||
+			!errors.Is(err, ErrNoDevice) || errors.Is(err, ErrOutOfMemory)) {
 			t.Errorf("%s=%s: %v", c.variable, c.value, err)
+		}
+		want := c.want != "" && c.variable != "VK_LAYER_PATH" // no layer hides drivers
+		err = blameManifest(noDriver, get)
+		if want != strings.Contains(err.Error(), path(c.want)+": the manifest") || !errors.Is(err, ErrNoDevice) ||
+			!strings.HasSuffix(fault.Hint(err), driverHint) || want != strings.HasPrefix(fault.Hint(err), "remove the file") {
+			t.Errorf("no driver, %s=%s: %v; %s", c.variable, c.value, err, fault.Hint(err))
+		}
+		for _, other := range []error{ErrNoLoader, ErrNoValidation} {
+			if err := blameManifest(other, get); err != other {
+				t.Errorf("%v becomes %v", other, err)
+			}
 		}
 	}
 	env := map[string]string{"XDG_DATA_HOME": path("a"), "VK_DRIVER_FILES": path("c.json")}
-	if list := manifests(func(name string) string { return env[name] }); slices.Contains(list,
+	if list := manifests(manifestKinds, func(name string) string { return env[name] }); slices.Contains(list,
 		path("a/vulkan/icd.d/broken.json")) || !slices.Contains(list, path("c.json")) {
 		t.Errorf("it reads %q", list)
 	}

@@ -28,7 +28,7 @@ func TestConvertOddFiles(t *testing.T) {
 	}{
 		{broken, "", 0, "2 splats left out: numbers that are NaN or infinite"},
 		{broken, "--strict", 65, "2 splats: numbers that are NaN or infinite"},
-		{text(names, row, row), "--strict", 0, "The splats are flat disks (2DGS)"},
+		{text(names, row, row), "--strict", 0, "in2.ply: the splats are flat disks (2DGS)"},
 		{text(names+" scale_2", row+" -3 7", row+" -3 7"), "", 65, "1 for each of the 2: rows have 15, not 14"},
 		{"\x1f\x8b\x08", "", 65, "it is compressed with gzip"},
 	} {

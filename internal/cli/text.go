@@ -19,10 +19,7 @@ func DidYouMean(word string, known []string, otherwise string) string {
 
 // Count prints a number of things.
 func Count(n int, thing string) string {
-	if n == 1 {
-		return "1 " + thing
-	}
-	return fmt.Sprintf("%d %ss", n, thing)
+	return wording.Count(int64(n), thing)
 }
 
 // Duration prints seconds as 42s, 3m05s or 2h07m.

@@ -73,12 +73,15 @@ func PlainName(name string) string {
 	name = strings.TrimRight(strings.TrimLeftFunc(name, func(r rune) bool {
 		return strings.ContainsRune(".- ", r) || unicode.IsMark(r)
 	}), ". ")
+	if room := MaxName - len("_"); len(name) > room {
+		ext := filepath.Ext(name)
+		if len(ext) > room/2 {
+			ext = "" // which is none, but a name with a dot
+		}
+		name = strings.TrimRight(strings.ToValidUTF8(name[:room-len(ext)], ""), ". ") + ext
+	}
 	if IsDevice(name) {
 		name = "_" + name
-	}
-	if len(name) > MaxName {
-		ext := filepath.Ext(name)
-		name = strings.ToValidUTF8(name[:max(1, MaxName-len(ext))], "") + ext
 	}
 	return name
 }

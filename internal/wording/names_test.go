@@ -19,6 +19,14 @@ func TestPlainName(t *testing.T) {
 			t.Errorf("%q becomes %q: %s", name, got, why)
 		}
 	}
+	for name, want := range map[string]string{"é." + strings.Repeat("a", 200): "é." + strings.Repeat("a", 116),
+		strings.Repeat("a", 118) + " b": strings.Repeat("a", 118), "con" + strings.Repeat(" ", 120) + "x.jpg": "_con.jpg",
+		"a" + strings.Repeat(".", 119) + "b.jpg": "a.jpg", strings.Repeat("b", 117) + "üü": strings.Repeat("b", 117) + "ü"} {
+		got := PlainName(name)
+		if why, _ := BadName(got); got != want || why != "" || len(got) > MaxName {
+			t.Errorf("%q becomes %q: %s; want %q", name, got, why, want)
+		}
+	}
 	if got := PlainName(strings.Repeat("ü", 200) + ".mp4"); len(got) > MaxName || !strings.HasSuffix(got, ".mp4") {
 		t.Errorf("a long name becomes %q", got)
 	}

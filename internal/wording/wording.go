@@ -3,6 +3,7 @@
 package wording
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 )
@@ -13,6 +14,14 @@ func Or(list []string) string {
 		return strings.Join(list[:n-1], ", ") + " or " + list[n-1]
 	}
 	return strings.Join(list, "")
+}
+
+// Count prints a number of things.
+func Count(n int64, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
 }
 
 // Clause makes a sentence of another program part of one of ours: without a capital, unless the first word has more of

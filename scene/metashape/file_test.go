@@ -91,3 +91,19 @@ func TestRig(t *testing.T) {
 	scenetest.IsAt(t, "master's x", slave.ToCamera([3]float64{70, 9, 0}), [3]float64{1, 0, 0}, 1e-12)
 	scenetest.IsAt(t, "posed", records[1].Cam.Center(), [3]float64{50, 0, 0}, 1e-12)
 }
+
+// A camera without a pose that names no other has none, also beside one without an id.
+func TestNoMaster(t *testing.T) {
+	d, err := parse([]byte(`<document><chunk><sensors><sensor id="7"><calibration><resolution width="40" height="30"/>
+		<f>30</f></calibration></sensor></sensors><cameras><camera sensor_id="7" label="posed">
+		<transform>1 0 0 5 0 1 0 0 0 0 1 0 0 0 0 1</transform></camera><camera id="1" sensor_id="7" label="alone"/>
+		</cameras></chunk></document>`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var c scene.Capture
+	records, _, err := d.Chunks[0].records(&c)
+	if err != nil || len(records) != 1 || len(c.Warnings) != 1 || c.Warnings[0].Count != 1 {
+		t.Fatal(err, records, c.Warnings)
+	}
+}

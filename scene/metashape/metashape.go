@@ -133,7 +133,7 @@ func (k *chunk) records(c *scene.Capture) (records []scene.Record, first similar
 	}
 	for _, cam := range cams {
 		posed, against := cam, similarity{turn: geom.Identity, scale: 1} // the camera whose pose the file has
-		if !cam.posed() {
+		if !cam.posed() && cam.Master != "" {
 			posed = masters[cam.Master]
 			cam.Component = posed.Component
 			against = f.rigs[posed.Sensor].inverse().after(f.rigs[cam.Sensor])

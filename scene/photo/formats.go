@@ -49,15 +49,16 @@ var foreignKinds = []foreignKind{
 		starts:  []string{"II*\x00", "MM\x00*", "II+\x00", "MM\x00+"}, // + of BigTIFF
 		command: "mogrify -format png %s*%s"},
 	{Name: nameVideo, Reader: "mov", Video: true, extensions: []string{".mp4", ".mov", ".m4v", ".insv"},
-		brands:  []string{""},
-		starts:  []string{"????moov", "????mdat", "????wide", "????free", "????skip", "????pnot"}, // of old QuickTime
+		brands: []string{""},
+		starts: []string{"????moov", "????mdat", "????wide", "????free", "????skip", "????pnot", // of old QuickTime
+			"????styp", "????moof", "????sidx"}, // of pieces of a stream
 		command: takeFrames},
 	{Name: nameVideo, Reader: "matroska", Video: true, extensions: []string{".mkv", ".webm"},
 		starts: []string{"\x1aE\xdf\xa3"}, command: takeFrames},
 	{Name: nameVideo, Reader: "avi", Video: true, extensions: []string{".avi"}, starts: []string{"RIFF????AVI"},
 		command: takeFrames},
-	{Name: nameVideo, Reader: "mpegts", Video: true, starts: []string{"G" + strings.Repeat("?", tsPacket-1) + "G"},
-		command: takeFrames},
+	{Name: nameVideo, Reader: "mpegts", Video: true, command: takeFrames,
+		starts: []string{"G" + strings.Repeat("?", tsPacket-1) + "G", "????G" + strings.Repeat("?", m2tsPacket-1) + "G"}},
 	{Name: nameVideo, Reader: "mpeg", Video: true, starts: []string{"\x00\x00\x01\xba"}, command: takeFrames},
 	{Name: "BMP", Reader: "bmp", extensions: []string{".bmp"}, starts: []string{"BM"},
 		command: "mogrify -format png %s*%s"},
@@ -76,8 +77,8 @@ const (
 	takeFrames = "mkdir -p images && ffmpeg -i %s -qscale:v 1 -qmin 1 -vf fps=2 images/%%05d.jpg"
 )
 
-// tsPacket is how long packets of MPEG-TS are, in bytes.
-const tsPacket = 188
+// How long packets of MPEG-TS are, in bytes: as they are sent, and on disks (M2TS), with the time before each.
+const tsPacket, m2tsPacket = 188, 192
 
 // foreignError says that a file is of a kind that is not decoded.
 type foreignError struct{ kind *foreignKind }

@@ -67,6 +67,9 @@ func TestForeignKindIn(t *testing.T) {
 		"\x00\x00\x00\x1cftypcrx ": "dng", "MMOR\x00\x00": "dng", "II*\x00\x08\x00\x00\x00": "tiff", "MM\x00+\x00\x08": "tiff",
 		"BM\x00": "bmp", "GIF87a": "gif", "\x00\x00\x00\x1cftypqt  ": "mov", "\x00\x00\x00\x1cmoov": "mov",
 		"RIFF1234AVI LIST": "avi", "\x1aE\xdf\xa3": "matroska", "\x00\x00\x01\xba": "mpeg",
+		"\x00\x00\x00\x18stypmsdh": "mov", "\x00\x00\x00\x2csidx": "mov", "\x00\x00\x02\x00moof": "mov",
+		"G" + strings.Repeat("\x00", 187) + "G": "mpegts", "\x00\x00\x00\x00G" + strings.Repeat("\x00", 191) + "G": "mpegts",
+		"\x00\x00\x00\x00G" + strings.Repeat("\x00", 191): "",
 		"#EXTM3U\n": "", "<svg xmlns=": "", "ffconcat version 1.0": "", "%PDF-1.4": "", "G": "", "II": "", "": "",
 		"\xff\xd8\xff": ""} {
 		got := ""

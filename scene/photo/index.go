@@ -236,7 +236,7 @@ func Size(file string) (width, height int, err error) {
 	}
 	defer f.Close() // only read from
 	r := bufio.NewReader(f)
-	head, _ := r.Peek(max(webpHead, tsPacket+1)) // a shorter file is told by its first bytes
+	head, _ := r.Peek(max(webpHead, 4+m2tsPacket+1)) // a shorter file is told by its first bytes
 	switch {
 	case isJPEG(head):
 		width, height, err = jpeg.Size(r)

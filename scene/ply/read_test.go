@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"vksplat/internal/fault"
+	"vksplat/internal/wording"
 	"vksplat/scene"
 	"vksplat/scene/scenetest"
 )
@@ -215,15 +216,18 @@ func TestPLYFlat(t *testing.T) {
 
 // What follows the last row is reported, and refused where it is whole rows or bytes of every row.
 func TestPLYSurplus(t *testing.T) {
-	data := flatPLY(scenetest.RandomSplats(10, 0))
 	const row = 13 * 4
-	for bytes, want := range map[int]string{1: "", 37: "", row: "1 more rows", 3 * row: "3 more rows",
-		20: "2 for each of the 10: rows have 54, not 52"} {
-		_, info, err := decodeBytes(append(data[:len(data):len(data)], make([]byte, bytes)...))
+	for _, c := range []struct {
+		n, bytes int
+		want     string
+	}{{10, 1, ""}, {10, 37, ""}, {2, 2, ""}, {4, 4, ""}, {63, 126, ""}, {64, 64 * 53, ""}, {10, row, "for 1 more row of 52 bytes"},
+		{10, 3 * row, "for 3 more rows of 52 bytes after the 10"}, {64, 128, "2 for each of the 64: rows have 54, not 52"}} {
+		data, bytes, want := flatPLY(scenetest.RandomSplats(c.n, 0)), c.bytes, c.want
+		_, info, err := decodeBytes(append(data, make([]byte, bytes)...))
 		switch {
 		case want == "":
 			if notes := fmt.Sprint(info.Notes()); err != nil ||
-				!strings.Contains(notes, fmt.Sprintf("%d bytes more", bytes)) {
+				!strings.Contains(notes, "the file has "+wording.Count(int64(bytes), "byte")+" more") {
 				t.Errorf("%d bytes: %s, %v", bytes, notes, err)
 			}
 		case err == nil || !strings.Contains(err.Error(), want) || !errors.Is(err, fault.ErrData) ||
@@ -238,7 +242,7 @@ func TestPLYSurplusText(t *testing.T) {
 	f := foreignPLY{format: "ascii", newline: "\n", order: []int{0, 1, 2, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}}
 	text := string(f.encode(scenetest.RandomSplats(5, 0)))
 	for more, want := range map[string]string{"": "", "\x1a": "", "1 2 3": "", strings.Repeat("7 ", 10): "2 for each of the 5",
-		strings.Repeat("7 ", 14): "1 more rows of 14 values"} {
+		strings.Repeat("7 ", 14): "1 more row of 14 values"} {
 		if _, _, err := decodeBytes([]byte(text + more)); (err == nil) != (want == "") ||
 			err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", more, err, want)

@@ -21,18 +21,18 @@ type Info struct {
 	Meta      Meta     // the comments this program writes, parsed; Meta.Comments holds the others
 	Ignored   []string // vertex properties that mean nothing to a splat; normals are not listed
 	Flat      bool     // the third scale is missing and is FlatScale, as of 2D Gaussian Splatting
-	Surplus   string   // what is wrong with the end of the file, a sentence; "" for nothing
+	Surplus   string   // what is wrong with the end of the file; "" for nothing
 	Clamped   int      // splats whose infinite logit opacity or log scale became +-30, see clampInfinite
 	NonFinite int      // splats with another NaN or infinite number, which renderers skip
 }
 
-// Notes says what the file holds that splats have no place for, and what else a reader should know, a sentence each.
+// Notes says what the file holds that splats have no place for, and what else a reader should know, a clause each.
 func (i *Info) Notes() (notes []string) {
 	if len(i.Ignored) > 0 {
 		notes = append(notes, "these properties mean nothing to a splat: "+strings.Join(i.Ignored, ", "))
 	}
 	if i.Flat {
-		notes = append(notes, fmt.Sprintf("The splats are flat disks (2DGS): scale_2 is missing, and %g is taken.",
+		notes = append(notes, fmt.Sprintf("the splats are flat disks (2DGS): scale_2 is missing, and %g is taken",
 			FlatScale))
 	}
 	if i.Surplus != "" {

@@ -97,8 +97,7 @@ func TestBrokenLAS(t *testing.T) {
 		"header: unexpected": lasFile(2, 2, 8)[:100],
 		"does not begin":     {},
 		"it is compressed":   []byte("\x1f\x8b\x08"),
-		"1 more rows of 29":  append(lasFile(2, 2, 8), make([]byte, 29)...),
-		"2 for each of":      append(lasFile(2, 2, 8), make([]byte, 4)...),
+		"1 more row of 29":   append(lasFile(2, 2, 8), make([]byte, 29)...),
 	} {
 		path := filepath.Join(t.TempDir(), "scan.las")
 		if err := os.WriteFile(path, b, 0o644); err != nil {

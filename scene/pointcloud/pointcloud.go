@@ -20,7 +20,7 @@ import (
 )
 
 // Read reads the points of a file, whose first bytes tell the format. Points without colour are grey. Those that are
-// not finite are left out: notes say so, and what else is wrong with the file, a sentence each. Errors are of kind
+// not finite are left out: notes say so, and what else is wrong with the file, a clause each. Errors are of kind
 // fault.ErrData.
 func Read(path string) (points []scene.Point, notes []string, err error) {
 	var note string
@@ -39,7 +39,7 @@ func Read(path string) (points []scene.Point, notes []string, err error) {
 		return !scene.Finite64(p.Pos[0]) || !scene.Finite64(p.Pos[1]) || !scene.Finite64(p.Pos[2])
 	})
 	if bad := n - len(points); bad > 0 {
-		notes = append(notes, fmt.Sprintf("%d of %d points are left out: their coordinates are not finite.", bad, n))
+		notes = append(notes, fmt.Sprintf("%d of %d points are left out: their coordinates are not finite", bad, n))
 	}
 	return points, notes, err
 }

@@ -43,7 +43,7 @@ func readError(op, path string, err error, hint string) error {
 			known.Path = cmp.Or(known.Path, path)
 			return known
 		}
-		hint = known.Hint // of an error that only tells what to do
+		hint = cmp.Or(known.Hint, hint) // of an error that only tells what to do
 	}
 	out := &fault.Error{Op: op, Path: path, Err: withoutPath(err), Hint: hint}
 	switch {

@@ -85,11 +85,11 @@ func newGLBSource(path string, r io.ReaderAt, size int64, closer io.Closer) (Sou
 func (e *gltfSplats) notes() []string {
 	var notes []string
 	if e.Kernel != "" && e.Kernel != glbKernel {
-		notes = append(notes, fmt.Sprintf("The kernel is %s; the splats are taken as ellipsoids.",
+		notes = append(notes, fmt.Sprintf("the kernel is %s; the splats are taken as ellipsoids",
 			wording.Printable(e.Kernel)))
 	}
 	if e.ColorSpace != "" && e.ColorSpace != glbColorSpace {
-		notes = append(notes, fmt.Sprintf("The colour space is %s; colours are taken as they are.",
+		notes = append(notes, fmt.Sprintf("the colour space is %s; colours are taken as they are",
 			wording.Printable(e.ColorSpace)))
 	}
 	return notes

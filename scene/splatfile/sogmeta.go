@@ -165,10 +165,10 @@ func (m *sogMeta) info(degree int) Info {
 	case sogAntialiased:
 		out.Meta.Antialiased = true
 	case "2dgs":
-		out.Notes = append(out.Notes, "The splats were trained as flat disks (2DGS); they are read as Gaussians.")
+		out.Notes = append(out.Notes, "the splats were trained as flat disks (2DGS); they are read as Gaussians")
 	default:
 		out.Notes = append(out.Notes,
-			fmt.Sprintf("The splats are of the kind %q, which is not known; they are read as Gaussians.",
+			fmt.Sprintf("the splats are of the kind %q, which is not known; they are read as Gaussians",
 				wording.Printable(m.Model)))
 	}
 	return out

@@ -244,8 +244,8 @@ func (s *sogSource) readSize(name string) (int64, error) {
 	if err == nil {
 		end := riffHeader + int64(binary.LittleEndian.Uint32(head[4:]))
 		if more := info.Size() - end - end%2; more > 0 {
-			s.notes = append(s.notes, fmt.Sprintf("%s has %d bytes more than its header says, which are not read.",
-				wording.Printable(name), more))
+			s.notes = append(s.notes, fmt.Sprintf("%s has %s more than its header says, not read",
+				wording.Printable(name), wording.Count(more, "byte")))
 		}
 	}
 	if palette := s.meta.SHN != nil && name == s.meta.SHN.Files[0]; err == nil && !palette {

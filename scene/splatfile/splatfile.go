@@ -24,7 +24,7 @@ type Info struct {
 	N      int      // number of splats
 	Degree int      // of the spherical harmonics, 0 to scene.MaxSHDegree
 	Meta   ply.Meta // what the file says of its making
-	Notes  []string // what the file holds that a model of splats has no place for, a sentence each
+	Notes  []string // what a model of splats has no place for, or what is wrong with the file, a clause each
 
 	Packed   bool     // reading the splats unpacks them, which takes time and, of some formats, memory
 	Encoding string   // of a format that has several: version, or ascii; "" otherwise

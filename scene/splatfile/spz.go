@@ -148,7 +148,7 @@ func (h spzHeader) info() Info {
 	info.Meta.Antialiased = h.flags&spzAntialiased != 0
 	if h.degree > scene.MaxSHDegree {
 		info.Notes = append(info.Notes,
-			fmt.Sprintf("The file holds spherical harmonics of degree %d; those above %d are left out.", h.degree,
+			fmt.Sprintf("the file holds spherical harmonics of degree %d; those above %d are left out", h.degree,
 				scene.MaxSHDegree))
 	}
 	return info

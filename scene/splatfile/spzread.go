@@ -243,7 +243,7 @@ func (s *spzSource) readExtensions(r io.Reader) error {
 				return fmt.Errorf("extension %#x: %v", kind, err)
 			}
 			s.info.Notes = append(s.info.Notes,
-				fmt.Sprintf("The file has a record of kind %#x, which is left out.", kind))
+				fmt.Sprintf("the file has a record of kind %#x, which is left out", kind))
 			continue
 		}
 		var value [4]byte

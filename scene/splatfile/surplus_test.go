@@ -16,20 +16,20 @@ import (
 func TestSurplus(t *testing.T) {
 	files := map[string]func(path string) error{
 		"a.ksplat": func(path string) error {
-			data, _ := madeKsplat(1, madeModel(50, 1, "spread"))
+			data, _ := madeKsplat(1, madeModel(100, 1, "spread"))
 			return os.WriteFile(path, data, 0o666)
 		},
 	}
 	for _, name := range []string{"a.ply", "a.compressed.ply", "a.glb"} {
 		files[name] = func(path string) error {
-			_, err := ByName(name).Write(path, Memory(madeModel(50, 1, "spread"), ply.Meta{}), WriteOptions{})
+			_, err := ByName(name).Write(path, Memory(madeModel(100, 1, "spread"), ply.Meta{}), WriteOptions{})
 			return err
 		}
 	}
 	rows := map[string]int{"a.ply": 4 * 26, "a.compressed.ply": 16, "a.glb": 4 * 23, "a.ksplat": 24 + 2*9}
 	for name, write := range files {
-		for more, want := range map[int]string{0: "", 7: "7 bytes more", rows[name]: "1 more rows",
-			100: "2 for each of the 50"} {
+		for more, want := range map[int]string{0: "", 1: "has 1 byte more", 7: "7 bytes more", rows[name]: "1 more row of",
+			200: "2 for each of the 100"} {
 			path := filepath.Join(t.TempDir(), name)
 			if err := write(path); err != nil {
 				t.Fatal(err)
@@ -93,6 +93,16 @@ func TestSOGSurplus(t *testing.T) {
 		}
 		if err := m.Close(); err != nil {
 			t.Error(err)
+		}
+	}
+}
+
+// The hint of a caller stays where the error has none of its own.
+func TestReadErrorHint(t *testing.T) {
+	for own, want := range map[string]string{"": "the caller's", "its own": "its own"} {
+		err := readError(opReadTiles, "a", &fault.Error{Err: ErrUnknown, Hint: own}, "the caller's")
+		if got := fault.Hint(err); got != want {
+			t.Errorf("%q becomes %q, want %q", own, got, want)
 		}
 	}
 }

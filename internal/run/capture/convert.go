@@ -66,8 +66,8 @@ var conversions = []conversion{
 	{[]string{".heic", ".heif", ".hif"}, ".jpg", map[string]string{"heic": "heic"},
 		[]converter{heifConvert, heifDec, magick, convert}},
 	{[]string{".avif"}, ".png", map[string]string{"heic": "heic"}, []converter{magick, convert, heifDec}},
-	{[]string{".tif", ".tiff", ".bmp", ".gif"}, ".png", map[string]string{"tiff": "tiff", "bmp": "bmp", "gif": "gif"},
-		[]converter{magick, convert}},
+	{[]string{".tif", ".tiff", ".bmp", ".gif"}, ".png",
+		map[string]string{"tiff": "tiff", "bmp": "bmp", "gif": "gif", "dng": rawCoder}, []converter{magick, convert}},
 	{[]string{".dng", ".cr2", ".cr3", ".nef", ".arw", ".raf", ".rw2", ".orf"}, ".png",
 		map[string]string{"dng": rawCoder, "tiff": rawCoder}, []converter{dcraw, darkroom, magick, convert}},
 }

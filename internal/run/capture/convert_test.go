@@ -130,3 +130,17 @@ func TestRealMagick(t *testing.T) {
 		}
 	}
 }
+
+// TestCoder tells ImageMagick what a photo holds, also that a TIFF is a raw photo, and nothing of a text.
+func TestCoder(t *testing.T) {
+	for head, want := range map[string]string{headOf["tiff"]: "tiff", "II*\x00\x10\x00\x00\x00CR\x02\x00": "dng",
+		"IIRO\x08\x00": "dng", "GIF89a": "gif", headOf["heic"]: "", "<svg>": "", "push graphic-context\n": ""} {
+		path := filepath.Join(t.TempDir(), "a.tif")
+		if err := os.WriteFile(path, []byte(head), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := conversionOf(path).coder(path); got != want || (err == nil) != (want != "") {
+			t.Errorf("%q: %q, %v; want %q", head, got, err, want)
+		}
+	}
+}

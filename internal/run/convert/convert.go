@@ -406,8 +406,8 @@ func tellDropped(console *cli.Console, d splatfile.Dropped) {
 	for _, part := range []struct {
 		n   int
 		why string
-	}{{d.Removed, "removed by the edits"}, {d.Outside, "outside of what is kept"}, {d.Faint, "below " + fault.Setting("min-opacity")},
-		{d.Outliers, "alone, by " + fault.Setting("prune-outliers")},
+	}{{d.Removed, "removed by the edits"}, {d.Outside, "outside of what is kept"},
+		{d.Faint, "below " + fault.Setting("min-opacity")}, {d.Outliers, "alone, by " + fault.Setting("prune-outliers")},
 		{d.Surplus, "least important, by " + fault.Setting("max-splats")}} {
 		if part.n > 0 {
 			console.Printf("dropped %s: %s\n", cli.Count(part.n, "splat"), part.why)

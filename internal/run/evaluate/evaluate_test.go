@@ -96,6 +96,28 @@ func TestNotComparable(t *testing.T) {
 	}
 }
 
+// TestSameContent compares files to the last byte.
+func TestSameContent(t *testing.T) {
+	dir := t.TempDir()
+	long := strings.Repeat("photo", 1<<14)
+	for name, text := range map[string]string{"a": long, "b": long, "c": long[:len(long)-1] + "x",
+		"d": long[1:], "none": "", "empty": ""} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for other, want := range map[string]bool{"a": true, "b": true, "c": false, "d": false, "empty": false,
+		"absent": false} {
+		if got := sameContent(filepath.Join(dir, "a"), filepath.Join(dir, other)); got != want {
+			t.Errorf("%s: %v", other, got)
+		}
+	}
+	if !sameContent(filepath.Join(dir, "none"), filepath.Join(dir, "empty")) || sameContent("", dir) ||
+		!sameContent("", "") {
+		t.Error("files without content differ, or one that is not there is the same")
+	}
+}
+
 func TestMarkdownTable(t *testing.T) {
 	table := &MarkdownTable{}
 	table.Add("view", "PSNR")

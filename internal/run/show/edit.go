@@ -322,7 +322,8 @@ func (e *editor) freeName() string {
 			}
 		}
 	}
-	name = wording.PlainName(name + "_edited")
+	name = name[:min(len(name), wording.MaxName-len("__edited_999"))] // PlainName may put one before it
+	name = wording.PlainName(strings.ToValidUTF8(name, "_") + "_edited")
 	for i := 1; ; i++ {
 		numbered := name
 		if i > 1 {

@@ -1,10 +1,13 @@
 package show
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"vksplat/internal/fault"
+	"vksplat/internal/wording"
 	"vksplat/view"
 )
 
@@ -17,10 +20,18 @@ func TestExportNames(t *testing.T) {
 			t.Errorf("%q: %v", name, err)
 		}
 	}
-	for path, want := range map[string]string{"room.ply": "room_edited", "-x.ply": "x_edited", ". a.spz": "a_edited",
+	long := strings.Repeat("x", 108) + "_edited"
+	for path, want := range map[string]string{"room.ply": "room_edited", strings.Repeat("x", 118) + ".ply": long, "-x.ply": "x_edited", ". a.spz": "a_edited",
 		"a\u200bb.ply": "a_b_edited"} {
-		if got := (&editor{path: path, folder: t.TempDir()}).freeName(); got != want {
+		e := &editor{path: path, folder: t.TempDir()}
+		if got := e.freeName(); got != want {
 			t.Errorf("an edit of %q is to be %q, want %q", path, got, want)
+		}
+		if err := os.WriteFile(filepath.Join(e.folder, want+".ply"), nil, 0o666); err != nil {
+			t.Fatal(err)
+		}
+		if got := e.freeName(); got != want+"_2" || len(got) > wording.MaxName {
+			t.Errorf("another edit of %q is to be %q", path, got)
 		}
 	}
 }
