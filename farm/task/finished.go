@@ -84,8 +84,8 @@ func (r *runner) refused(err error) error {
 		return err
 	}
 	if r.trains() {
-		return fault.WithHint(err, "if inputs were replaced since it was begun, put them back, and it goes on; "+
-			"to begin anew, give the task another id")
+		return fault.WithHint(err, "if inputs were replaced since it began, put them back, and it continues; "+
+			"to start over, give the task another id")
 	}
 	if err := errors.Join(emptied(r.out), store.Forget(r.outputs, r.key, r.until())); err != nil {
 		return store.Explain("begin anew", r.key, err)
