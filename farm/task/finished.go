@@ -15,9 +15,9 @@ import (
 	"vksplat/internal/fault"
 )
 
-// finishedFile says in a task's folder that what is in outName are its results, whole and on the disk, once the texts of
-// placelessName are moved there: the next attempt here has only to commit them, where the store was away or this one was
-// killed. It goes before anything there changes.
+// finishedFile says in a task's folder that what is in outName are its results, whole and on the disk, once the texts
+// of placelessName are moved there: the next attempt here has only to commit them, where the store was away or this one
+// was killed. It goes before anything there changes.
 const finishedFile = "finished.json"
 
 // finished is the content of finishedFile.

@@ -267,7 +267,8 @@ func (p *Plan) checkName(what, name string) error {
 		return p.wrong(hint, "name of a %s: %s", what, why)
 	}
 	if !pathName.MatchString(name) {
-		return p.wrong("use up to 100 letters, digits and signs _ . + -", "%s %q: folders are named after it", what, name)
+		return p.wrong("use up to 100 letters, digits and signs _ . + -", "%s %q: folders are named after it", what,
+			name)
 	}
 	return nil
 }
