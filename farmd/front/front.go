@@ -5,9 +5,9 @@
 // It exists because sockets cost: neither gRPC nor TLS bounds how many one machine may open and leave alone. Here a
 // connection must show a pass within ten seconds: who verifies certificates calls Proved, and what the backend sends
 // next is the proof, as it sends nothing until the client has signed with the certificate's key. Of those that have
-// not, an address may have MaxWaiting, then its own oldest falls for every new one: one address never locks out others. All
-// together may have MaxAllWaiting, then the oldest of all falls: eight addresses or more that open connections faster
-// than others complete their handshakes do lock those out, but never those that have shown a pass.
+// not, an address may have MaxWaiting, then its own oldest falls for every new one: one address never locks out others.
+// All together may have MaxAllWaiting, then the oldest of all falls: eight addresses or more that open connections
+// faster than others complete their handshakes do lock those out, but never those that have shown a pass.
 package front
 
 import (
