@@ -93,9 +93,11 @@ func createSQLite(path string) error {
 		}
 	}
 	// SQLite would read an old log as the new file's.
-	if kept, err := rename(path, "-left"); err != nil {
+	kept, err := rename(path, "-left")
+	if err != nil {
 		return err
-	} else if kept != "" {
+	}
+	if _, err := os.Stat(kept + "-wal"); err == nil {
 		fmt.Fprintf(os.Stderr, "vksplat-farmd: the log of a file that is gone is kept as %s-wal\n", kept)
 	}
 	if err := withSQLite(tmp, "mode=rwc", func(db *sql.DB) error {

@@ -224,6 +224,25 @@ func TestLeftLog(t *testing.T) {
 	}
 }
 
+// Where no log is left, it names none.
+func TestLeftIndex(t *testing.T) {
+	dir, before := t.TempDir(), os.Stderr
+	if err := os.WriteFile(filepath.Join(dir, queueFile+"-shm"), nil, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	said, err := os.Create(filepath.Join(dir, "said"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer said.Close()
+	os.Stderr = said
+	_, err = openSQLite(dir)
+	os.Stderr = before
+	if text, _ := os.ReadFile(said.Name()); err != nil || strings.Contains(string(text), "the log of") {
+		t.Errorf("%q, %v", text, err)
+	}
+}
+
 // The log is written into the file at intervals, and at the end, after which nothing can write, it is gone.
 func TestEnd(t *testing.T) {
 	dir := t.TempDir()

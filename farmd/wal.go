@@ -66,7 +66,7 @@ func readLog(path string) (l walLog, err error) {
 		if _, err := r.Peek(frameHeader); err != nil {
 			return l, nil
 		}
-		return l, errors.New("the log is damaged at its begin") // which reached the disk before what follows
+		return l, errors.New("the log is damaged at its beginning") // which reached the disk before what follows
 	}
 	whole := true
 	frame := make([]byte, frameHeader+page)

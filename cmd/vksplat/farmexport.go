@@ -13,9 +13,9 @@ import (
 
 	"vksplat/farm/client"
 	"vksplat/farm/export"
-	"vksplat/farm/local"
 	"vksplat/farm/spec"
 	"vksplat/farm/store"
+	"vksplat/farm/task"
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
 	"vksplat/internal/run/output"
@@ -266,7 +266,7 @@ func (o *farmExportOptions) checkInputs(e *engine, job *spec.Job, plan *spec.Pla
 	} else if e.name == "kubernetes" { // whose claims nobody sees here
 		return nil
 	}
-	return client.CheckInputs(roots, job, plan, local.InputHint)
+	return client.CheckInputs(roots, job, plan, task.InputHint)
 }
 
 // writeExport makes the folder and its files.

@@ -122,7 +122,8 @@ func asksJobs(console *cli.Console, cmd *cobra.Command, own []option,
 	do func(ctx context.Context, f *client.Farm, args []string) error, here func(args []string) error) *cobra.Command {
 	var farm farmFlags
 	var local bool
-	own = append(own, truth(&local, "local", "of farm run on this machine (default true where it has joined no farm)"))
+	own = append(own, truth(&local, "local",
+		"ask about jobs of farm run on this machine (default: if it has joined no farm)"))
 	addFlags(console, cmd, []optionGroup{{options: append(own, farm.table()...)}}, helpLayout{})
 	cmd.RunE = runs(console, func(args []string) error {
 		if local || farm.words() == "" && !farm.isNamed() {

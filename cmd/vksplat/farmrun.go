@@ -77,8 +77,7 @@ func (o *farmRunOptions) table() []option {
 			"keep unfinished work in `DIR`, on a local disk; until the job is done (default: in your state "+
 				"folder)").isFolder(),
 		other((*sizeFlag)(&o.cache), "cache-size",
-			"keep at most `BYTES` of inputs in the work folder; the least recently used go first (default "+
-				"50 GiB)"),
+			"keep at most `BYTES` of inputs in the work folder; the least recently used go first"),
 		integer(&o.others, "others",
 			"run `N` tasks at a time that need no device; partitions, videos, conversions, beside those with one"),
 		truth(&o.dryRun, "dry-run", "print the tasks and stop"),
@@ -347,7 +346,7 @@ func (o *farmRunOptions) printTasks(console *cli.Console, job *spec.Job, plan *s
 	}
 	inputs, missing := roots.Open(job.Store.Inputs)
 	if missing == nil {
-		missing = local.CheckInputs(inputs, job, plan, func(i int) bool { return chosen[i] }, local.InputHint)
+		missing = local.CheckInputs(inputs, job, plan, func(i int) bool { return chosen[i] }, task.InputHint)
 	}
 	listed := *plan
 	listed.Tasks = nil

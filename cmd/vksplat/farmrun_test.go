@@ -106,12 +106,12 @@ func TestChosenAlone(t *testing.T) {
 	}
 }
 
-// TestRedoHint tells nobody to go on with a command that would begin again.
+// TestRedoHint tells nobody to continue with a command that would begin again.
 func TestRedoHint(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
-	for redo, want := range map[bool]string{false: "go on with the same command",
-		true: "go on with the same command without --redo"} {
+	for redo, want := range map[bool]string{false: "continue with the same command",
+		true: "continue with the same command without --redo"} {
 		v := newJobView(cli.New(nil, io.Discard, io.Discard), meter.None, "", redo)
 		if got := fault.Hint(v.end(ctx, &local.Status{Tasks: make([]local.TaskStatus, 1)})); got != want {
 			t.Errorf("the hint is %q, want %q", got, want)

@@ -244,7 +244,7 @@ const mostNamed = 5
 func (v *jobView) why(ctx context.Context, s *local.Status) error {
 	if ctx.Err() != nil {
 		return fault.WithHint(fmt.Errorf("%w; what is done is kept", fault.ErrInterrupted),
-			"go on with "+v.same)
+			"continue with "+v.same)
 	}
 	var names []string
 	first, before, retry := "", true, ""

@@ -40,8 +40,7 @@ func (o *farmWorkerOptions) table() []option {
 		text(&o.work, "work",
 			"keep inputs and unfinished work in `DIR`, a local disk (default: state folder)").isFolder(),
 		other((*sizeFlag)(&o.cache), "cache-size",
-			"keep at most `BYTES` of inputs in the work folder; the least recently used go first (default "+
-				"50 GiB)"),
+			"keep at most `BYTES` of inputs in the work folder; the least recently used go first"),
 	}
 	list = append(list, o.roots.table()...)
 	list = append(list, o.farm.table()...)

@@ -35,8 +35,11 @@ type sizeFlag int64
 func (f *sizeFlag) Type() string { return "BYTES" }
 
 func (f *sizeFlag) String() string {
-	if *f == 0 {
+	switch gib := int64(*f) >> 30; {
+	case *f == 0:
 		return ""
+	case gib<<30 == int64(*f):
+		return strconv.FormatInt(gib, 10) + "GiB"
 	}
 	return strconv.FormatInt(int64(*f), 10)
 }

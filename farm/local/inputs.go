@@ -58,8 +58,5 @@ func (r *runner) checkInputs(ctx context.Context, chosen []bool) error {
 	if err != nil {
 		return err
 	}
-	return CheckInputs(root.Attend(ctx, func(error) {}), r.Job, r.Plan, meant, InputHint)
+	return CheckInputs(root.Attend(ctx, func(error) {}), r.Job, r.Plan, meant, task.InputHint)
 }
-
-// InputHint is what helps where an input is not there.
-const InputHint = "put it there, mount it, or correct the key in the job"

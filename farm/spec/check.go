@@ -159,12 +159,7 @@ func (r *reader) text(at path, s string, f *field) error {
 	var err error
 	switch f.kind {
 	case typeName:
-		if !isName(s) {
-			return r.wrong(at, "names may have letters of any script, digits, spaces and most signs, but not / \\ : * "+
-				"? \" < > |, no . - or @ in front, no dot or space at the end",
-				"%.80q is no name of up to %d characters", s, maxName)
-		}
-		if why, hint := wording.BadName(s); why != "" {
+		if why, hint := badName(s); why != "" {
 			return r.wrong(at, hint, "%s", why)
 		}
 	case typeWord:
@@ -198,7 +193,7 @@ func (r *reader) text(at path, s string, f *field) error {
 // input checks a key, or a reference where one is possible.
 func (r *reader) input(at path, s string, kind fieldType) error {
 	if id, isRef := strings.CutPrefix(s, "@"); isRef && kind == typeInput {
-		if !isName(id) {
+		if why, _ := badName(id); why != "" {
 			return r.wrong(at, "@ and the id of a task, as in @garden", "%.80q names no task", s)
 		}
 		return nil
@@ -209,11 +204,12 @@ func (r *reader) input(at path, s string, kind fieldType) error {
 	if utf8.RuneCountInString(s) > maxKey {
 		s = s[:maxKey+1]
 	}
-	const below = "they lie below the folder of the job, or " // of farm run
-	if err := CheckKey(s); filepath.IsAbs(s) {
-		return r.wrong(at, below+fault.Setting("inputs")+" DIR", "inputs must be relative paths, not %.80q", s)
-	} else if err != nil {
-		return r.wrong(at, "inputs lie below the root of inputs: give their path from there", "%w", err)
+	err := CheckKey(s)
+	if filepath.IsAbs(s) {
+		err = fmt.Errorf("inputs must be relative paths, not %.80q", s)
+	}
+	if err != nil {
+		return r.wrong(at, "give the path from the root of inputs (farm run: the job's folder)", "%w", err)
 	}
 	return nil
 }

@@ -11,7 +11,7 @@ const (
 	typeFloat           // a whole number is one, too
 	typeBool
 	typeText     // by words or a pattern
-	typeName     // of jobs and tasks, see nameForm
+	typeName     // of jobs and tasks, see badName
 	typeWord     // of roots and pools, see wordForm
 	typeSpan     // a time as in 10m
 	typeInput    // a key below the root of inputs, or @id: the output of a task

@@ -8,14 +8,12 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"vksplat/internal/wording"
 )
 
 // Forms of values. They are those of job.schema.json, too.
 const (
-	// Names of jobs and tasks are names of folders, on every system: letters of all scripts and spaces, but no signs
-	// that file systems or shells of some system take for something else, no dot, dash or at sign in front, no dot or
-	// space at the end.
-	nameForm = `^[^\x00-\x1f\x7f-\x9f/\\:*?"<>|.@ -]([^\x00-\x1f\x7f-\x9f/\\:*?"<>|]*[^\x00-\x1f\x7f-\x9f/\\:*?"<>|. ])?$`
 	// Words name roots and pools.
 	wordForm = `^[a-z0-9][a-z0-9._-]{0,63}$`
 	// Keys are relative: no empty part, none that begins with a dot, no backslash, colon or control character.
@@ -33,7 +31,6 @@ const (
 )
 
 var (
-	nameRegexp  = regexp.MustCompile(nameForm)
 	wordRegexp  = regexp.MustCompile(wordForm)
 	keyRegexp   = regexp.MustCompile(keyForm)
 	spanRegexp  = regexp.MustCompile(spanForm)
@@ -41,8 +38,15 @@ var (
 	textRegexp  = regexp.MustCompile(textForm)
 )
 
-func isName(s string) bool {
-	return utf8.RuneCountInString(s) <= maxName && nameRegexp.MatchString(s)
+// badName says why a text is no name of a job or task, which is that of a folder on every system, and what helps.
+func badName(s string) (why, hint string) {
+	switch {
+	case utf8.RuneCountInString(s) > maxName:
+		return fmt.Sprintf("%.80q has more than %d characters", s, maxName), "shorten it"
+	case strings.HasPrefix(s, "@"):
+		return fmt.Sprintf("%.80q begins with @, as references to tasks do", s), "leave it out"
+	}
+	return wording.BadName(s)
 }
 
 // isText says that a text names no file.

@@ -19,10 +19,10 @@ func TestKeysAndNames(t *testing.T) {
 		}
 	}
 	for name, ok := range map[string]bool{"a": true, "My scans (2)": true, "大": true, "": false, " a": false,
-		"a ": false, "a.": false, ".a": false, "-a": false, "a/b": false, "a:b": false, strings.Repeat("大", 64): true,
-		strings.Repeat("a", 65): false, "a\tb": false} {
-		if isName(name) != ok {
-			t.Errorf("name %q is possible: %v", name, !ok)
+		"a ": false, "a.": false, ".a": false, "-a": false, "@a": false, "a/b": false, "a:b": false,
+		strings.Repeat("大", 64): true, strings.Repeat("a", 65): false, "a\tb": false} {
+		if why, hint := badName(name); (why == "") != ok || (hint == "") != ok {
+			t.Errorf("name %q: %q, %q", name, why, hint)
 		}
 	}
 	seen := map[string]string{}

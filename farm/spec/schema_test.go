@@ -17,6 +17,11 @@ var update = flag.Bool("update", false, "write job.schema.json anew")
 
 const schemaPath = "job.schema.json"
 
+// nameForm is what the schema says of names, see badName: letters of all scripts and spaces, but no signs that file
+// systems or shells of some system take for something else, no dot, dash or at sign in front, no dot or space at the
+// end.
+const nameForm = `^[^\x00-\x1f\x7f-\x9f/\\:*?"<>|.@ -]([^\x00-\x1f\x7f-\x9f/\\:*?"<>|]*[^\x00-\x1f\x7f-\x9f/\\:*?"<>|. ])?$`
+
 type object = map[string]any
 
 // TestSchemaIsMade wants job.schema.json to say what the tables of fields say.

@@ -133,7 +133,7 @@ var bad = []struct {
 	{doc: head + "[[task]]\nkind = \"train\"", text: `missing key "source" (the capture)`, line: 3},
 	{doc: head + "[[task]]\nkind = 1", text: "kind: a text is needed", line: 4},
 	{doc: head + "[[task]]\nkind = \"train\"\nsource = \"/data/fox\"",
-		text: `must be relative paths, not "/data/fox"`, hint: "inputs DIR", line: 5},
+		text: `must be relative paths, not "/data/fox"`, hint: "from the root of inputs", line: 5},
 	{doc: "name = \"nul.txt\"\nversion = 1\n[[task]]\nkind = \"demo\"", text: "is a device on Windows", line: 1,
 		more: true},
 	{doc: head + "[[task]]\nkind = \"demo\"\nid = \"\u202e\"", text: "does not show", line: 5, more: true},

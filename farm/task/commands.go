@@ -114,6 +114,9 @@ var (
 	ErrNotMounted = errors.New("not found, as nothing is,")
 )
 
+// InputHint is what helps where an input is not there.
+const InputHint = "put it there, mount it, or correct the key in the job"
+
 // NoInput is the error of an input that is not below its root.
 func NoInput(root store.Root, key string) error {
 	what := ErrNotMounted
@@ -145,7 +148,7 @@ func (r *runner) stage(ctx context.Context, in spec.Input) (local string, err er
 		return local, nil
 	case errors.Is(err, fs.ErrNotExist) && in.Key != "":
 		return "", &fault.Error{Err: NoInput(r.inputs, where), Kind: store.ErrSetup,
-			Hint: "put it there, mount it, or correct the key in the job"}
+			Hint: InputHint}
 	case errors.Is(err, fs.ErrNotExist):
 		return "", notDone(where)
 	case ctx.Err() != nil:

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -16,8 +15,9 @@ import (
 	"vksplat/internal/fault"
 )
 
-// finishedFile says in a task's folder that what is in outName are its results, whole and on the disk: the next attempt
-// here has only to commit them, where the store was away or this one was killed. It goes before anything there changes.
+// finishedFile says in a task's folder that what is in outName are its results, whole and on the disk, once the texts
+// of placelessName are moved there: the next attempt here has only to commit them, where the store was away or this one
+// was killed. It goes before anything there changes.
 const finishedFile = "finished.json"
 
 // finished is the content of finishedFile.
@@ -69,9 +69,10 @@ func (r *runner) finish(ctx context.Context) (*finished, error) {
 	if f.Files, err = r.listed(dir, true); err != nil {
 		return nil, err
 	}
-	// without it they may have to be made again
-	_ = atomicfile.Write(r.finishedFile(), func(w io.Writer) error { return json.NewEncoder(w).Encode(f) })
-	return f, nil
+	if err := atomicfile.WriteJSON(r.finishedFile(), f, ""); err != nil {
+		return nil, err
+	}
+	return f, r.replaceTexts(f)
 }
 
 // refused takes in that a child refuses to go on with what an earlier attempt has left: settings are the same, so an
@@ -83,8 +84,8 @@ func (r *runner) refused(err error) error {
 		return err
 	}
 	if r.trains() {
-		return fault.WithHint(err, "if inputs were replaced since it was begun, put them back, and it goes on; "+
-			"to begin anew, give the task another id")
+		return fault.WithHint(err, "if inputs were replaced since it began, put them back, and it continues; "+
+			"to start over, give the task another id")
 	}
 	if err := errors.Join(emptied(r.out), store.Forget(r.outputs, r.key, r.until())); err != nil {
 		return store.Explain("begin anew", r.key, err)
@@ -122,9 +123,11 @@ func (r *runner) listed(dir *os.Root, synced bool) (list []finishedItem, err err
 		return nil, err
 	}
 	for _, name := range r.results(names) {
-		info, err := dir.Stat(name)
-		if err == nil && synced {
-			err = store.SyncFile(dir, name)
+		info, err := os.Stat(r.placeless(name)) // atomicfile has brought it to the disk
+		if errors.Is(err, fs.ErrNotExist) {
+			if info, err = dir.Stat(name); err == nil && synced {
+				err = store.SyncFile(dir, name)
+			}
 		}
 		if err != nil {
 			return nil, err
@@ -139,7 +142,8 @@ func (r *runner) listed(dir *os.Root, synced bool) (list []finishedItem, err err
 func (r *runner) finishedBefore() *finished {
 	f := &finished{}
 	data, err := os.ReadFile(r.finishedFile())
-	if err != nil || json.Unmarshal(data, f) != nil || f.Made.Hash != r.hash || !r.isThis(f) {
+	if err != nil || json.Unmarshal(data, f) != nil || f.Made.Hash != r.hash || !r.isThis(f) ||
+		r.replaceTexts(f) != nil {
 		return nil
 	}
 	dir, err := os.OpenRoot(r.out)

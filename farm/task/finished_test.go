@@ -5,10 +5,15 @@ package task
 import (
 	"context"
 	"errors"
+	"net/http"
+	"os"
+	"path/filepath"
 	"slices"
 	"testing"
 
 	"vksplat/farm/store"
+	"vksplat/farm/store/s3test"
+	"vksplat/internal/fault"
 )
 
 // TestResultsAreOfTheEnd has a training be interrupted, which leaves a model, and go on in the same folder: its results
@@ -51,5 +56,61 @@ func TestMeasuredOnTheWay(t *testing.T) {
 	m, err := Run(context.Background(), f.options(0, 2, "a"))
 	if err != nil || !slices.Equal(m.Files, want.Files) {
 		t.Errorf("%v, undisturbed %v, %v; %s", m.Files, want.Files, err, f.read("train", "out", "results.json"))
+	}
+}
+
+// TestKilledNearTheEnd kills attempts between the end of a training and the commit: first while it writes texts that
+// name no folders, of which the training must see nothing when it goes on, then before one of them has its place.
+func TestKilledNearTheEnd(t *testing.T) {
+	t.Setenv(fakeVariable, "")
+	f := newFarm(t, `checkpoint_every = "1h"`)
+	s, outputs := f.inBucket()
+	options := func(attempt int) Options {
+		o := f.options(0, attempt, "a")
+		o.InPlace, o.Roots["outputs"] = true, outputs
+		return o
+	}
+	o := options(1)
+	if _, err := f.runUntil(o, ErrStopped); !errors.Is(err, ErrStopped) {
+		t.Fatal(err)
+	}
+	folder, _ := workFolder(o.Work, o.Job, &o.Plan.Tasks[0], o.Plan.Hash(0))
+	r := &runner{Options: &o, task: &o.Plan.Tasks[0], key: "job/train", dir: folder}
+	r.out = filepath.Join(folder, outName)
+	r.staged = []place{{filepath.Join(f.top, "in", "scan"), "", "scan"}}
+	dir, err := os.OpenRoot(r.out)
+	if err == nil {
+		r.outputs, err = o.Roots.Open("outputs")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dir.Close()
+	before, _ := dir.ReadFile("cfg_args")
+	if err := r.unplace(dir); err != nil {
+		t.Fatal(err)
+	}
+	s.SetFault(func(w http.ResponseWriter, q *http.Request) bool {
+		if isResult(q) {
+			s3test.Fail(w, http.StatusInsufficientStorage, "XMinioStorageFull")
+		}
+		return isResult(q)
+	})
+	if _, err := Run(t.Context(), options(2)); ExitOf(err) != fault.ExitTryAgain {
+		t.Fatal(err)
+	}
+	if err := errors.Join(os.Rename(filepath.Join(r.out, "cfg_args"), r.placeless("cfg_args")),
+		os.WriteFile(filepath.Join(r.out, "cfg_args"), before, 0o666)); err != nil {
+		t.Fatal(err)
+	}
+	s.SetFault(nil)
+	o = options(3)
+	o.Program = "/nowhere"
+	m, err := Run(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text := string(s.Load("job/train/out/" + m.At + "/cfg_args")); text != "source_path=scan, model_path=job/train/out" {
+		t.Errorf("the results name %q", text)
 	}
 }

@@ -2,7 +2,10 @@ package task
 
 import (
 	"encoding/json"
+	"errors"
 	"html"
+	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -10,6 +13,7 @@ import (
 	"time"
 
 	"vksplat/farm/store"
+	"vksplat/internal/atomicfile"
 )
 
 // place is a folder or file of this machine, and the key below a root of what it is a copy of, or becomes.
@@ -35,9 +39,20 @@ func (p place) inStore() string { return p.root + "/" + p.key }
 // textResults end the names of results in which children name what they read and wrote.
 var textResults = []string{".json", ".html", "cfg_args"}
 
-// unplace has results name their inputs by keys, in place of folders of this machine: they have the same bytes wherever
-// they are made, and tell nobody its folders.
+// placelessName is the folder, in a task's folder, of results that name their inputs by keys until finishedFile is
+// there: if a command goes on with what it wrote, it wants that unchanged.
+const placelessName = "placeless"
+
+func (r *runner) placeless(name string) string {
+	return filepath.Join(r.dir, placelessName, filepath.FromSlash(name))
+}
+
+// unplace writes to placelessName those results that name folders of this machine, with keys in their place: results
+// have the same bytes wherever they are made, and reveal no machine's folders.
 func (r *runner) unplace(dir *os.Root) error {
+	if err := os.RemoveAll(r.placeless("")); err != nil { // of an earlier attempt
+		return err
+	}
 	names, err := store.LocalFiles(dir, r.isScratch)
 	if err != nil {
 		return err
@@ -55,11 +70,25 @@ func (r *runner) unplace(dir *os.Root) error {
 		if text == string(before) {
 			continue
 		}
-		fresh := filepath.Join(filepath.Dir(name), ".fresh") // hidden: no result
-		if err := dir.WriteFile(fresh, []byte(text), 0o666); err != nil {
+		fresh := r.placeless(name)
+		if err := os.MkdirAll(filepath.Dir(fresh), 0o777); err != nil {
 			return err
 		}
-		if err := dir.Rename(fresh, name); err != nil {
+		if err := atomicfile.Write(fresh, func(w io.Writer) error {
+			_, err := io.WriteString(w, text)
+			return err
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// replaceTexts moves the texts of placelessName to the results.
+func (r *runner) replaceTexts(f *finished) error {
+	for _, name := range f.names() {
+		err := os.Rename(r.placeless(name), filepath.Join(r.out, filepath.FromSlash(name)))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) { // it names no folders, or is there
 			return err
 		}
 	}

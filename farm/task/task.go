@@ -98,9 +98,9 @@ type Progress struct {
 // Reasons to end a run from outside, as causes of its context.
 var (
 	// ErrStopped hands the task back: the child saves, the checkpoint goes up, another attempt goes on.
-	ErrStopped = ended("stopped; the next attempt goes on from its checkpoint", "run it again, here or elsewhere")
+	ErrStopped = ended("stopped; the next attempt continues from its checkpoint", "run it again, here or elsewhere")
 	// ErrCanceled gives the task up, after the same.
-	ErrCanceled = ended("canceled", "its checkpoint is kept: run it again to go on")
+	ErrCanceled = ended("canceled", "its checkpoint is kept: run it again to continue")
 )
 
 // Errors of a child that does not end by itself.
@@ -109,7 +109,7 @@ var (
 		"look at the task's log; where the device hung, it may have to be reset; or raise stall_timeout in the job's "+
 			"limits")
 	errTimeout = ended("not done within task_timeout",
-		"run it again to go on, or raise task_timeout in the job's limits")
+		"run it again to continue, or raise task_timeout in the job's limits")
 )
 
 // ended is an error of a run that did not come to its end.

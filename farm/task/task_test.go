@@ -3,6 +3,7 @@
 package task
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -74,8 +75,15 @@ func fakeChild(how string, args []string) int {
 	}
 	_ = os.WriteFile(flags["preview"], fakePreview, 0o666)
 	_ = os.MkdirAll(flags["model-path"], 0o777)
-	_ = os.WriteFile(filepath.Join(flags["model-path"], "cfg_args"),
-		fmt.Appendf(nil, "source_path=%s, model_path=%s", args[len(args)-1], flags["model-path"]), 0o666)
+	record, written := filepath.Join(flags["model-path"], "cfg_args"), filepath.Join(flags["model-path"], ".written")
+	if mark, err := os.ReadFile(written); err == nil {
+		if text, _ := os.ReadFile(record); !bytes.Equal(text, mark) {
+			fmt.Fprintln(os.Stderr, "vksplat: error: cfg_args was not written by this program, or changed since")
+			return fault.ExitUsage
+		}
+	}
+	text := fmt.Appendf(nil, "source_path=%s, model_path=%s", args[len(args)-1], flags["model-path"])
+	_ = errors.Join(os.WriteFile(record, text, 0o666), os.WriteFile(written, text, 0o666))
 	fmt.Println("model:", flags["model-path"]+"/model")
 	return fakeTrain(how, flags["model-path"])
 }

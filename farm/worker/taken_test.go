@@ -6,7 +6,7 @@ import (
 	"vksplat/farm/task"
 )
 
-// TestTakenDevice says once that tasks wait for a device which another worker of this machine has.
+// TestTakenDevice says once each time that tasks wait for a device which another worker of this machine has.
 func TestTakenDevice(t *testing.T) {
 	var notes []string
 	w := &worker{Options: Options{Locks: t.TempDir(), Pools: []string{"any"},
@@ -24,7 +24,14 @@ func TestTakenDevice(t *testing.T) {
 		t.Errorf("it says %q", notes)
 	}
 	release()
-	if _, ok := second.ready(); !ok {
-		t.Error("the device is free, and it does not take it")
+	if release, ok = second.ready(); !ok {
+		t.Fatal("the device is free, and it does not take it")
+	}
+	release()
+	if _, ok := first.ready(); !ok {
+		t.Fatal("it is free once more")
+	}
+	if _, both := second.ready(); both || len(notes) != 2 || notes[1] != want {
+		t.Errorf("the second time it says %q", notes)
 	}
 }

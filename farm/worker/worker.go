@@ -97,6 +97,7 @@ func (w *worker) places() (list []*place) {
 				said = true
 				return nil, false
 			}
+			said = false
 			if err != nil { // there are no locks: it goes on without
 				return func() {}, true
 			}

@@ -119,7 +119,8 @@ func (e *Expander) admit(plan *spec.Plan, owner string) error {
 		queues[flow.Queue(t.Pool, flow.ClassOf(t))] = true
 	}
 	if len(queues) > MaxQueues {
-		return fmt.Errorf("they name %d combinations of pool and device, more than %d", len(queues), MaxQueues)
+		return fmt.Errorf("its tasks use %d combinations of pool and device, at most %d are possible", len(queues),
+			MaxQueues)
 	}
 	if e.Admit == nil {
 		return nil

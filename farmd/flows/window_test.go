@@ -93,7 +93,7 @@ func TestCutNeeds(t *testing.T) {
 // TestQueues refuses jobs whose tasks would be in too many queues, and asks whether the server may have those of
 // others.
 func TestQueues(t *testing.T) {
-	for n, what := range map[int]string{MaxQueues: "", MaxQueues + 1: "more than 100"} {
+	for n, what := range map[int]string{MaxQueues: "", MaxQueues + 1: "at most 100"} {
 		document := "version = 1\nname = \"j\"\n"
 		for i := range 2 * n {
 			document += fmt.Sprintf("[[task]]\nkind = \"demo\"\nid = \"t%d\"\npool = \"p%d\"\n", i, i/2)

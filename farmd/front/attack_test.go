@@ -119,6 +119,36 @@ func TestHalfHandshakes(t *testing.T) {
 	}
 }
 
+// unsigned cuts off what a client sends of a handshake behind its certificate.
+type unsigned struct {
+	net.Conn
+	cut bool
+}
+
+func (c *unsigned) Write(p []byte) (int, error) {
+	for rest := p; len(rest) > 5 && !c.cut; {
+		size := 5 + int(rest[3])<<8 + int(rest[4])
+		if _, err := c.Conn.Write(rest[:size]); err != nil {
+			return 0, err
+		}
+		c.cut, rest = rest[0] == 0x17, rest[size:] // the first that is encrypted
+	}
+	return len(p), nil
+}
+
+// Who shows a certificate, and does not prove to have its key, does not stay.
+func TestCertificateAlone(t *testing.T) {
+	address, own := guarded(t)
+	c := dial(t, address)
+	_ = c.SetDeadline(time.Now().Add(5 * patience))
+	if err := tls.Client(&unsigned{Conn: c}, own).Handshake(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.Copy(io.Discard, c); errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Error("it stays open")
+	}
+}
+
 // A certificate that is shown to the backend past the front does not count.
 func TestPast(t *testing.T) {
 	f, l := &Front{Backend: "127.0.0.1:1"}, listen(t)

@@ -3,9 +3,11 @@
 // of this process. TLS ends at those two.
 //
 // It exists because sockets cost: neither gRPC nor TLS bounds how many one machine may open and leave alone. Here a
-// connection must show a pass within ten seconds: whoever verifies certificates calls Proved. Of those that have not,
-// an address may have MaxWaiting and all together MaxAllWaiting, and then the oldest of them falls for every new one,
-// so that sockets without a pass never lock anybody out.
+// connection must show a pass within ten seconds: who verifies certificates calls Proved, and what the backend sends
+// next is the proof, as it sends nothing until the client has signed with the certificate's key. Of those that have
+// not, an address may have MaxWaiting, then its own oldest falls for every new one: one address never locks out others.
+// All together may have MaxAllWaiting, then the oldest of all falls: eight addresses or more that open connections
+// faster than others complete their handshakes do lock those out, but never those that have shown a pass.
 package front
 
 import (
@@ -57,8 +59,10 @@ type address struct {
 // client is one connection.
 type client struct {
 	net.Conn
-	from            *address
-	waiting, proved bool
+	from    *address
+	waiting bool
+	shown   bool // a certificate, whose key it may not have
+	proved  bool
 }
 
 // Serve takes connections until Close.
@@ -159,9 +163,9 @@ func (f *Front) unlist(c *client) {
 	}
 }
 
-// Proved says that the client behind a connection to the backend, which has this remote address there, has shown a
-// pass: it may stay. It is false where the connection does not come from here, fell meanwhile, or its address has too
-// many.
+// Proved says that the client behind a connection to the backend, which has this remote address there, has shown the
+// certificate of a pass: it may stay once the backend sends more. It is false where the connection does not come from
+// here, fell meanwhile, or its address has too many.
 func (f *Front) Proved(remote net.Addr) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -169,10 +173,27 @@ func (f *Front) Proved(remote net.Addr) bool {
 	if c == nil || !c.waiting || c.from.proved >= MaxOpen {
 		return false
 	}
+	c.shown = true
+	return true
+}
+
+// settle says whether it is decided of a client to which the backend sends something that it may stay, or is one too
+// many.
+func (f *Front) settle(c *client) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !c.shown || !c.waiting {
+		return false
+	}
 	f.unlist(c)
+	if c.from.proved >= MaxOpen {
+		_ = c.Close()
+		return true
+	}
 	c.proved = true
 	c.from.proved++
-	return c.SetDeadline(time.Time{}) == nil
+	_ = c.SetDeadline(time.Time{}) // fails where it is closed, which who writes to it finds out
+	return true
 }
 
 // leave closes and forgets a connection.
@@ -213,11 +234,26 @@ func (f *Front) forward(c *client, read []byte) {
 	if _, err := server.Write(read); err != nil {
 		return
 	}
-	back.Go(func() {
-		_, _ = io.Copy(c.Conn, server)
-		_ = c.Close()
-	})
+	back.Go(func() { f.answer(c, server) })
 	_, _ = io.Copy(server, c.Conn)
+}
+
+// answer copies what the backend sends. Clients show certificates when they have the server's part of the handshake,
+// which the backend sends at once; it sends more only when it has the client's signature.
+func (f *Front) answer(c *client, server net.Conn) {
+	defer c.Close()
+	data := make([]byte, 32<<10) // that part, and more
+	for settled := false; !settled; {
+		n, err := server.Read(data)
+		if err != nil {
+			return
+		}
+		settled = f.settle(c)
+		if _, err := c.Write(data[:n]); err != nil {
+			return
+		}
+	}
+	_, _ = io.Copy(c.Conn, server)
 }
 
 // replayed is a connection whose first bytes have been read already.

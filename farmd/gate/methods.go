@@ -220,7 +220,7 @@ func (c *call) look() error {
 	case c.who.Role != pass.Worker:
 		return refuse("no machine asks for the queue %.100q", q.GetName())
 	case req.GetTaskQueueType() != enumspb.TASK_QUEUE_TYPE_ACTIVITY:
-		return refuse("queues of workers have activities")
+		return refuse("workers' queues hold activities only")
 	}
 	return c.ownQueue(q)
 }

@@ -58,7 +58,7 @@ func TestSuiteTables(t *testing.T) {
 
 // TestNames refuses names of captures and recipes that cannot be those of folders on some system.
 func TestNames(t *testing.T) {
-	for name, want := range map[string]string{"con": "device", "nul.txt": "device", "a.": "dot", "a b": "use letters"} {
+	for name, want := range map[string]string{"con": "device", "nul.txt": "device", "a.": "dot", "a b": "100 letters", "a/b": "slash"} {
 		for _, what := range []string{"capture", "recipe"} {
 			err := new(Plan).checkName(what, name)
 			if err == nil || !strings.Contains(err.Error()+fault.Hint(err), want) {

@@ -98,7 +98,7 @@ var LeavesOut = map[string]string{"eval": "every run is measured", "seed": "give
 // suiteSeeds are those of a suite that names none.
 var suiteSeeds = []uint64{42, 43, 44}
 
-// pathName are names that folders can have everywhere.
+// pathName are the names among those of folders that need no quotes in a shell.
 var pathName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.+-]{0,99}$`)
 
 // Read reads and checks a file.
@@ -263,11 +263,12 @@ func (p *Plan) takeCapture(md toml.MetaData, name string, table map[string]toml.
 
 // checkName refuses names that are no names of folders.
 func (p *Plan) checkName(what, name string) error {
-	if !pathName.MatchString(name) {
-		return p.wrong("use letters, digits and the signs _ . + -", "%s %q: folders are named after it", what, name)
-	}
 	if why, hint := wording.BadName(name); why != "" {
 		return p.wrong(hint, "name of a %s: %s", what, why)
+	}
+	if !pathName.MatchString(name) {
+		return p.wrong("use up to 100 letters, digits and signs _ . + -", "%s %q: folders are named after it", what,
+			name)
 	}
 	return nil
 }
