@@ -96,7 +96,8 @@ func TestCrash(t *testing.T) {
 func TestLimited(t *testing.T) {
 	b := openDesk(t)
 	id := b.begin("train", strings.NewReplacer("garden", "short", `"limit":0`, `"limit":60`).Replace(train))
-	if s := b.until("it is over", func(s *seenState) bool { return s.job(id).Ended != 0 }); s.job(id).State != stateStopped {
+	s := b.until("it is over", func(s *seenState) bool { return s.job(id).Ended != 0 })
+	if s.job(id).State != stateStopped {
 		t.Errorf("%+v", s.job(id))
 	}
 }

@@ -200,7 +200,8 @@ func TestViewerEnd(t *testing.T) {
 	out = filepath.Join(t.TempDir(), "out")
 	o = startWatched(t, scene, out, 1000, train.LimitFlag(1000*time.Second)).commander(t)
 	end = o.until("the limit", func(s view.Status) bool { return s.End != nil })
-	if end.End.State != view.EndStopped || !strings.Contains(end.End.Text, "continue with") || !output.IsFile(end.End.Model) {
+	if end.End.State != view.EndStopped || !strings.Contains(end.End.Text, "continue with") ||
+		!output.IsFile(end.End.Model) {
 		t.Errorf("ended by its limit: %+v", end.End)
 	}
 	o.over()
