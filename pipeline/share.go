@@ -9,7 +9,6 @@ import (
 	"vksplat/internal/fault"
 	"vksplat/internal/parallel"
 	"vksplat/pipeline/failure"
-	"vksplat/pipeline/ref"
 	"vksplat/scene"
 	"vksplat/shaders/layout"
 	"vksplat/vk"
@@ -100,7 +99,7 @@ type bounds struct {
 }
 
 func newBounds(c *scene.Camera, near, widen float64, first, rows int) *bounds {
-	b := &bounds{Camera: c, near: near, filter: ref.Eps2D + widen,
+	b := &bounds{Camera: c, near: near, filter: layout.Eps2d + widen,
 		far: math.Sqrt(c.T[0]*c.T[0] + c.T[1]*c.T[1] + c.T[2]*c.T[2])}
 	b.lo = [2]float64{0, float64(first)}
 	b.hi = [2]float64{float64(layout.Tiles(c.Width) * layout.TileSize),
@@ -108,7 +107,7 @@ func newBounds(c *scene.Camera, near, widen float64, first, rows int) *bounds {
 	focal, centre, size := [2]float64{c.Fx, c.Fy}, [2]float64{c.Cx, c.Cy},
 		[2]float64{float64(c.Width), float64(c.Height)}
 	for k := range b.steep { // see ref.View.slopes: the Jacobian's slopes are limited to the picture and a margin
-		margin := ref.JacobianMargin * 0.5 * size[k] / focal[k]
+		margin := layout.JacobianMargin * 0.5 * size[k] / focal[k]
 		slope := max(math.Abs(centre[k]/focal[k]+margin), math.Abs((size[k]-centre[k])/focal[k]+margin))
 		b.steep[k] = focal[k] * math.Sqrt(1+slope*slope)
 	}
@@ -139,7 +138,7 @@ func (b *bounds) misses(mean []float32, width float64) bool {
 	for k := range p {
 		at := focal[k]*p[k]/depth + centre[k]
 		deviation := b.steep[k] * width / near
-		extent := math.Sqrt((2*math.Log(255) + ref.ExtentSlack) * (deviation*deviation + b.filter))
+		extent := math.Sqrt((2*math.Log(255) + layout.ExtentSlack) * (deviation*deviation + b.filter))
 		extent += 1 + 1e-3*extent + (focal[k]*off+math.Abs(at-centre[k])*off)/near + rounding*math.Abs(at)
 		if at+extent < b.lo[k] || at-extent > b.hi[k] {
 			return true

@@ -1,7 +1,6 @@
 package pipeline
 
 import (
-	"vksplat/pipeline/ref"
 	"vksplat/scene"
 	"vksplat/shaders/layout"
 )
@@ -31,9 +30,9 @@ func viewParams(v *layout.View, c *scene.Camera, near float64, degree int, antia
 // widen is what the low-pass filter of a picture is wider than that of training, px^2: in pixels of training it stays.
 // What is but a hundredth is a rounded size.
 func (cfg *RenderConfig) widen(c *scene.Camera) float64 {
-	scale := scene.TrainedFocal([]scene.Camera{*c}) / cfg.Focal
+	scale := max(c.Fx, c.Fy) / cfg.Focal
 	if cfg.Focal == 0 || scale < 1.01 {
 		return 0
 	}
-	return ref.Eps2D * (scale*scale - 1)
+	return layout.Eps2d * (scale*scale - 1)
 }

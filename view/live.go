@@ -132,7 +132,7 @@ type EndState string
 // The states.
 const (
 	EndFinished EndState = "finished"
-	EndStopped  EndState = "stopped" // by the user
+	EndStopped  EndState = "stopped" // by the user, or by a time limit
 	EndFailed   EndState = "failed"
 )
 

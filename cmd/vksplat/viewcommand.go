@@ -48,8 +48,9 @@ func viewCommand(console *cli.Console) *cobra.Command {
 			"The viewer is part of vksplat and contacts no other machine. It starts at a training photo\n" +
 			"if cameras.json is beside the model. Models too large for a browser are drawn by this\n" +
 			"machine (--stream).",
-		Example: "  vksplat view out\n  vksplat view out --edit\n  vksplat view city_plan/out --stream\n  vksplat view model.ply --html model.html",
-		Args:    one("FILE or folder"),
+		Example: "  vksplat view out\n  vksplat view out --edit\n  vksplat view city_plan/out --stream\n" +
+			"  vksplat view model.ply --html model.html",
+		Args: one("FILE or folder"),
 	}
 	table := viewTable(o)
 	fs := cmd.Flags()

@@ -94,7 +94,7 @@ func (c *File) Accepts(cfg recipe.Config, photos int) error {
 			"a run of %s precision cannot go on in %s precision", h.Config.Precision, cfg.Precision)
 	case cfg.Appearance() && !h.Config.Appearance():
 		return refused("leave out "+appearanceOf(&cfg)+", or train from scratch",
-			"a run without %s cannot resume from it", appearanceOf(&cfg))
+			"a run without %s cannot resume with it", appearanceOf(&cfg))
 	case !cfg.Appearance() && h.Config.Appearance():
 		return refused("give "+appearanceOf(&h.Config)+", or train from scratch",
 			"a run with %s cannot resume without it", appearanceOf(&h.Config))
@@ -105,14 +105,14 @@ func (c *File) Accepts(cfg recipe.Config, photos int) error {
 		return refused("give the photos that the run was started with, or train from scratch",
 			"the appearance of %d photos cannot become that of %d", c.appearances(), photos)
 	case cfg.Robust && !h.Config.Robust:
-		return refused("leave out "+fault.Setting("robust")+", or train from scratch", "a run without %s cannot resume from it",
-			fault.Setting("robust"))
+		return refused("leave out "+fault.Setting("robust")+", or train from scratch",
+			"a run without %s cannot resume with it", fault.Setting("robust"))
 	case !cfg.Robust && h.Config.Robust:
 		return refused("give "+fault.Setting("robust")+", or train from scratch", "a run with %s cannot resume without it",
 			fault.Setting("robust"))
 	case cfg.RefinePoses && !h.Config.RefinePoses:
 		return refused("leave out "+fault.Setting("refine-poses")+", or train from scratch",
-			"a run without %s cannot resume from it", fault.Setting("refine-poses"))
+			"a run without %s cannot resume with it", fault.Setting("refine-poses"))
 	case !cfg.RefinePoses && h.Config.RefinePoses:
 		return refused("give "+fault.Setting("refine-poses")+", or train from scratch",
 			"a run with %s cannot resume without it", fault.Setting("refine-poses"))

@@ -49,6 +49,7 @@ var LeavesOut = []string{"block", "share-steps", "export", "model-path", "eval-a
 
 // Check reports what makes no sense.
 func (o *Options) Check(captures []string) error {
+	dangling := fault.Dangling(o.Json)
 	switch {
 	case len(captures) > 0 && o.Given("suite"):
 		return fault.Usagef("leave out one of the two", "%s: these models are measured without SCENE, and "+
@@ -69,8 +70,8 @@ func (o *Options) Check(captures []string) error {
 	case o.MaxSlowdown > 0 && o.Against == "":
 		return fault.Usagef("give "+fault.Setting("against")+" FILE", "%s: there is nothing to compare with",
 			fault.Named("max-slowdown"))
-	case fault.Dangling(o.Json) != nil:
-		return fault.Dangling(o.Json)
+	case dangling != nil:
+		return dangling
 	case o.Json != "" && isOther(o.Json):
 		return fault.Usagef("name a file", "%s: %s is no regular file", fault.Named("json"), o.Json)
 	case o.Json != "" && (output.IsFolder(o.Json) || !output.IsFolder(filepath.Dir(o.Json))):

@@ -132,7 +132,7 @@ func (c *conversion) programs() (names []string) {
 const convertingFolder = ".converting"
 
 // otherEnding is what helps against a photo with a name of another kind.
-const otherEnding = "give it the ending of what it is, or copy it anew from where it comes"
+const otherEnding = "give it the ending of what it is, or copy it again from the camera or card"
 
 // convertPhoto writes a photo that is read to a file, which appears whole. Of files with several pictures it takes the
 // first.

@@ -114,7 +114,7 @@ func (r *running) leaveOut() error {
 			r.console.Warn(fmt.Sprintf("%d more photos are left out", len(r.broken)-i))
 			break
 		}
-		remedy := "copy it anew from where it comes"
+		remedy := "copy it again from the camera or card"
 		switch {
 		case b.Why == oddName:
 			remedy = "rename it"

@@ -86,15 +86,16 @@ func ReadRecord(out string) (*Record, error) {
 // OwnFolder is where a run has the scene that it made of photos or a video.
 const OwnFolder = "capture"
 
-// Place is where the photos of the run in out are now: where they were or, if that is gone, in out itself.
+// Place is where the photos of the run in out are now: where they were or, if that is gone, in out itself. A farm's
+// result has a name in place of a path, which says nothing of this machine.
 func (rec *Source) Place(out string) (string, error) {
-	if _, err := os.Stat(rec.Scene); !errors.Is(err, os.ErrNotExist) {
+	if _, err := os.Stat(rec.Scene); filepath.IsAbs(rec.Scene) && !errors.Is(err, os.ErrNotExist) {
 		return rec.Scene, nil // what is wrong with it else is said when it is read
 	}
 	if own := filepath.Join(out, OwnFolder); filepath.Base(rec.Scene) == OwnFolder && output.IsFolder(own) {
 		return own, nil
 	}
-	return "", &fault.Error{Op: "open capture", Path: rec.Scene, Err: errors.New("no such folder any more"),
+	return "", &fault.Error{Op: "open capture", Path: rec.Scene, Err: errors.New("it is not where the run had it"),
 		Hint: "say where the photos of " + out + " are now: " + fault.Setting("capture") + " SCENE"}
 }
 

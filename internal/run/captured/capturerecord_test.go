@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"vksplat/internal/fault"
@@ -23,4 +24,24 @@ func FuzzCaptureRecord(f *testing.F) {
 			t.Errorf("%+v, %v", rec, err)
 		}
 	})
+}
+
+// TestPlace wants the photos of a run where it had them, in its own folder, and nowhere where the record has no path:
+// a farm's result names them otherwise.
+func TestPlace(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	for _, name := range []string{"cap", "capture", "out/capture"} {
+		if err := os.MkdirAll(name, 0o777); err != nil {
+			t.Fatal(err)
+		}
+	}
+	own := filepath.Join("out", OwnFolder)
+	for scene, want := range map[string]string{filepath.Join(dir, "cap"): filepath.Join(dir, "cap"), "cap": "",
+		filepath.Join(dir, "gone", OwnFolder): own, OwnFolder: own, filepath.Join(dir, "gone"): ""} {
+		got, err := (&Source{Scene: scene}).Place("out")
+		if got != want || (err == nil) != (want != "") || err != nil && !strings.Contains(fault.Hint(err), "capture SCENE") {
+			t.Errorf("%s: %q, %v; want %q", scene, got, err, want)
+		}
+	}
 }

@@ -92,7 +92,7 @@ func TrainedFocal(model string) (float64, error) {
 	if file == "" {
 		return 0, nil
 	}
-	cams, _, err := inria.ReadCameras(file)
+	cams, _, err := inria.ReadCameras(file) // none with an error
 	return scene.TrainedFocal(cams), err
 }
 

@@ -92,6 +92,16 @@ func TestCrash(t *testing.T) {
 	}
 }
 
+// TestLimited wants a training that its time limit ended to be stopped, not done: it can be continued.
+func TestLimited(t *testing.T) {
+	b := openDesk(t)
+	id := b.begin("train", strings.NewReplacer("garden", "short", `"limit":0`, `"limit":60`).Replace(train))
+	s := b.until("it is over", func(s *seenState) bool { return s.job(id).Ended != 0 })
+	if s.job(id).State != stateStopped {
+		t.Errorf("%+v", s.job(id))
+	}
+}
+
 // TestEnd ends the desk while a training runs: that saves first.
 func TestEnd(t *testing.T) {
 	b := openDesk(t)

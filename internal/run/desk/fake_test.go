@@ -158,7 +158,7 @@ func fakeTraining(a fakeArgs, out, scene string, stop <-chan os.Signal) int {
 		fmt.Printf(`{"event":"step","step":%d,"total":1000,"loss":0.5,"splats":10,"steps_per_s":null}`+"\n", step)
 		if filepath.Base(scene) == "short" && step >= 3 {
 			write(filepath.Join(out, output.StatsFile), map[string]any{"step": 1000, "splats": 10, "psnr": 30.5, "ssim": 0.9,
-				"train_seconds": 2.5, "config": map[string]any{"iterations": 1000}})
+				"train_seconds": 2.5, "interrupted": a.has("time-limit"), "config": map[string]any{"iterations": 1000}})
 			return 0
 		}
 		select {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"sync/atomic"
@@ -12,6 +13,7 @@ import (
 
 	"vksplat/internal/child"
 	"vksplat/internal/fault"
+	"vksplat/internal/run/output"
 )
 
 // jobState is how far a job is.
@@ -23,7 +25,7 @@ const (
 	stateRunning  jobState = "running"
 	stateStopping jobState = "stopping" // it saves and ends
 	stateDone     jobState = "done"
-	stateStopped  jobState = "stopped" // by the user; a training can be resumed
+	stateStopped  jobState = "stopped" // by the user or a time limit; a training can be resumed
 	stateFailed   jobState = "failed"
 )
 
@@ -118,6 +120,7 @@ func (d *desk) next() {
 func (d *desk) carryOut(ctx context.Context, j *job) {
 	err := d.runChild(ctx, j.args, &j.process, func(line []byte) { d.heard(j, line, true) },
 		func(line []byte) { d.heard(j, line, false) })
+	limited := err == nil && j.Kind == kindTrain && d.endedEarly(j.Made)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	asked := j.State == stateStopping
@@ -125,9 +128,9 @@ func (d *desk) carryOut(ctx context.Context, j *job) {
 	j.stop, j.Watch, j.Doing, j.Ended = nil, false, "", time.Now().Unix()
 	var exit *exec.ExitError
 	switch {
-	case err == nil:
+	case err == nil && !limited:
 		j.State, j.Error, j.Hint = stateDone, "", ""
-	case asked || errors.As(err, &exit) && exit.ExitCode() == fault.ExitInterrupted:
+	case limited || asked || errors.As(err, &exit) && exit.ExitCode() == fault.ExitInterrupted:
 		j.State, j.Error, j.Hint = stateStopped, "", ""
 	default:
 		j.State = stateFailed
@@ -137,6 +140,15 @@ func (d *desk) carryOut(ctx context.Context, j *job) {
 	}
 	d.seen.forget()
 	d.next()
+}
+
+// endedEarly reports whether a training's time limit ended it, which is no error.
+func (d *desk) endedEarly(run string) bool {
+	var st output.Stats
+	if dir, err := d.absolute(run); err == nil {
+		d.readRecord(filepath.Join(dir, output.StatsFile), &st)
+	}
+	return st.Interrupted
 }
 
 // runChild runs this program with arguments and hears its lines.

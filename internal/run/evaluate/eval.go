@@ -102,8 +102,8 @@ func (o *Options) Check() error {
 	}
 	if pictures {
 		for _, name := range []string{"capture", "split", "iteration", "test-every", "test-list", "near", "images",
-			"downscale", "full-photos", "model", "format", "undo-applied-transform", "antialiased", "native-lens", "origin", "device",
-			"max-vram"} {
+			"downscale", "full-photos", "model", "format", "undo-applied-transform", "antialiased", "native-lens", "origin",
+			"device", "max-vram"} {
 			if o.Given(name) && !(o.Weights != "" && (name == "device" || name == "max-vram")) {
 				return fault.Usagef("leave it out", "%s has no meaning for folders of pictures", fault.Named(name))
 			}

@@ -275,7 +275,7 @@ func (m *making) level(ctx context.Context, k int) error {
 			"continue with the same command")
 	case err != nil:
 		return fault.WithHint(fmt.Errorf("train level %d of %s: %w", k+1, m.Out, err),
-			"what went wrong is said above; put it right, and the same command goes on there")
+			"what went wrong is said above; put it right, and the same command continues there")
 	}
 	file, err := splatfile.Find(m.run(k + 1))
 	if err != nil {

@@ -32,10 +32,11 @@ type watched struct {
 }
 
 // startWatched starts a run of so many steps and waits for its address. It is stopped when the test ends.
-func startWatched(t *testing.T, scene, out string, steps int) *watched {
+func startWatched(t *testing.T, scene, out string, steps int, limit train.LimitFlag) *watched {
 	t.Helper()
 	o := train.NewOptions()
 	o.Scene, o.Out, o.Config.Iterations, o.Progress, o.Viewer.Address = scene, out, steps, meter.None, "127.0.0.1:0"
+	o.TimeLimit = limit
 	if err := o.Checkpoints.Every.Set("0"); err != nil {
 		t.Fatal(err)
 	}
@@ -126,7 +127,7 @@ func (o *commander) over() {
 // each.
 func TestViewerCommands(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "out")
-	w := startWatched(t, runtest.SmallScene(t, 300), out, 1_000_000)
+	w := startWatched(t, runtest.SmallScene(t, 300), out, 1_000_000, 0)
 	o := w.commander(t)
 	if s := o.until("first steps",
 		func(s view.Status) bool { return s.Step > 3 && s.Doing == "training" }); s.Save != (view.Save{}) ||
@@ -184,10 +185,10 @@ func TestViewerCommands(t *testing.T) {
 	}
 }
 
-// TestViewerEnd lets a run come to its end, and another fail: who watches is told.
+// TestViewerEnd lets a run come to its end, its limit end another, and one fail: who watches is told.
 func TestViewerEnd(t *testing.T) {
 	scene, out := runtest.SmallScene(t, 300), filepath.Join(t.TempDir(), "out")
-	o := startWatched(t, scene, out, 120).commander(t)
+	o := startWatched(t, scene, out, 120, 0).commander(t)
 	end := o.until("the end", func(s view.Status) bool { return s.End != nil })
 	if end.End.State != view.EndFinished || end.End.Model != filepath.Join(out, "point_cloud", "iteration_120",
 		"point_cloud.ply") || !output.IsFile(end.End.Model) ||
@@ -195,8 +196,18 @@ func TestViewerEnd(t *testing.T) {
 		t.Errorf("finished: %+v, %+v", end, end.End)
 	}
 	o.over()
+	t.Setenv("VKSPLAT_STEP_TIMES", "4s,20s")
 	out = filepath.Join(t.TempDir(), "out")
-	o = startWatched(t, scene, out, 1_000_000).commander(t)
+	o = startWatched(t, scene, out, 1000, train.LimitFlag(1000*time.Second)).commander(t)
+	end = o.until("the limit", func(s view.Status) bool { return s.End != nil })
+	if end.End.State != view.EndStopped || !strings.Contains(end.End.Text, "continue with") ||
+		!output.IsFile(end.End.Model) {
+		t.Errorf("ended by its limit: %+v", end.End)
+	}
+	o.over()
+	t.Setenv("VKSPLAT_STEP_TIMES", "")
+	out = filepath.Join(t.TempDir(), "out")
+	o = startWatched(t, scene, out, 1_000_000, 0).commander(t)
 	o.until("first steps", func(s view.Status) bool { return s.Step > 0 })
 	if err := os.WriteFile(filepath.Join(out, "point_cloud"), nil, 0o666); err != nil { // in the folder's place
 		t.Fatal(err)

@@ -86,6 +86,8 @@ func (l *training) Over(err error) {
 		end.State, end.Text = view.EndStopped, fault.Hint(err)
 	case err != nil:
 		end.State, end.Text = view.EndFailed, err.Error()
+	case l.r.Limited() != "":
+		end.State, end.Text = view.EndStopped, l.r.Limited()
 	}
 	l.mu.Lock()
 	l.status.End, l.status.Save = end, view.Save{}

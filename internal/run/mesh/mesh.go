@@ -207,7 +207,7 @@ func (m *meshing) readViews(info *splatfile.Info) error {
 	if err != nil {
 		return err
 	}
-	if err := m.o.Draw.Look(info, capture.Synthetic); err != nil {
+	if err := m.o.Draw.Look(m.console, info, capture.Synthetic); err != nil {
 		return err
 	}
 	render.Normalise(capture, nil)

@@ -64,7 +64,7 @@ func Run(console *cli.Console, o *Options) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := o.Look(&m.info, capture.Synthetic); err != nil {
+	if err := o.Look(console, &m.info, capture.Synthetic); err != nil {
 		return err
 	}
 	flown, err := o.way(capture, origin)
@@ -102,7 +102,7 @@ func (o *Options) way(c *scene.Capture, origin [3]float64) ([]scene.Camera, erro
 }
 
 // Look takes in how the model is to be drawn: as the flags say, else as it was trained.
-func (o *Options) Look(info *splatfile.Info, synthetic bool) error {
+func (o *Options) Look(console *cli.Console, info *splatfile.Info, synthetic bool) error {
 	if o.Config.Antialiased = info.Meta.Antialiased; o.Given("antialiased") {
 		o.Config.Antialiased = o.Antialiased
 	}
@@ -111,8 +111,10 @@ func (o *Options) Look(info *splatfile.Info, synthetic bool) error {
 		return err
 	}
 	trained.Take(&o.Config, o.Given, synthetic)
-	o.Config.Focal, err = captured.TrainedFocal(o.File)
-	return err
+	if o.Config.Focal, err = captured.TrainedFocal(o.File); err != nil { // which helps, and no more
+		console.Note(err.Error() + ": the focal length of the photos that the model was trained on is not known")
+	}
+	return nil
 }
 
 // claim claims the folder of the pictures, if there are any: two renders at once would replace each other's pictures

@@ -54,7 +54,7 @@ func showStreamed(console *cli.Console, o *Options, server *view.Server) (_ int,
 	if err != nil {
 		return 0, nil, err
 	}
-	if err := r.Look(&info, false); err != nil {
+	if err := r.Look(console, &info, false); err != nil {
 		return 0, nil, err
 	}
 	capture := &scene.Capture{}

@@ -1,6 +1,7 @@
 package suite
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -64,6 +65,29 @@ func TestNames(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error()+fault.Hint(err), want) {
 				t.Errorf("%s %q: %v", what, name, err)
 			}
+		}
+	}
+}
+
+// TestRecallList takes the run of an earlier version, which noted a spacing beside the list that decides, and none by
+// another list.
+func TestRecallList(t *testing.T) {
+	r := &suiteRun{scene: "scene", out: t.TempDir(), settings: []string{"--eval", "--test-list=a.txt"}}
+	for _, tt := range []struct {
+		settings []string
+		same     bool
+	}{
+		{[]string{"--eval", "--test-every=8", "--test-list=a.txt"}, true},
+		{[]string{"--eval", "--test-list=a.txt"}, true},
+		{[]string{"--eval", "--test-every=8", "--test-list=b.txt"}, false},
+		{[]string{"--eval", "--test-every=8"}, false},
+	} {
+		r.record = suiteRecord{Scene: output.Absolute("scene"), Settings: tt.settings}
+		if err := r.save(); err != nil {
+			t.Fatal(err)
+		}
+		if err := r.recall(); errors.Is(err, errOtherSettings) == tt.same || tt.same && err != nil {
+			t.Errorf("%q: %v", tt.settings, err)
 		}
 	}
 }

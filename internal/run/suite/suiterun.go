@@ -56,7 +56,7 @@ func (r *suiteRun) recall() error {
 	}
 	if err := strictjson.JSONError(json.Unmarshal(data, &r.record)); err != nil {
 		return fault.WithHint(fmt.Errorf("read %s: %w: %w", path, fault.ErrData, err),
-			"remove the folder to do the run anew")
+			"remove the folder to do the run again")
 	}
 	if r.record.Protocol != "" && r.read() == nil && r.drawn == nil {
 		r.record.Protocol = "" // an earlier version measured it, which did not say how: once more
@@ -65,11 +65,19 @@ func (r *suiteRun) recall() error {
 	if r.record.TestList != "" && r.listHash != "" && r.record.TestList != r.listHash {
 		return fmt.Errorf("%s %w: the list of held-out photos has changed", r.out, errOtherSettings)
 	}
+	if slices.ContainsFunc(r.record.Settings, flagNamed("test-list")) { // earlier versions noted both: it decided alone
+		r.record.Settings = slices.DeleteFunc(r.record.Settings, flagNamed("test-every"))
+	}
 	if r.record.Scene != output.Absolute(r.scene) || !slices.Equal(r.record.Settings, r.settings) {
 		words := cli.QuotedAll(append([]string{"train", r.record.Scene}, r.record.Settings...))
 		return fmt.Errorf("%s %w (%s)", r.out, errOtherSettings, fault.Command(strings.Join(words, " ")))
 	}
 	return nil
+}
+
+// flagNamed tells the flag of a setting in a command line.
+func flagNamed(setting string) func(arg string) bool {
+	return func(arg string) bool { return strings.HasPrefix(arg, cli.Flag(setting, "")) }
 }
 
 // errOtherSettings is the error of a run's folder that another run has written.
@@ -88,21 +96,17 @@ func (r *suiteRun) done() bool {
 
 // read takes in the results of a run.
 func (r *suiteRun) read() error {
-	path := filepath.Join(r.out, output.StatsFile)
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return err
-	}
-	st := &output.Stats{}
-	if err := json.Unmarshal(data, st); err != nil {
-		return fmt.Errorf("read %s: %w", path, strictjson.JSONError(err))
+	st := output.ReadStats(r.out)
+	if st == nil {
+		return fault.Data("read results", filepath.Join(r.out, output.StatsFile), "remove "+
+			filepath.Join(r.out, suiteRecordFile)+" to have it measured again", "it is missing or damaged")
 	}
 	means, protocol, err := results.ReadMeans(r.out, results.MethodName(st.Step))
 	if err != nil {
 		return err
 	}
 	if protocol != r.plan.protocol {
-		return fmt.Errorf("%s: the scores of step %d are of the protocol %q: somebody measured the model anew; remove "+
+		return fmt.Errorf("%s: the scores of step %d are of the protocol %q: somebody measured the model again; remove "+
 			"%s to have it measured again",
 			r.out, st.Step, protocol, filepath.Join(r.out, suiteRecordFile))
 	}

@@ -60,12 +60,18 @@ func (r *Run) adoptCapture(b *begun) {
 	if !r.known("test-every") {
 		r.TestEvery = b.TestEvery
 	}
-	chosen := r.known("test-every") || r.known("test-list")
+	chosen := r.known("test-list") || r.known("test-every") && (r.TestEvery != b.TestEvery || b.TestList != "")
 	if r.Eval && !chosen {
 		r.TestList = b.TestList
 	}
 	if !chosen && r.Eval == b.Eval && r.Divided == nil {
 		r.recorded = b.HeldOut
+		if b.HeldOut == nil { // an earlier version began it, which counted no photo that cannot be read
+			rec, err := captured.ReadRecord(r.Out)
+			if r.formerSplit = err != nil || rec == nil; !r.formerSplit {
+				r.recorded = rec.HeldOut
+			}
+		}
 	}
 	if !r.known("origin") {
 		r.Options.Origin = captured.OriginFlag(b.Origin)

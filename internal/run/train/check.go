@@ -129,7 +129,10 @@ func (o *Options) checkResume() error {
 // checkMeasuring refuses scores that nothing is measured for.
 func (o *Options) checkMeasuring() error {
 	if o.Given != nil {
-		if err := captured.CheckSplit(o.TestList, o.Given); err != nil {
+		given := func(flag string) bool { // earlier versions took a spacing beside a list, which decides alone
+			return o.Given(flag) && !(flag == "test-every" && o.Checkpoints.Resume != "")
+		}
+		if err := captured.CheckSplit(o.TestList, given); err != nil {
 			return err
 		}
 	}

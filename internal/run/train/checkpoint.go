@@ -203,7 +203,7 @@ func (s *saver) fail(err error) {
 		if errors.Is(err, pipeline.ErrDiverged) {
 			return // training ends
 		}
-		s.r.Console.Warn(err.Error() + "; training goes on")
+		s.r.Console.Warn(err.Error() + "; training continues")
 	}
 }
 
@@ -219,7 +219,7 @@ func (s *saver) missed(err error) {
 		return // training ends with it
 	}
 	if !s.full {
-		s.r.Console.Warn(fmt.Sprintf("no checkpoint was written: %s; training goes on", err))
+		s.r.Console.Warn(fmt.Sprintf("no checkpoint was written: %s; training continues", err))
 		if n := len(s.kept); n > 0 {
 			s.r.Console.Note("the last one is " + s.kept[n-1].Path)
 		}

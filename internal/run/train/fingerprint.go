@@ -80,7 +80,7 @@ func (s *saver) identify() {
 		r.fingerprint, r.parts = r.fingerprintText(hash), r.fingerprintParts()
 	} else {
 		r.fingerprint = noFingerprint
-		r.Console.Warn(err.Error() + "; training goes on, and resuming from checkpoints of this run needs " +
+		r.Console.Warn(err.Error() + "; training continues, and resuming from checkpoints of this run needs " +
 			fault.Setting("accept-changes"))
 		r.Trainer.Deviate("the photos were changed, or could not be read, while they were trained on")
 		r.altered = true
@@ -97,7 +97,7 @@ func (s *saver) recheck() {
 	}
 	if err := r.hashing.Changed(); err != nil {
 		r.altered = true
-		r.Console.Warn(err.Error() + "; training goes on, and the bytes may differ from those of an undisturbed run")
+		r.Console.Warn(err.Error() + "; training continues, and the bytes may differ from those of an undisturbed run")
 		r.Trainer.Deviate("the photos were changed while they were trained on")
 	}
 }

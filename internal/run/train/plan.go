@@ -65,7 +65,7 @@ func (p *resumption) String() string {
 	case p.Checkpoint == "":
 		text = "starts from the beginning, as no checkpoint was written: " + cli.Count(p.Iterations, "step")
 	case p.Step >= p.Iterations:
-		text += "; all steps are done, and more " + fault.Setting("iterations") + " train it on"
+		text += "; all steps are done; " + fault.Setting("iterations") + " N trains further"
 	}
 	text += fmt.Sprintf("\ntrains on %s of %s, %d held out", cli.Count(p.TrainImages, "photo"), p.Capture, p.TestImages)
 	if p.Preset != "" {

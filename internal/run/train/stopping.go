@@ -87,6 +87,7 @@ func (r *Run) stoppedError(interrupted, saved bool) (err error) {
 		if !saved {
 			then = "no checkpoint is kept to continue from"
 		}
+		r.limit.then = then
 		r.Console.Sayf("Time limit reached at step %d of %d. The model is saved; %s\n", step, r.Config.Iterations, then)
 		return nil
 	case interrupted:
@@ -98,7 +99,7 @@ func (r *Run) stoppedError(interrupted, saved bool) (err error) {
 	case saved:
 		return fault.WithHint(err, then)
 	case interrupted && !r.saver.o.Off:
-		return fault.WithHint(err, "begin it once more with "+r.Resumed(r.Options))
+		return fault.WithHint(err, "start it over with: "+r.Resumed(r.Options))
 	case r.unmeasured && r.Trainer.Complete():
 		return fault.WithHint(err, "no checkpoint is kept: the same command starts from scratch; vksplat render draws "+
 			"the model")

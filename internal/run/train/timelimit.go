@@ -69,6 +69,7 @@ type timeLimit struct {
 	clock clock
 	stop  time.Duration // training ends then, by the clock; 0: never
 	over  bool          // it did
+	then  string        // how to continue the run that it ended
 }
 
 // limitChooses reports whether the limit chooses the number of steps: it stays where it was given, and in a run that
@@ -258,6 +259,9 @@ func (r *Run) timeIsUp(level int) bool {
 	l.over = true
 	return true
 }
+
+// Limited says how to continue a run that its time limit ended, "" for any other.
+func (r *Run) Limited() string { return r.limit.then }
 
 // ErrTimeLimit says that the time limit ended a run that had nothing to keep.
 var ErrTimeLimit = fault.Sentinel(fault.ErrInterrupted, "interrupted by the time limit", nil)

@@ -41,8 +41,9 @@ type Run struct {
 	Train   []int           // cameras of Capture that are trained on
 	Test    []int           // held-out ones
 	// names of those of a run that goes on, by its record; none: flags and files choose them
-	recorded  []string
-	nearestTo map[string]scene.Nearest // see nearest
+	recorded    []string
+	formerSplit bool                     // photos that cannot be read do not count, as earlier versions had it
+	nearestTo   map[string]scene.Nearest // see nearest
 
 	training *scene.Capture // what training knows: Capture without held-out cameras, in the same frame
 	// of the cameras in training, nil where none are compared, and after equip

@@ -30,6 +30,9 @@ func (r *Run) loadCapture() (err error) {
 	if r.Eval {
 		every = r.TestEvery
 	}
+	for name := range c.LeftOut {
+		c.LeftOut[name] = c.LeftOut[name] && !r.formerSplit
+	}
 	if len(r.recorded) > 0 { // photos that are lost are told of with other changes
 		c.HoldOutCameras(r.recorded)
 	} else if err := captured.HoldOut(c, r.TestList, every); err != nil {
@@ -54,7 +57,7 @@ func (r *Run) loadCapture() (err error) {
 		return err
 	}
 	if r.Eval && len(r.Test) == 0 && r.Divided == nil {
-		r.warnLater("no photo is held out, so nothing is measured: those that the capture names for it are not there")
+		r.warnLater("nothing is measured: none of the photos that the capture holds out was found")
 	}
 	r.training = c.Training()
 	if r.Divided != nil {
