@@ -312,6 +312,8 @@ func (w *releasing) Write(p []byte) (int, error) {
 	return w.Buffer.Write(p)
 }
 
+func (w *releasing) WriteString(s string) (int, error) { return w.Write([]byte(s)) }
+
 // TestWaiting says that it waits for another command in the same folder.
 func TestWaiting(t *testing.T) {
 	o := withPhotos(t, 4)
