@@ -94,6 +94,9 @@ func (d *desk) train(r *trainRequest) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	if err := d.ownScene(scene, r.Size); err != nil {
+		return "", err
+	}
 	name := r.Name
 	if name == "" {
 		name = wording.PlainName(filepath.Base(scene) + "-" + r.Preset)
