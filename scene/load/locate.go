@@ -21,9 +21,7 @@ func locateFiles(c *scene.Capture, records []scene.Record, strict bool) (images 
 	finder := transforms.NewFinder(c)
 	files := make([]string, len(records))
 	for i := range records {
-		r := &records[i]
-		r.File, _ = finder.Spell(r.File)
-		files[i] = r.File
+		files[i] = records[i].File
 	}
 	files = finder.Find(files)
 	taken := make(map[string]string, len(records))
@@ -41,16 +39,18 @@ func locateFiles(c *scene.Capture, records []scene.Record, strict bool) (images 
 	if c.Format != scene.FormatBlender { // whose photos of other splits lie beside them
 		warnUnused(c, taken)
 	}
-	return nameRecords(records), finder.Outside(files, "photo", strict)
+	return nameRecords(finder, records), finder.Outside(files, "photo", strict)
 }
 
 // nameRecords names records relative to the folder that holds all of their files,
 // which is returned. Files that are missing have no say in it, unless all are.
-func nameRecords(records []scene.Record) string {
+func nameRecords(finder *transforms.Finder, records []scene.Record) string {
 	var dirs, nominal []string
 	for i := range records {
-		nominal = append(nominal, filepath.Dir(records[i].File))
-		if p := records[i].Cam.Path; p != "" {
+		r := &records[i]
+		r.File, _ = finder.Spell(r.File)
+		nominal = append(nominal, filepath.Dir(r.File))
+		if p := r.Cam.Path; p != "" {
 			dirs = append(dirs, filepath.Dir(p))
 		}
 	}

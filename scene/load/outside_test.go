@@ -60,6 +60,10 @@ func TestSpelledFolders(t *testing.T) {
 		if !slices.Equal(namesOf(got), want) || len(got.Warnings) > 0 || got.Images != filepath.FromSlash(c.images) {
 			t.Errorf("%s in %s: %q in %s, %v", c.spelled, c.at, namesOf(got), got.Images, got.Warnings)
 		}
+		named := loadtest.MustLoad(t, c.spelled, scene.LoadOptions{Model: scene.AnyModel, Images: "images"})
+		if !slices.Equal(namesOf(named), want) {
+			t.Errorf("%s in %s, --images images: %q", c.spelled, c.at, namesOf(named))
+		}
 		if _, test := got.Split(8); !slices.Equal(test, []int{0}) {
 			t.Errorf("%s in %s: %v are held out", c.spelled, c.at, test)
 		}
@@ -77,7 +81,8 @@ func TestSpelledFolders(t *testing.T) {
 	}
 }
 
-// A copied capture uses its own files where its names are those of the original, and tells of files that are not its own.
+// A copied capture uses its own files where its names are those of the original, and tells of those that are not its
+// own.
 func TestOutside(t *testing.T) {
 	original, root := t.TempDir(), t.TempDir()
 	write := func(dir, name string) {
@@ -117,14 +122,16 @@ func TestOutside(t *testing.T) {
 	}
 	scenetest.Put(t, filepath.Join(root, "points.ply"), []byte(cloud))
 	_, err := load.Capture(root, scene.LoadOptions{Model: scene.AnyModel, Strict: true})
-	scenetest.CheckRefusal(t, err, []string{"2 photos outside the capture's folder, as in " + paths[1]}, "copy them", nil)
+	scenetest.CheckRefusal(t, err, []string{"2 photos outside the capture's folder, as in " + paths[1]}, "copy them",
+		nil)
 	// An end that two names have is neither's.
 	loadtest.Removed("images")(t, root)
 	write(root, "images/p0.png")
 	write(original, "b/images/p0.png")
 	paths[4] = filepath.Join(original, "b", "images", "p0.png")
 	framesOf(t, root, paths, nil)
-	if w, _ := scenetest.WarningOf(loadtest.MustLoad(t, root, loadtest.AnyModel()), transforms.OutsideFiles); w.Count != 5 {
+	c = loadtest.MustLoad(t, root, loadtest.AnyModel())
+	if w, _ := scenetest.WarningOf(c, transforms.OutsideFiles); w.Count != 5 {
 		t.Error(w)
 	}
 }

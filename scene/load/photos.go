@@ -19,6 +19,7 @@ import (
 	"vksplat/internal/wording"
 	"vksplat/scene"
 	"vksplat/scene/photo"
+	"vksplat/scene/transforms"
 )
 
 // FindPhotos sets Images and the Path of the records. With a downscale of N > 1 a
@@ -36,7 +37,7 @@ func FindPhotos(c *scene.Capture, records []scene.Record, o scene.LoadOptions) (
 			return "", err
 		}
 		if c.Format != scene.FormatColmap {
-			nameRecords(records)
+			nameRecords(transforms.NewFinder(c), records)
 		}
 	default:
 		if c.Images, err = locateFiles(c, records, o.Strict); err != nil {

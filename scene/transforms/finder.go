@@ -36,7 +36,8 @@ func NewFinder(c *scene.Capture) *Finder {
 
 // Spell gives a path below the capture's folder as that is spelled, and any other in full.
 func (f *Finder) Spell(file string) (path string, inside bool) {
-	if !filepath.IsAbs(file) && filepath.IsLocal(file) && photo.LeadsOut(file) { // it begins with a drive of Windows
+	drive := !filepath.IsAbs(file) && filepath.IsLocal(file) && photo.LeadsOut(file) // of Windows, as in C:/
+	if file == "" || drive {
 		return file, false
 	}
 	full, err := filepath.Abs(file)
@@ -51,9 +52,9 @@ func (f *Finder) Spell(file string) (path string, inside bool) {
 	return full, false
 }
 
-// Find gives the files that paths mean, "" for those that are not there and for "". A path that leads out of the capture's folder,
-// as of the machine that made the capture, means the file below it that the longest end of the path names, if no other
-// path means that; only where there is none, it means what is there.
+// Find gives the files that paths mean, "" for those that are not there and for "". A path that leads out of the
+// capture's folder, as of the machine that made the capture, means the file below it that the longest end of the path
+// names, if no other path means that; only where there is none, it means what is there.
 func (f *Finder) Find(paths []string) []string {
 	found, claims := make([]string, len(paths)), map[string]string{}
 	shared, out := map[string]bool{}, map[int]string{}

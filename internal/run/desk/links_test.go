@@ -186,13 +186,14 @@ func TestForeignScene(t *testing.T) {
 		if bad == "" {
 			want, status = "", 200
 		}
-		if got, text := b.ask(http.MethodPost, "train", strings.Replace(train, "garden", name, 1), nil); got != status ||
-			!strings.Contains(text, want) {
+		body := strings.Replace(train, "garden", name, 1)
+		if got, text := b.ask(http.MethodPost, "train", body, nil); got != status || !strings.Contains(text, want) {
 			t.Errorf("train %s: %d %s", name, got, text)
 		}
 		request := &trainRequest{Scene: name, Preset: "default"}
-		for what, ask := range map[string]func() (check, error){"verdict": func() (check, error) { return b.verdict(name) },
-			"plan": func() (check, error) { return b.plan(request) }} {
+		for what, ask := range map[string]func() (check, error){
+			"verdict": func() (check, error) { return b.verdict(name) },
+			"plan":    func() (check, error) { return b.plan(request) }} {
 			c, err := ask()
 			for end := time.Now().Add(time.Minute); err == nil && !c.Ready && time.Now().Before(end); c, err = ask() {
 				time.Sleep(10 * time.Millisecond)
