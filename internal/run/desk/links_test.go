@@ -190,6 +190,14 @@ func TestForeignScene(t *testing.T) {
 		if got, text := b.ask(http.MethodPost, "train", body, nil); got != status || !strings.Contains(text, want) {
 			t.Errorf("train %s: %d %s", name, got, text)
 		}
+		run := filepath.Join(b.root, "run of "+name)
+		begun := scenetest.JsonObject{"source": scenetest.JsonObject{"scene": filepath.Join(b.root, name)}}
+		fill(t, filepath.Join(run, output.StatsFile), "{}")
+		scenetest.PutJSON(t, filepath.Join(run, output.CheckpointFolder, output.BegunFile), begun)
+		body = `{"path":"run of ` + name + `"}`
+		if got, text := b.ask(http.MethodPost, "resume", body, nil); got != status || !strings.Contains(text, want) {
+			t.Errorf("resume %s: %d %s", name, got, text)
+		}
 		request := &trainRequest{Scene: name, Preset: "default"}
 		for what, ask := range map[string]func() (check, error){
 			"verdict": func() (check, error) { return b.verdict(name) },

@@ -139,6 +139,11 @@ func (d *desk) resume(rel string) (string, error) {
 	j := &job{Kind: kindTrain, Title: filepath.Base(out), Run: d.relative(out), Made: d.relative(out), lane: laneDevice}
 	if scene := begun.Source.Scene; scene != "" {
 		j.Scene = d.relative(scene)
+		if output.Within(scene, d.root) {
+			if err := d.ownScene(scene, begun.Source.Downscale); err != nil {
+				return "", err
+			}
+		}
 	}
 	j.args = append([]string{"resume", out}, d.followed(out)...)
 	return d.add(j)
