@@ -12,16 +12,22 @@ import (
 	"vksplat/internal/fault"
 	"vksplat/scene"
 	"vksplat/scene/photo"
+	"vksplat/scene/transforms"
 )
 
 // locateFiles sets the Path of records whose files are named by the capture, and
 // renames them: relative to the folder that holds all photos, which is returned.
-func locateFiles(c *scene.Capture, records []scene.Record) (images string, err error) {
-	finder := photo.NewLocator(c.Root)
+func locateFiles(c *scene.Capture, records []scene.Record, strict bool) (images string, err error) {
+	finder := transforms.NewFinder(c)
+	files := make([]string, len(records))
+	for i := range records {
+		files[i] = records[i].File
+	}
+	files = finder.Find(files)
 	taken := make(map[string]string, len(records))
 	for i := range records {
 		r := &records[i]
-		if r.Cam.Path = finder.Find(r.File); r.Cam.Path == "" {
+		if r.Cam.Path = files[i]; r.Cam.Path == "" {
 			continue
 		}
 		if other, twice := taken[r.Cam.Path]; twice {
@@ -33,16 +39,18 @@ func locateFiles(c *scene.Capture, records []scene.Record) (images string, err e
 	if c.Format != scene.FormatBlender { // whose photos of other splits lie beside them
 		warnUnused(c, taken)
 	}
-	return nameRecords(records), nil
+	return nameRecords(finder, records), finder.Outside(files, "photo", strict)
 }
 
 // nameRecords names records relative to the folder that holds all of their files,
 // which is returned. Files that are missing have no say in it, unless all are.
-func nameRecords(records []scene.Record) string {
+func nameRecords(finder *transforms.Finder, records []scene.Record) string {
 	var dirs, nominal []string
 	for i := range records {
-		nominal = append(nominal, filepath.Dir(records[i].File))
-		if p := records[i].Cam.Path; p != "" {
+		r := &records[i]
+		r.File, _ = finder.Spell(r.File)
+		nominal = append(nominal, filepath.Dir(r.File))
+		if p := r.Cam.Path; p != "" {
 			dirs = append(dirs, filepath.Dir(p))
 		}
 	}
@@ -53,6 +61,9 @@ func nameRecords(records []scene.Record) string {
 	for i := range records {
 		r := &records[i]
 		at := cmp.Or(r.Cam.Path, r.File)
+		if full, err := filepath.Abs(at); err == nil && filepath.IsAbs(images) {
+			at = full
+		}
 		if rel, err := filepath.Rel(images, at); err == nil && filepath.IsLocal(rel) {
 			r.Cam.Name = filepath.ToSlash(rel)
 		} else if !filepath.IsLocal(filepath.FromSlash(r.Cam.Name)) {
@@ -105,8 +116,15 @@ func warnUnregistered(c *scene.Capture, extra []string, all int) {
 		"program that wrote the file and export again"
 }
 
-// commonFolder gives the innermost folder that holds all of dirs.
+// commonFolder gives the innermost folder that holds all of dirs: in full where some of them are.
 func commonFolder(dirs []string) string {
+	if full := slices.ContainsFunc(dirs, filepath.IsAbs); full {
+		for i, dir := range dirs {
+			if at, err := filepath.Abs(dir); err == nil {
+				dirs[i] = at
+			}
+		}
+	}
 	common := filepath.Clean(dirs[0])
 	for _, dir := range dirs[1:] {
 		for !holds(common, dir) {

@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
+	"os"
 	"path"
 	"path/filepath"
 	"slices"
@@ -12,10 +14,12 @@ import (
 
 	"vksplat/internal/atomicfile"
 	"vksplat/internal/fault"
+	"vksplat/internal/filekind"
 	"vksplat/internal/parallel"
 	"vksplat/internal/wording"
 	"vksplat/scene"
 	"vksplat/scene/photo"
+	"vksplat/scene/transforms"
 )
 
 // FindPhotos sets Images and the Path of the records. With a downscale of N > 1 a
@@ -33,10 +37,10 @@ func FindPhotos(c *scene.Capture, records []scene.Record, o scene.LoadOptions) (
 			return "", err
 		}
 		if c.Format != scene.FormatColmap {
-			nameRecords(records)
+			nameRecords(transforms.NewFinder(c), records)
 		}
 	default:
-		if c.Images, err = locateFiles(c, records); err != nil {
+		if c.Images, err = locateFiles(c, records, o.Strict); err != nil {
 			return "", err
 		}
 	}
@@ -143,8 +147,7 @@ func makeViews(c *scene.Capture, records []scene.Record, o scene.LoadOptions, re
 		w, h, err := headers[i].width, headers[i].height, headers[i].err
 		if err != nil {
 			if lost.cause == nil {
-				lost.cause = &fault.Error{Op: "read photo", Path: r.Cam.Path, Err: err,
-					Hint: cmp.Or(photo.HintOf(r.Cam.Path, err), deniedHint(err))}
+				lost.cause = unreadable(r.Cam.Path, err)
 			}
 			lost.broken = append(lost.broken, r.Cam.Name)
 			c.LeaveOut(r.Cam.Name, true)
@@ -307,12 +310,30 @@ func report(c *scene.Capture, all, kept int, lost lostPhotos, strict bool) error
 	return nil
 }
 
-// deniedHint says what to do about a photo that may not be read, "" where that is not the cause.
-func deniedHint(err error) string {
+// unreadable says why a photo cannot be read, and what to do about it.
+func unreadable(path string, err error) error {
+	hint := photo.HintOf(path, err)
 	if errors.Is(err, fs.ErrPermission) {
-		return "make these photos readable for this user"
+		hint = "make these photos readable for this user"
+	} else if kind, remedy := kindOf(path); hint == "" && kind != "" && kind != filekind.Photo {
+		hint, err = remedy, errors.New("the file is "+kind)
 	}
-	return ""
+	return &fault.Error{Op: "read photo", Path: path, Err: err, Hint: hint}
+}
+
+// kindOf names what a file in place of a photo is, "" for what is not known.
+func kindOf(path string) (kind, hint string) {
+	if fault.Regular(path) != nil {
+		return "", ""
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return "", ""
+	}
+	defer f.Close() // only read from
+	head := make([]byte, 512)
+	n, _ := io.ReadFull(f, head) // a shorter file is told by what it has
+	return filekind.Of("", head[:n])
 }
 
 func refusePhotos(c *scene.Capture, all, kept int, lost lostPhotos) error {

@@ -236,7 +236,7 @@ func Read(c *scene.Capture, o scene.LoadOptions) ([]scene.Record, error) {
 		}
 	}
 	if t.points != "" {
-		if err := readCloud(c, t.points); err != nil {
+		if err := readCloud(c, t.points, o.Strict); err != nil {
 			return nil, err
 		}
 	}
@@ -297,7 +297,7 @@ func readTestFile(c *scene.Capture, t *File, o scene.LoadOptions) ([]scene.Recor
 // until locateFiles.
 func frameRecords(c *scene.Capture, file string, t *File, o scene.LoadOptions,
 	roleOf func(file string) scene.Role) ([]scene.Record, error) {
-	records := make([]scene.Record, len(t.Frames))
+	records, masks := make([]scene.Record, len(t.Frames)), make([]string, len(t.Frames))
 	dir := filepath.Dir(file)
 	for i, f := range t.Frames {
 		r := scene.Record{Cam: scene.Camera{Name: CleanSlashes(f.File), R: f.Pose.R, T: f.Pose.T, Motion: f.Motion},
@@ -306,31 +306,35 @@ func frameRecords(c *scene.Capture, file string, t *File, o scene.LoadOptions,
 			r.Bad = &fault.Error{Op: "read " + filepath.Base(file), Path: file, Err: f.Bad, Hint: hintTransforms}
 		}
 		if f.mask != "" {
-			r.Cam.Mask, r.Cam.MaskInverted = photo.NativePath(dir, f.mask), o.InvertMasks
+			masks[i] = photo.NativePath(dir, f.mask)
 		}
 		records[i] = r
 	}
+	return records, findMasks(c, file, t, o, records, masks)
+}
+
+// findMasks gives records the masks of these paths.
+func findMasks(c *scene.Capture, file string, t *File, o scene.LoadOptions, records []scene.Record,
+	masks []string) error {
 	var noMask []string
-	finder := photo.NewLocator(c.Root)
-	for i := range records {
-		cam := &records[i].Cam
-		if cam.Mask == "" {
-			continue
-		}
-		if cam.Mask = finder.Find(cam.Mask); cam.Mask == "" {
-			cam.MaskInverted = false
+	finder := NewFinder(c)
+	found := finder.Find(masks)
+	for i, mask := range found {
+		if mask != "" {
+			records[i].Cam.Mask, records[i].Cam.MaskInverted = mask, o.InvertMasks
+		} else if masks[i] != "" {
 			noMask = append(noMask, t.Frames[i].mask)
 		}
 	}
 	if len(noMask) > 0 {
 		if o.Strict {
-			return nil, fault.Data("read "+filepath.Base(file), file, "correct mask_path, or leave out "+
+			return fault.Data("read "+filepath.Base(file), file, "correct mask_path, or leave out "+
 				fault.Setting("strict")+" to train on the whole photos", "masks are missing: %d, the first is %s", len(
 				noMask), wording.Printable(noMask[0]))
 		}
 		c.Warn("missing-masks", fmt.Sprintf("masks are missing: %d; their photos count whole", len(noMask)), noMask)
 	}
-	return records, nil
+	return finder.Outside(found, "mask", o.Strict)
 }
 
 // noteFrames warns of poses that had to be corrected, and of motions that cannot be told.

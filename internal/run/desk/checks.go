@@ -136,6 +136,9 @@ func (d *desk) verdict(rel string) (check, error) {
 		return check{}, err
 	}
 	return d.ask("verdict "+dir, func(ctx context.Context, c *check) error {
+		if err := d.ownScene(dir, 1); err != nil {
+			return err
+		}
 		report := new(inspect.Report)
 		err := d.askChild(ctx, report, "inspect", dir, cli.Switch("json"), cli.Flag("downscale", "1"))
 		if err != nil && len(report.Problems) == 0 {
@@ -165,6 +168,9 @@ func (d *desk) plan(r *trainRequest) (check, error) {
 	return d.ask("plan "+strings.Join(args, " "), func(ctx context.Context, c *check) error {
 		ctx, stop, busy := d.beginRehearsal(ctx)
 		defer stop()
+		if err := d.ownScene(dir, r.Size); err != nil {
+			return err
+		}
 		p := &plan{Busy: busy}
 		if !busy {
 			args = append(slices.Clone(args), cli.Flag("time-limit", rehearsedFor))

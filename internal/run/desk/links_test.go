@@ -3,6 +3,7 @@
 package desk
 
 import (
+	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -10,8 +11,10 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"vksplat/internal/run/output"
+	"vksplat/scene/scenetest"
 )
 
 // link makes a symbolic link.
@@ -139,4 +142,73 @@ func TestPipes(t *testing.T) {
 		}
 	}
 	b.until("the runs are listed", func(s *seenState) bool { return len(s.Runs) == 2 })
+}
+
+// TestForeignScene has scenes read files outside of the root, by links and by names: none is inspected or trained.
+func TestForeignScene(t *testing.T) {
+	b := openDesk(t)
+	outside := t.TempDir()
+	frames := scenetest.TinyFrames("images")
+	write := func(dir string) (photos string) {
+		for i := range scenetest.TinyPhotos {
+			name := fmt.Sprintf("p%d.png", i)
+			frames[i]["file_path"] = "images/" + name
+			scenetest.WritePhoto(t, filepath.Join(dir, "images", name), scenetest.TinyWidth, scenetest.TinyHeight)
+		}
+		scenetest.PutJSON(t, filepath.Join(dir, "transforms.json"), scenetest.TinyTop().With("frames", frames))
+		return filepath.Join(dir, "images")
+	}
+	own := write(filepath.Join(b.root, "own"))
+	elsewhere := write(outside)
+	link(t, own, filepath.Join(b.root, "shared", "images"))
+	link(t, elsewhere, filepath.Join(b.root, "linked", "images"))
+	link(t, filepath.Join(outside, "transforms.json"), filepath.Join(b.root, "json", "transforms.json"))
+	link(t, elsewhere, filepath.Join(b.root, "between", "images")) // reached by a link that stays in the root
+	link(t, "../between", filepath.Join(b.root, "twice", "inner"))
+	top := scenetest.TinyTop().With("frames", frames)
+	for _, name := range []string{"shared", "linked", "twice"} {
+		scenetest.PutJSON(t, filepath.Join(b.root, name, "transforms.json"), top)
+	}
+	write(filepath.Join(b.root, "cloud"))
+	fill(t, filepath.Join(outside, "points.ply"), "ply\nformat ascii 1.0\nelement vertex 0\nproperty float x\n"+
+		"property float y\nproperty float z\nend_header\n")
+	scenetest.PutJSON(t, filepath.Join(b.root, "cloud", "transforms.json"),
+		top.With("ply_file_path", filepath.Join(outside, "points.ply")))
+	write(filepath.Join(b.root, "named"))
+	frames[1]["file_path"] = filepath.Join(elsewhere, "p1.png")
+	if err := os.Remove(filepath.Join(b.root, "named", "images", "p1.png")); err != nil {
+		t.Fatal(err)
+	}
+	scenetest.PutJSON(t, filepath.Join(b.root, "named", "transforms.json"), top)
+	for name, bad := range map[string]string{"own": "", "shared": "", "linked": "linked/images",
+		"json": "json/transforms.json", "twice": "between/images", "cloud": "points.ply", "named": "p1.png"} {
+		want, status := bad+" leads out", 400
+		if bad == "" {
+			want, status = "", 200
+		}
+		body := strings.Replace(train, "garden", name, 1)
+		if got, text := b.ask(http.MethodPost, "train", body, nil); got != status || !strings.Contains(text, want) {
+			t.Errorf("train %s: %d %s", name, got, text)
+		}
+		run := filepath.Join(b.root, "run of "+name)
+		begun := scenetest.JsonObject{"source": scenetest.JsonObject{"scene": filepath.Join(b.root, name)}}
+		fill(t, filepath.Join(run, output.StatsFile), "{}")
+		scenetest.PutJSON(t, filepath.Join(run, output.CheckpointFolder, output.BegunFile), begun)
+		body = `{"path":"run of ` + name + `"}`
+		if got, text := b.ask(http.MethodPost, "resume", body, nil); got != status || !strings.Contains(text, want) {
+			t.Errorf("resume %s: %d %s", name, got, text)
+		}
+		request := &trainRequest{Scene: name, Preset: "default"}
+		for what, ask := range map[string]func() (check, error){
+			"verdict": func() (check, error) { return b.verdict(name) },
+			"plan":    func() (check, error) { return b.plan(request) }} {
+			c, err := ask()
+			for end := time.Now().Add(time.Minute); err == nil && !c.Ready && time.Now().Before(end); c, err = ask() {
+				time.Sleep(10 * time.Millisecond)
+			}
+			if err != nil || !c.Ready || bad == "" && c.Error != "" || !strings.Contains(c.Error, want) {
+				t.Errorf("%s of %s: %+v, %v", what, name, c, err)
+			}
+		}
+	}
 }

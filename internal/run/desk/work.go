@@ -94,6 +94,9 @@ func (d *desk) train(r *trainRequest) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	if err := d.ownScene(scene, r.Size); err != nil {
+		return "", err
+	}
 	name := r.Name
 	if name == "" {
 		name = wording.PlainName(filepath.Base(scene) + "-" + r.Preset)
@@ -136,6 +139,11 @@ func (d *desk) resume(rel string) (string, error) {
 	j := &job{Kind: kindTrain, Title: filepath.Base(out), Run: d.relative(out), Made: d.relative(out), lane: laneDevice}
 	if scene := begun.Source.Scene; scene != "" {
 		j.Scene = d.relative(scene)
+		if output.Within(scene, d.root) {
+			if err := d.ownScene(scene, begun.Source.Downscale); err != nil {
+				return "", err
+			}
+		}
 	}
 	j.args = append([]string{"resume", out}, d.followed(out)...)
 	return d.add(j)
