@@ -73,6 +73,8 @@ func explain(op, what string, err error) error {
 	case errors.As(err, &own) && own.Text == flow.NoRoom:
 		e.Kind, e.Err, e.Hint = fault.ErrTryAgain, errors.New(flow.NoRoom),
 			"whoever runs the farm makes room; then try again: what the farm has accepted goes on by itself"
+	case code == wire.InvalidArgument:
+		e.Kind, e.Hint = fault.ErrUsage, "change what the command asks for"
 	case errors.As(err, &own) && own.NoNamespace:
 		e.Kind, e.Hint = fault.ErrSetup, "name a namespace that the cluster has, with "+fault.Setting("namespace")
 	case code == wire.NotFound:

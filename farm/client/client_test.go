@@ -399,7 +399,8 @@ func TestDial(t *testing.T) {
 		{serviceerror.NewNamespaceNotFound("splats"), fault.ErrSetup, "namespace"},
 		{serviceerror.NewPermissionDenied("Request unauthorized.", "the pass of x was revoked"), fault.ErrSetup,
 			"the pass of x was revoked"},
-		{serviceerror.NewInvalidArgument("odd"), fault.ErrTryAgain, "odd"},
+		{serviceerror.NewInvalidArgument("no such pool"), fault.ErrUsage, "no such pool"},
+		{serviceerror.NewInternal("odd"), fault.ErrTryAgain, "odd"},
 	} {
 		wiretest.Handle(s, func(context.Context, *workflowservice.DescribeNamespaceRequest) (
 			*workflowservice.DescribeNamespaceResponse, error) {

@@ -190,7 +190,8 @@ func (c *call) read(from *commonpb.Payloads, into any) error {
 // hasPool refuses to move a job to a pool that no machine has or is to have.
 func (c *call) hasPool(name string) error {
 	if name != "" && !c.gate.HasPool(name) {
-		return refuse("no machine has the pool %.70q: vksplat-farmd token --pools makes a pass for one", name)
+		return serviceerror.NewInvalidArgumentf("no machine has the pool %.70q: vksplat-farmd token --pools makes a pass "+
+			"for one", name)
 	}
 	return nil
 }

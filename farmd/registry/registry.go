@@ -26,7 +26,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"vksplat/farm/pass"
@@ -61,10 +60,6 @@ type Registry struct {
 	key  *ecdsa.PrivateKey
 	seal []byte
 	page string // ID of the pass that Page made
-
-	poolsAt   sync.Mutex // guards what follows
-	pools     map[string]bool
-	poolsRead time.Time
 }
 
 // Grant is what a token makes of its holder.
@@ -232,29 +227,12 @@ func (r *Registry) Revoke(name string) (Record, error) {
 	return rec, atomicfile.SyncDir(filepath.Join(r.dir, passes))
 }
 
-// poolsLast is for how long the list of pools is good: whoever asks often does not have files read each time.
-const poolsLast = 100 * time.Millisecond
-
 // HasPool says whether a valid pass or an unused token has a pool.
 func (r *Registry) HasPool(name string) bool {
-	r.poolsAt.Lock()
-	defer r.poolsAt.Unlock()
-	if time.Since(r.poolsRead) > poolsLast {
-		passes, open, _ := r.List() // what can be read
-		r.pools = map[string]bool{pass.DefaultPool: true}
-		for _, p := range passes {
-			for _, pool := range p.Pools {
-				r.pools[pool] = r.pools[pool] || p.Revoked == nil
-			}
-		}
-		for _, g := range open {
-			for _, pool := range g.Pools {
-				r.pools[pool] = true
-			}
-		}
-		r.poolsRead = time.Now()
-	}
-	return r.pools[name]
+	valid, open, _ := r.List() // what can be read
+	return name == pass.DefaultPool ||
+		slices.ContainsFunc(valid, func(p Record) bool { return p.Revoked == nil && slices.Contains(p.Pools, name) }) ||
+		slices.ContainsFunc(open, func(g Grant) bool { return slices.Contains(g.Pools, name) })
 }
 
 // List returns all passes, valid ones first, and what unused tokens grant; with an error, those that can be read.
