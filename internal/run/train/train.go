@@ -163,6 +163,7 @@ func (r *Run) conclude(ctx context.Context, interrupted bool,
 	}
 	st, err = r.finish(ctx, interrupted, seen)
 	r.saver.dropDemoPicture()
+	r.noteOverrun()
 	if saveErr = r.saver.ended(); errors.Is(saveErr, pipeline.ErrDiverged) {
 		return nil, saveErr
 	}
