@@ -33,7 +33,7 @@ func TestStepTimes(t *testing.T) {
 // TestSchedule wants the seconds of a schedule to be the sum over its steps, and the most steps that fit.
 func TestSchedule(t *testing.T) {
 	times := stepTimes{modelTimes{1000, []float64{0.02, 0.01}}, modelTimes{5000, []float64{0.1, 0.03}}, 0.05}
-	for _, flags := range []texts{nil, {"preset": "fast"}, {"preset": "3dgs"}, {"preset": "mcmc"},
+	for _, flags := range []texts{nil, {"preset": "3dgs"}, {"preset": "mcmc"},
 		{"preset": "3dgs", "splats": "9000"}, {"preset": "3dgs", "refine-every": "0"}, {"refine-stop": "0"}} {
 		cfg := limitedRun(resolved(t, flags, nil), 50).Config
 		g := growth{first: 1000, ceiling: 20000, guess: 7000}
@@ -121,7 +121,7 @@ func TestModelLike(t *testing.T) {
 // TestRehearsed wants throw-away models that any recipe allows, on photos of each size for as long, and refined only at
 // their end.
 func TestRehearsed(t *testing.T) {
-	for _, flags := range []texts{nil, {"preset": "fast"}, {"preset": "3dgs"}, {"preset": "mcmc"},
+	for _, flags := range []texts{nil, {"preset": "3dgs"}, {"preset": "mcmc"},
 		{"preset": "3dgs", "splats": "9000"}, {"preset": "3dgs", "refine-every": "0"},
 		{"refine-stop": "0"}} {
 		cfg := limitedRun(resolved(t, flags, nil), 50).Config
