@@ -83,7 +83,8 @@ func badLens(c *scene.Capture, names []string) error {
 		whose = fmt.Sprintf("the camera of this and %d more of the photos", n-1)
 	}
 	return fault.Data("use calibration", names[0], "mend the calibration in "+filepath.Base(c.Model)+
-		", or calibrate again", "%s has parameters that are not finite or beyond %g", whose, float64(scene.MaxCoordinate))
+		", or calibrate again", "%s has parameters that are not finite or beyond %g", whose,
+		float64(scene.MaxCoordinate))
 }
 
 // DropWildPoses drops photos whose poses cannot be right, with a warning. It fails when strict, or when too few photos

@@ -30,7 +30,8 @@ type shot struct {
 	number int    // among all pictures
 }
 
-// FindFiles makes of train's folder the model of the step that is asked for, or the newest one, and, unless others are asked for, its cameras.
+// FindFiles makes of train's folder the model of the step that is asked for, or the newest one, and, unless others are
+// asked for, its cameras.
 func (o *Options) FindFiles() (err error) {
 	out := o.File
 	if o.File, err = splatfile.FindStep(out, o.Iteration); err != nil {

@@ -102,8 +102,8 @@ func (r *Run) chooseSteps(ctx context.Context, h *rehearsal) error {
 	}
 	if c.fit > 0 {
 		r.tellChoice(1/max(c.step, 1e-9), full.Iterations, again)
+		r.warnSchedule()
 	}
-	r.warnSchedule()
 	// check again: the last step has changed
 	return errors.Join(r.refuseFolders(), r.saver.refuseForeign(), r.refuseForeignPictures())
 }
@@ -147,8 +147,11 @@ func (r *Run) choose(ctx context.Context, h *rehearsal) (c choice, err error) {
 
 // noStep says that not one step fits, and how many seconds a run takes at least.
 func noStep(limit LimitFlag, least float64) string {
-	return fmt.Sprintf("not one step fits into %s on this device; training takes at least %s", limit.text(),
-		cli.Duration(math.Ceil(least)))
+	text := fmt.Sprintf("not one step fits into %s on this device", limit.text())
+	if least = math.Ceil(least); least > time.Duration(limit).Seconds() { // else by the margin alone
+		text += "; training takes at least " + cli.Duration(least)
+	}
+	return text
 }
 
 // halvings returns recipes of ever fewer pixels to train on, for schedules that are shortened: the given one, but with

@@ -218,6 +218,20 @@ func TestLimitedRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	again := NewOptions() // of a demo
+	again.Out = out
+	if err := again.RefuseStopped(); fault.ExitCode(err) != fault.ExitUsage || !strings.Contains(err.Error(),
+		fmt.Sprintf("holds a run that stopped after step %d of ", st.Step)) || !strings.Contains(fault.Hint(err),
+		"overwrite") {
+		t.Errorf("a stopped run may be replaced: %v", err)
+	}
+	if again.Checkpoints.Overwrite = true; again.RefuseStopped() != nil {
+		t.Error("a stopped run is not replaced")
+	}
+	again.Checkpoints.Overwrite, again.Out = false, filepath.Join(filepath.Dir(out), "none")
+	if err := again.RefuseStopped(); err != nil {
+		t.Error(err)
+	}
 	if h := &c.Header; h.Step >= h.Config.Iterations || h.Config.Iterations > 90 {
 		t.Errorf("stopped after step %d of %d", h.Step, h.Config.Iterations)
 	}
