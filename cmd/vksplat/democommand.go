@@ -49,6 +49,7 @@ func demoCommand(console *cli.Console) *cobra.Command {
 	o.Out = "vksplat-demo"
 	own := []option{
 		text(&o.Out, "model-path", "write to the folder `OUT`").letter("m").isFolder(),
+		overwriteOption(&o.Checkpoints.Overwrite, "a demo in OUT that stopped before its end"),
 		integer(&o.Photos, "images", "draw `N` photos"),
 		other(&o.Size, "size", "size of the photos"),
 		integer(&o.Points, "points", "start training from `N` points"),

@@ -51,6 +51,7 @@ func renderTable(o *render.Options) []optionGroup {
 			text(&o.Cameras, "cameras",
 				"render the views of `SCENE|FILE`; a capture, a cameras.json or a run (default: the cameras.json "+
 					"of OUT)"),
+			integer(&o.Iteration, "iteration", "draw OUT's model of step `N` (default: the last)"),
 			chosen(&o.Split, "split",
 				"only views of the photos that were trained on (train) or held out (test)",
 				inria.SplitTrain, inria.SplitTest),
@@ -137,7 +138,7 @@ func renderCommand(console *cli.Console) *cobra.Command {
 	}
 	table := renderTable(o)
 	addFlags(console, cmd, table, helpLayout{first: []string{"output",
-		"cameras", "split", "trajectory", "video", "seconds",
+		"cameras", "iteration", "split", "trajectory", "video", "seconds",
 		"fps",
 		"size", "fov", "projection", "frames", "format", "alpha", "depth", "normals", "background", "name", "overwrite",
 		"device", "max-vram"}})

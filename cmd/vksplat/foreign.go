@@ -47,7 +47,6 @@ type foreignLine struct {
 	words   []string // flags of train
 	places  []string // words that are no flags
 	scene   string   // by a flag; of render and eval the model
-	step    string   // of the model, by a flag
 	recipe  []string // flags that the program or method stands for, where none is given
 	foreign bool     // there is something to translate
 	notes   []string
@@ -197,7 +196,7 @@ func (l *foreignLine) own(o *option, name, value string, joined bool) {
 		l.foreign = true
 		typed += "=" + truths[l.next()]
 	case o.bare != "" || len(l.rest) == 0:
-	case o.steps != nil && l.rest[0] == "-1": // never
+	case (o.steps != nil || o.name == "iteration") && l.rest[0] == "-1": // never, and of models the last
 		l.foreign, l.rest = true, l.rest[1:]
 		return
 	case o.steps != nil:

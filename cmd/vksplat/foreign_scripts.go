@@ -3,6 +3,7 @@ package main
 import (
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -20,6 +21,7 @@ func lineOf(args []string) *foreignLine {
 	if len(args) > 0 && slices.Contains([]string{"train", "render", "eval"}, args[0]) {
 		l.command, l.rest = args[0], args[1:]
 	}
+	l.skipPython()
 	for i, word := range l.rest {
 		if s := scripts[path.Base(filepath.ToSlash(word))]; s != nil {
 			l.command, l.words, l.rest, l.foreign = s[0], slices.Clone(s[1:]), l.rest[i+1:], true
@@ -37,18 +39,35 @@ func lineOf(args []string) *foreignLine {
 	case "render":
 		l.table = renderTable(render.NewOptions())
 		l.letters, l.flags = scriptLetters("cameras"), scriptFlags("cameras")
-		l.flags["iteration"] = &foreignFlag{mean: func(v string, l *foreignLine) meaning {
-			if l.step = v; v == "-1" { // the last
-				l.step = ""
-			}
-			return meaning{}
-		}}
 	case "eval":
 		l.table = evalTable(evaluate.NewOptions())
 		l.letters, l.flags = scriptLetters("capture"), scriptFlags("capture")
 	}
 	l.aliases = aliasesOf(trainTable(newTrainOptions()))
 	return l
+}
+
+// Programs that run a script, after flags of their own, and the scripts.
+var (
+	variables = regexp.MustCompile(`^[A-Z][A-Z0-9_]*=`)
+	runners   = regexp.MustCompile(`^(.*/)?(python[0-9.]*|torchrun|accelerate)(\.exe)?$`)
+	scripted  = regexp.MustCompile(`^(.*/)?(train|simple_trainer|render|metrics)\.py$`)
+)
+
+// skipPython leaves out what stands before the name of a script, where -m is a module and no folder. A module alone is
+// refused.
+func (l *foreignLine) skipPython() {
+	at := slices.IndexFunc(l.rest, func(word string) bool { return !variables.MatchString(word) })
+	if at < 0 || !runners.MatchString(l.rest[at]) || output.IsFolder(l.rest[at]) { // a scene of that name
+		return
+	}
+	after := l.rest[at+1:]
+	if script := slices.IndexFunc(after, scripted.MatchString); script >= 0 {
+		l.rest = after[script:]
+	} else if len(after) > 1 && after[0] == "-m" {
+		l.rest, l.foreign = after[2:], true
+		l.refused = append(l.refused, "-m "+after[1]+": a module of Python's is no folder: leave the words up to it out")
+	}
 }
 
 // scriptLetters are flags of one letter of these programs. capture is the flag for where the photos are.
@@ -62,7 +81,7 @@ func scriptFlags(capture string) map[string]*foreignFlag {
 	return map[string]*foreignFlag{
 		"model-path": sceneFlag, "model-paths": sceneFlag, "source-path": taken(capture),
 		"white-background": turned("--background", "white"),
-		"skip-train":       turned("--split", "test"), "skip-test": turned("--split", "train"),
+		"skip-train":       leaves("test", "--skip-test"), "skip-test": leaves("train", "--skip-train"),
 		"quiet": idleSwitch("errors come in one line"), "eval": idleSwitch(known), "train-test-exp": idleSwitch(known),
 		"sh-degree": idle(known), "data-device": idle(photoCache),
 		"convert-shs-python":   idleSwitch("there is one way to draw"),
@@ -70,16 +89,26 @@ func scriptFlags(capture string) map[string]*foreignFlag {
 	}
 }
 
+// leaves draws the photos of a split alone: the flag is one of a pair, and both leave nothing.
+func leaves(split, other string) *foreignFlag {
+	return &foreignFlag{bare: true, mean: func(v string, l *foreignLine) meaning {
+		at := slices.Index(l.words, "--split")
+		switch {
+		case v == no:
+			return meaning{}
+		case at >= 0 && !slices.Contains(l.words[at:], split):
+			return refused("with " + other + " nothing is left to draw: leave one of them out")
+		}
+		return as("--split", split)
+	}}
+}
+
 // nameModel puts the model where render and eval take it, and says where pictures go, as INRIA's render.py does not.
 func (l *foreignLine) nameModel() {
 	if l.scene == "" {
 		return
 	}
-	model := l.scene
-	if l.step != "" {
-		model = filepath.Join(model, output.ModelFolder+l.step, output.ModelName)
-	}
-	l.places = append([]string{model}, l.places...)
+	l.places = append([]string{l.scene}, l.places...)
 	if l.command == "render" && !l.gives("output", "video", "format") && !slices.ContainsFunc(l.words,
 		func(word string) bool { return strings.HasPrefix(word, "-o") }) {
 		l.words = append(l.words, "-o", filepath.Join(l.scene, "renders"))

@@ -134,20 +134,32 @@ func TestForeignScripts(t *testing.T) {
 		"render -mout -o frames --quiet":      "render out -o frames",
 		"render.py -m out --skip_train":       "render out --split test -o out/renders",
 		"python render.py -m out -s scene -w": "render out --cameras scene --background white -o out/renders",
-		"render --model_path out --iteration 7000 --skip_test -r 2": "render out/point_cloud/iteration_7000/" +
-			"point_cloud.ply --split train -r 2 -o out/renders",
-		"render render.py -m out --iteration -1": "render out -o out/renders",
-		"render -m out --video flight.mp4":       "render out --video flight.mp4",
-		"eval -m out":                            "eval out",
-		"eval -m out -o scores":                  "eval out -o scores",
-		"eval metrics.py -m out":                 "eval out --protocol inria",
-		"python3 metrics.py --model_paths a b":   "eval a b --protocol inria",
-		"eval -m out --source_path scene":        "eval out --capture scene",
+		"render --model_path out --iteration 7000 --skip_test -r 2": "render out --iteration 7000 --split train -r 2 " +
+			"-o out/renders",
+		"render render.py -m out --iteration 60 --skip_train":               "render out --iteration 60 --split test -o out/renders",
+		"train python3 -m torch.distributed.run --nproc 1 render.py -m out": "render out -o out/renders",
+		"train X=1 torchrun --nproc_per_node=1 train.py -s kermit":          "train kermit --preset 3dgs",
+		"render render.py -m out --iteration -1":                            "render out -o out/renders",
+		"render -m out --video flight.mp4":                                  "render out --video flight.mp4",
+		"eval -m out":                                                       "eval out",
+		"eval -m out -o scores":                                             "eval out -o scores",
+		"eval metrics.py -m out":                                            "eval out --protocol inria",
+		"python3 metrics.py --model_paths a b":                              "eval a b --protocol inria",
+		"eval -m out --source_path scene":                                   "eval out --capture scene",
 	} {
 		got, notes, err := translated(strings.Fields(line))
 		if text := strings.Join(got, " "); err != nil || text != want || len(notes) == 0 ||
 			notes[0] != "read as: vksplat "+want {
 			t.Errorf("%q became\n%q, want\n%q; %q, %v", line, text, want, notes, err)
+		}
+	}
+	for line, want := range map[string]string{
+		"render render.py -m out --skip_train --skip_test":              "nothing is left to draw",
+		"train python3 -m nerfstudio.scripts.train splatfacto --data x": "-m nerfstudio.scripts.train: a module",
+	} {
+		if got, _, err := translated(strings.Fields(line)); fault.ExitCode(err) != fault.ExitUsage ||
+			!strings.Contains(err.Error(), want) {
+			t.Errorf("%q became %q: %v", line, got, err)
 		}
 	}
 	var out, errs bytes.Buffer
@@ -234,7 +246,7 @@ func TestForeignTargets(t *testing.T) {
 func TestForeignLeavesOurs(t *testing.T) {
 	for _, line := range []string{"train scene -m out --eval --preset mcmc --export model.spz",
 		"train scene -m out -r4 --max_steps 7000 --resume", "train default -m out", "train brush -m out",
-		"train scene -m out --iteratons 3", "render out -o frames -r 2", "", "train", "train -s x --help",
+		"train scene -m out --iteratons 3", "render out -o frames -r 2", "render out --iteration 7000", "", "train", "train -s x --help",
 		"train scene -m out --background 1,1,1 -- -s", "train scene -m out --save-at 7000"} {
 		args := strings.Fields(line)
 		got, notes, err := translated(args)

@@ -177,6 +177,13 @@ func (r *Report) Fatal() error {
 	return nil
 }
 
+// Pointless reports whether nothing says where to begin: training has to be told, as by --init random.
+func (r *Report) Pointless() bool {
+	return slices.ContainsFunc(r.Problems, func(p Problem) bool {
+		return p.Code == "no-points" && p.Severity == SeverityWarning
+	})
+}
+
 // Note reports whether the warning needs no action.
 func Note(w scene.Warning) bool { return slices.Contains(announcements, w.Code) }
 

@@ -131,6 +131,9 @@ func TestInspectProblems(t *testing.T) {
 			(!errors.Is(err, fault.ErrData) || fault.Hint(err) == "") {
 			t.Errorf("%s: %v", test.code, err)
 		}
+		if r.Pointless() != (test.code == "no-points" && test.severity == SeverityWarning) {
+			t.Errorf("%s: nothing to begin with is %v", test.code, r.Pointless())
+		}
 		t.Log(p.Severity, p)
 	}
 }

@@ -108,7 +108,8 @@ func badFiles() []badInput {
 		}), options: loadtest.AnyModel(), want: []string{"size"}, hint: "damaged", kind: nil},
 		{name: "NaN focal", change: badFile("cameras.bin",
 			func(b []byte) []byte { return floatsAt(b, 32, math.NaN()) }), options: loadtest.AnyModel(),
-			want: []string{"p0.png", "not finite"}, hint: "calibrate again", kind: nil},
+			want: []string{"p0.png", "more of the photos has parameters that are not finite"},
+			hint: "mend the calibration in", kind: nil},
 		{name: "negative focal", change: badFile("cameras.bin", func(b []byte) []byte { return floatsAt(b, 32, -1) }),
 			options: loadtest.AnyModel(), want: []string{"focal", "p0.png"}, hint: "damaged", kind: nil},
 	}

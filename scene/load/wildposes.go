@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"path/filepath"
 	"slices"
 
 	"vksplat/internal/fault"
@@ -47,10 +48,14 @@ const (
 func dropBadPoses(c *scene.Capture, records []scene.Record, strict bool) ([]scene.Record, error) {
 	var names []string
 	var first error
+	lenses := 0
 	kept := make([]scene.Record, 0, len(records))
 	for _, r := range records {
 		if err := r.Unusable(); err != nil {
 			names, first = append(names, r.Cam.Name), cmp.Or(first, err)
+			if r.Bad == nil {
+				lenses++
+			}
 			c.LeaveOut(r.Cam.Name, false)
 			continue
 		}
@@ -60,11 +65,26 @@ func dropBadPoses(c *scene.Capture, records []scene.Record, strict bool) ([]scen
 		return records, nil
 	}
 	if strict || len(kept) < scene.MinPhotos {
+		if lenses == len(names) {
+			return nil, badLens(c, names)
+		}
 		return nil, first
 	}
 	c.Warn("bad-poses", fmt.Sprintf("left out %d of %d photos whose poses or lenses are not finite, no rotation or "+
 		"beyond %g", len(names), len(records), float64(scene.MaxCoordinate)), names)
 	return kept, nil
+}
+
+// badLens is the error of photos whose cameras have numbers that are none. The numbers themselves say nothing: formats
+// read NaN and what is missing in their own ways.
+func badLens(c *scene.Capture, names []string) error {
+	whose := "its camera"
+	if n := len(names); n > 1 {
+		whose = fmt.Sprintf("the camera of this and %d more of the photos", n-1)
+	}
+	return fault.Data("use calibration", names[0], "mend the calibration in "+filepath.Base(c.Model)+
+		", or calibrate again", "%s has parameters that are not finite or beyond %g", whose,
+		float64(scene.MaxCoordinate))
 }
 
 // DropWildPoses drops photos whose poses cannot be right, with a warning. It fails when strict, or when too few photos

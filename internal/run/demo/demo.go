@@ -52,6 +52,9 @@ func Run(console *cli.Console, o *Options) error {
 	if err := o.refuseForeign(); err != nil {
 		return err
 	}
+	if err := o.RefuseStopped(); err != nil {
+		return err
+	}
 	if err := claimCapture(o.Scene, elsewhere()); err != nil {
 		return err
 	}

@@ -164,7 +164,7 @@ func (d *desk) plan(r *trainRequest) (check, error) {
 		return check{}, err
 	}
 	args := append([]string{"train", dir, cli.Switch("dry-run"), cli.Switch("json")}, r.settings()...)
-	args = append(args, d.DeviceArgs...)
+	args = slices.Concat(args, d.beginning(dir), d.DeviceArgs)
 	return d.ask("plan "+strings.Join(args, " "), func(ctx context.Context, c *check) error {
 		ctx, stop, busy := d.beginRehearsal(ctx)
 		defer stop()

@@ -219,6 +219,12 @@ func TestChecks(t *testing.T) {
 	if args := b.find(id).args; !slices.Contains(args, "--downscale=4") {
 		t.Errorf("%q", args)
 	}
+	ready("verdict?path=bare")
+	bare := b.begin("train", strings.Replace(train, "garden", "bare", 1))
+	if with, without := b.find(bare).args, b.find(id).args; !slices.Contains(with, "--init=random") ||
+		slices.Contains(without, "--init=random") {
+		t.Errorf("without points %q, with some %q", with, without)
+	}
 	if c = ready("plan?path=garden&preset=mcmc"); c.Plan == nil || c.Plan.Prediction != nil || !c.Plan.Busy {
 		t.Errorf("plan while it trains %+v", c.Plan)
 	}

@@ -66,6 +66,10 @@ func fake(args []string) int {
 			<-stop
 			return 1
 		}
+		if filepath.Base(a.words[1]) == "bare" {
+			fmt.Println(`{"problems": [{"severity": "warning", "code": "no-points", "text": "there are none"}]}`)
+			return 0
+		}
 		fmt.Println(`{"root": "/secret/place", "photos": 7, "points": 9, "cameras": [{"name": "a"}],`)
 		fmt.Println(`"problems": [{"severity": "warning", "code": "x", "text": "dark", "remedy": "light"}]}`)
 	case "train":
@@ -183,7 +187,7 @@ type tested struct {
 func openDesk(t *testing.T, change ...func(d *desk)) *tested {
 	t.Helper()
 	root := t.TempDir()
-	for _, scene := range []string{"garden", "crash", "short"} {
+	for _, scene := range []string{"garden", "crash", "short", "bare"} {
 		fill(t, filepath.Join(root, scene, "transforms.json"), "{}")
 	}
 	ctx, cancel := context.WithCancel(context.Background())

@@ -79,6 +79,16 @@ func (r *trainRequest) settings() []string {
 	return args
 }
 
+// beginning is the flag that a capture needs in which a verdict found nothing to begin with.
+func (d *desk) beginning(scene string) []string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if c := d.checks["verdict "+scene]; c != nil && c.Report != nil && c.Report.Pointless() {
+		return []string{cli.Flag("init", "random")}
+	}
+	return nil
+}
+
 // followed are the flags by which this page follows a run.
 func (d *desk) followed(out string) []string {
 	return append(slices.Clone(d.DeviceArgs), cli.Flag("progress", meter.JSON), cli.Flag("viewer", "0"),
@@ -108,6 +118,7 @@ func (d *desk) train(r *trainRequest) (string, error) {
 	j := &job{Kind: kindTrain, Title: filepath.Base(out), Scene: d.relative(scene), Run: d.relative(out),
 		Made: d.relative(out), lane: laneDevice}
 	j.args = append([]string{"train", scene, cli.Flag("model-path", out)}, r.settings()...)
+	j.args = append(j.args, d.beginning(scene)...)
 	if r.Limit > 0 {
 		j.args = append(j.args, cli.Flag("time-limit", strconv.Itoa(r.Limit)+"s"))
 	}

@@ -269,8 +269,14 @@ func bestInBold(row []results.Score) []string {
 			best = i
 		}
 	}
-	if best >= 0 {
-		cells[best] = "**" + cells[best] + "**"
+	if best < 0 {
+		return cells
+	}
+	top := cells[best]
+	for i := range cells { // all that read the same
+		if cells[i] == top {
+			cells[i] = "**" + top + "**"
+		}
 	}
 	return cells
 }

@@ -20,7 +20,7 @@ func TestBestInBold(t *testing.T) {
 		row  []results.Score
 		want string
 	}{
-		{[]results.Score{known("PSNR", 20), known("PSNR", 21), known("PSNR", 21)}, "20.000 **21.000** 21.000"},
+		{[]results.Score{known("PSNR", 20), known("PSNR", 21), known("PSNR", 21)}, "20.000 **21.000** **21.000**"},
 		{[]results.Score{known("LPIPS", 0.2), {Name: "LPIPS"}, known("LPIPS", 0.1)}, "0.2000 n/a **0.1000**"},
 		{[]results.Score{{Name: "SSIM"}, {Name: "SSIM"}}, "n/a n/a"},
 	} {

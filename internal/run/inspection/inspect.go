@@ -56,6 +56,9 @@ func (o *Options) verdict(r *inspect.Report) string {
 		return "\nNot ready: mend what is marked fatal\n"
 	}
 	words := cli.QuotedAll(append([]string{"train", o.Scene, "-m", "OUT"}, o.PassedOn...))
+	if r.Pointless() {
+		words = append(words, cli.Switch("init"), "random")
+	}
 	text := fault.Command(strings.Join(words, " "))
 	n := 0
 	for _, p := range r.Problems {

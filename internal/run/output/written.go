@@ -248,7 +248,12 @@ func RefuseExisting(setting string, overwrite bool, paths ...string) error {
 		if err := fault.Dangling(path); err != nil {
 			return err
 		}
-		if st, err := os.Lstat(path); err == nil && st.Mode().IsRegular() && !overwrite {
+		st, err := os.Lstat(path)
+		if _, broken := os.Stat(path); err == nil && broken != nil && st.Mode()&os.ModeSymlink != 0 { // to itself
+			return fault.Usagef("remove the link, or choose another name", "%s: a symbolic link that cannot be followed: %v",
+				named, fault.Pathless(broken))
+		}
+		if err == nil && st.Mode().IsRegular() && !overwrite {
 			return fault.Usagef("choose another name, or replace it with "+fault.Setting("overwrite"),
 				"%s is there already", named)
 		}

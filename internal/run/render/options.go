@@ -41,6 +41,7 @@ type Options struct {
 	File, Cameras, Out string
 	single             string // the file of the one picture, in out; "": there may be several
 	run                string // the folder that file was found in, "" where the file itself was named
+	Iteration          int    // whose model of a run is drawn; 0: the last
 	Antialiased        bool
 	Given              func(flag string) bool
 	Load               captured.Options
@@ -84,6 +85,12 @@ func (o *Options) Check() error {
 	case o.Out == "" && o.Video == "" && o.Format != FormatNone:
 		return fault.Usagef("as in: "+fault.Command("render OUT -o DIR")+", or "+fault.Setting("video")+
 			" flight.mp4", "%s or %s is required", fault.Setting("output"), fault.Setting("video"))
+	case o.Iteration < 0:
+		return fault.Usagef("give the number of a step that OUT has a model of, or 0",
+			"%s: %d is no step", fault.Named("iteration"), o.Iteration)
+	case o.Iteration > 0 && o.run == "" && output.IsFile(o.File):
+		return fault.Usagef("name the run's folder, or leave "+fault.Setting("iteration")+" out",
+			"%s: %s is a file", fault.Named("iteration"), o.File)
 	case o.Cameras == "" && !output.IsFolder(o.File) && output.IsFile(o.File) && o.Trajectory == "":
 		return o.NoCameras()
 	case o.Given("model") && (o.FromJSON() || o.Cameras == ""):

@@ -19,6 +19,7 @@ import (
 	"vksplat/internal/run/plans"
 	"vksplat/scene"
 	"vksplat/scene/inria"
+	"vksplat/scene/splatfile"
 	"vksplat/scene/trajectory"
 )
 
@@ -29,11 +30,12 @@ type shot struct {
 	number int    // among all pictures
 }
 
-// FindFiles makes of train's folder the newest model in it and, unless others are asked for, its cameras.
+// FindFiles makes of train's folder the model of the step that is asked for, or the newest one, and, unless others are
+// asked for, its cameras.
 func (o *Options) FindFiles() (err error) {
 	out := o.File
-	if o.File, err = plans.FindModel(out); err != nil {
-		return err
+	if o.File, err = splatfile.FindStep(out, o.Iteration); err != nil {
+		return plans.OfPlan(out, err)
 	}
 	if o.File == out {
 		return nil

@@ -2,7 +2,8 @@ package train
 
 import (
 	"fmt"
-
+	"os"
+	"path/filepath"
 	"slices"
 
 	"vksplat/internal/fault"
@@ -44,9 +45,7 @@ func (s *saver) protect(list []output.CheckpointFile) error {
 			return err
 		}
 		if whole++; whole == 1 && h.Step < h.Config.Iterations {
-			return fault.Usagef("continue with: "+s.r.Resumed(s.r.Options)+", start over with "+
-				fault.Setting("overwrite")+", or choose another folder",
-				"%s holds a run that stopped after step %d of %d", s.r.Out, h.Step, h.Config.Iterations)
+			return s.r.stoppedBefore(&h)
 		}
 	}
 	hint := "choose another folder, or replace it with " + fault.Setting("overwrite")
@@ -55,6 +54,41 @@ func (s *saver) protect(list []output.CheckpointFile) error {
 			s.r.Resumed(s.r.Options) + " and more " + fault.Setting("iterations")
 	}
 	return output.RefuseFormer(s.r.Out, whole, hint)
+}
+
+// stoppedBefore is the error of a folder whose newest checkpoint is that of a run that stopped before its last step.
+func (o *Options) stoppedBefore(h *checkpoint.Header) error {
+	return fault.Usagef("continue with: "+o.Resumed(o)+", start over with "+fault.Setting("overwrite")+
+		", or choose another folder", "%s holds a run that stopped after step %d of %d", o.Out, h.Step,
+		h.Config.Iterations)
+}
+
+// RefuseStopped refuses to replace a run in OUT that stopped before its last step.
+func (o *Options) RefuseStopped() error {
+	list, err := output.ListCheckpoints(filepath.Join(o.Out, output.CheckpointFolder))
+	if err != nil || o.Checkpoints.Overwrite {
+		return err
+	}
+	for _, f := range slices.Backward(list) {
+		c, err := checkpoint.Open(f.Path)
+		if err != nil {
+			continue // it is not whole: the one before it counts
+		}
+		h := c.Header
+		if err := c.Close(); err != nil || h.Step >= h.Config.Iterations {
+			return err
+		}
+		return o.stoppedBefore(&h)
+	}
+	return nil
+}
+
+// dropDemoPicture removes the picture of a demo that was resumed: it shows the model before that.
+func (s *saver) dropDemoPicture() {
+	path := filepath.Join(s.r.Out, output.DemoPicture)
+	if s.ownPast() && s.r.Trainer.Step() > s.from.Header.Step && s.own.Owns(path) {
+		_ = os.Remove(path) // a leftover does no harm
+	}
 }
 
 // startOver notes, with the first step or write of a run, what it was begun with, and drops the lines of metrics.jsonl

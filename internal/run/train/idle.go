@@ -33,7 +33,9 @@ func (r *Run) warnIdle() {
 
 // warnSchedule warns of a schedule that leaves something out.
 func (r *Run) warnSchedule() {
-	r.warnSmall()
+	if !r.limitChooses() { // else the steps are those that fit
+		r.warnSmall()
+	}
 	r.warnStill()
 	r.warnUnlearnt()
 	r.warnBeyond("eval-at", r.EvalAt)

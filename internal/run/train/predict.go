@@ -16,6 +16,7 @@ type prediction struct {
 	Steps   int           `json:"steps"`
 	Seconds meter.Rounded `json:"seconds"` // of all steps, and of what comes beside them
 	Fit     int           `json:"fit"`     // steps that fit into the time limit
+	least   float64       // seconds that a run of one step takes
 }
 
 // predict rehearses a dry run that has a time limit. Nothing is left of it but the times.
@@ -28,11 +29,12 @@ func (r *Run) predict(ctx context.Context, cams []scene.Camera, init *scene.Spla
 		return err
 	}
 	h := &rehearsal{r: r, cams: cams, init: init, options: o}
-	if err := h.measure(ctx, r.Config, r.Config.NumDownscales); err != nil {
+	c, err := r.choose(ctx, h)
+	if err != nil {
 		return err
 	}
-	r.predicted = &prediction{Steps: r.Config.Iterations, Seconds: meter.Rounded(h.seconds(&r.Config)),
-		Fit: h.fit(r.Config)}
+	r.predicted = &prediction{Steps: r.Config.Iterations, Seconds: meter.Rounded(h.seconds(&r.Config)), Fit: c.fit,
+		least: c.least}
 	return nil
 }
 
@@ -43,8 +45,12 @@ func (h *rehearsal) seconds(cfg *recipe.Config) float64 {
 
 // text says it for people.
 func (p *prediction) text(limit LimitFlag) string {
-	return fmt.Sprintf("about %s for %s, by a rehearsal; %d fit into %s", cli.Duration(float64(p.Seconds)),
-		cli.Count(p.Steps, "step"), p.Fit, limit.text())
+	fits := fmt.Sprintf("%d fit into %s", p.Fit, limit.text())
+	if p.Fit == 0 {
+		fits = noStep(limit, p.least)
+	}
+	return fmt.Sprintf("about %s for %s, by a rehearsal; %s", cli.Duration(float64(p.Seconds)),
+		cli.Count(p.Steps, "step"), fits)
 }
 
 // planJSON is the plan for programs.

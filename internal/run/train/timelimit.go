@@ -87,38 +87,71 @@ func (r *Run) chooseSteps(ctx context.Context, h *rehearsal) error {
 	if !r.limitChooses() {
 		return nil
 	}
+	full := r.Config
+	c, err := r.choose(ctx, h)
+	if err != nil {
+		return err
+	}
+	r.limit.stop = max(1, time.Duration(r.TimeLimit)-h.besides.of(h.growth.last(&c.short)).cut())
+	again := r.shorten(c.recipe, max(c.fit, 1), h.growth)
+	switch {
+	case c.fit == 0:
+		r.warnLater(fmt.Sprintf("time limit %s: %s", r.TimeLimit.text(), noStep(r.TimeLimit, c.least)))
+	case float64(r.Config.Iterations) < roughShare*float64(full.Iterations):
+		r.warnRough(h, &full, c.step)
+	}
+	if c.fit > 0 {
+		r.tellChoice(1/max(c.step, 1e-9), full.Iterations, again)
+		r.warnSchedule()
+	}
+	// check again: the last step has changed
+	return errors.Join(r.refuseFolders(), r.saver.refuseForeign(), r.refuseForeignPictures())
+}
+
+// choice is the schedule that a limit chooses.
+type choice struct {
+	recipe, short recipe.Config // of all steps, and of those that fit
+	fit           int           // steps; where it is 0, the run has one
+	step          float64       // the mean seconds of one
+	least         float64       // seconds that a run of one step takes
+}
+
+// choose rehearses, and chooses the schedule.
+func (r *Run) choose(ctx context.Context, h *rehearsal) (c choice, err error) {
 	full, list := r.Config, []recipe.Config{r.Config}
+	began := r.limit.clock.passed()
 	if !r.known("num-downscales") && !r.known("resolution-schedule") {
 		list = halvings(full, h.smallest())
 	}
 	if err := h.measure(ctx, full, list[len(list)-1].NumDownscales); err != nil {
-		return err
+		return c, err
 	}
 	if h.times.schedule(&full, h.growth) <= h.left(&full)*(1-limitMargin) {
 		list = []recipe.Config{full}
 	}
-	var best, chosen recipe.Config // of all steps, and of those that fit
-	steps, step := 0, 0.0          // that fit; the mean seconds of one
 	for i, cfg := range list {
-		n := max(h.fit(cfg), 1)
+		fit := h.fit(cfg)
+		n := max(fit, 1)
 		short := h.growth.ofSteps(cfg, n)
 		mean := h.times.schedule(&short, h.growth) / float64(n)
-		if i > 0 && mean*halvingGain > step {
+		if i > 0 && mean*halvingGain > c.step {
 			break
 		}
-		if best, chosen, steps, step = cfg, short, n, mean; steps >= min(fewestSteps, full.Iterations) {
+		c = choice{recipe: cfg, short: short, fit: fit, step: mean, least: began.Seconds() + h.seconds(&short)}
+		if n >= min(fewestSteps, full.Iterations) {
 			break
 		}
 	}
-	r.limit.stop = max(1, time.Duration(r.TimeLimit)-h.besides.of(h.growth.last(&chosen)).cut())
-	again := r.shorten(best, steps, h.growth)
-	if float64(r.Config.Iterations) < roughShare*float64(full.Iterations) {
-		r.warnRough(h, &full, step)
+	return c, nil
+}
+
+// noStep says that not one step fits, and how many seconds a run takes at least.
+func noStep(limit LimitFlag, least float64) string {
+	text := fmt.Sprintf("not one step fits into %s on this device", limit.text())
+	if least = math.Ceil(least); least > time.Duration(limit).Seconds() { // else by the margin alone
+		text += "; training takes at least " + cli.Duration(least)
 	}
-	r.tellChoice(1/max(step, 1e-9), full.Iterations, again)
-	r.warnSchedule()
-	// check again: the last step has changed
-	return errors.Join(r.refuseFolders(), r.saver.refuseForeign(), r.refuseForeignPictures())
+	return text
 }
 
 // halvings returns recipes of ever fewer pixels to train on, for schedules that are shortened: the given one, but with
@@ -258,6 +291,14 @@ func (r *Run) timeIsUp(level int) bool {
 	}
 	l.over = true
 	return true
+}
+
+// noteOverrun says by how much the run took longer than its limit.
+func (r *Run) noteOverrun() {
+	if over := r.limit.clock.passed() - time.Duration(r.TimeLimit); r.TimeLimit > 0 && over >= time.Second/10 {
+		r.Console.Note(fmt.Sprintf("the run took %.1f s longer than its time limit of %s", over.Seconds(),
+			r.TimeLimit.text()))
+	}
 }
 
 // Limited says how to continue a run that its time limit ended, "" for any other.

@@ -218,6 +218,20 @@ func TestLimitedRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	again := NewOptions() // of a demo
+	again.Out = out
+	if err := again.RefuseStopped(); fault.ExitCode(err) != fault.ExitUsage || !strings.Contains(err.Error(),
+		fmt.Sprintf("holds a run that stopped after step %d of ", st.Step)) || !strings.Contains(fault.Hint(err),
+		"overwrite") {
+		t.Errorf("a stopped run may be replaced: %v", err)
+	}
+	if again.Checkpoints.Overwrite = true; again.RefuseStopped() != nil {
+		t.Error("a stopped run is not replaced")
+	}
+	again.Checkpoints.Overwrite, again.Out = false, filepath.Join(filepath.Dir(out), "none")
+	if err := again.RefuseStopped(); err != nil {
+		t.Error(err)
+	}
 	if h := &c.Header; h.Step >= h.Config.Iterations || h.Config.Iterations > 90 {
 		t.Errorf("stopped after step %d of %d", h.Step, h.Config.Iterations)
 	}
@@ -231,11 +245,21 @@ func TestLimitedRun(t *testing.T) {
 		!strings.Contains(said.String(), "warning: time limit 1000 s: only about ") {
 		t.Errorf("%+v: %v, said %s", st, err, &said)
 	}
-	// so slow that no step fits: the run has one
-	st, err = Do(cli.New(nil, io.Discard, io.Discard), timed(t, scene, filepath.Join(t.TempDir(), "c"), "9000s", "1s"),
-		nil)
-	if err != nil || st.Step != 1 {
-		t.Errorf("%+v: %v", st, err)
+	// so slow that no step fits: the run has one, and a dry run says the same
+	const none = "not one step fits into 1000 s on this device; training takes at least "
+	said.Reset()
+	o := timed(t, scene, filepath.Join(t.TempDir(), "c"), "9000s", "1s")
+	st, err = Do(cli.New(nil, io.Discard, &said), o, nil)
+	if err != nil || st.Step != 1 || !strings.Contains(said.String(), "warning: time limit 1000 s: "+none) ||
+		!strings.Contains(said.String(), "s longer than its time limit of 1000 s") ||
+		strings.Contains(said.String(), " fit at ") || strings.Contains(said.String(), "full size") {
+		t.Errorf("%+v: %v, said %s", st, err, &said)
+	}
+	said.Reset()
+	o = timed(t, scene, filepath.Join(t.TempDir(), "e"), "9000s", "1s")
+	o.DryRun, o.Checkpoints.Off = true, true
+	if _, err = Do(cli.New(nil, &said, io.Discard), o, nil); err != nil || !strings.Contains(said.String(), none) {
+		t.Errorf("a dry run: %v, said %s", err, &said)
 	}
 }
 

@@ -162,6 +162,8 @@ func (r *Run) conclude(ctx context.Context, interrupted bool,
 		return nil, r.saver.givenUp()
 	}
 	st, err = r.finish(ctx, interrupted, seen)
+	r.saver.dropDemoPicture()
+	r.noteOverrun()
 	if saveErr = r.saver.ended(); errors.Is(saveErr, pipeline.ErrDiverged) {
 		return nil, saveErr
 	}
