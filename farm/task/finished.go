@@ -96,15 +96,13 @@ func (r *runner) refused(err error) error {
 		Hint: "run it again: it begins anew", Kind: fault.ErrTryAgain}
 }
 
-// unfinish has the work folder be one of work again. What was finished there before somebody wanted it anew is nothing
-// to go on from.
+// unfinish has the work folder be one of work again. What was finished there, and is wanted anew or was changed since,
+// is nothing to continue from: its texts are no longer as the command wrote them.
 func (r *runner) unfinish() error {
-	f := &finished{}
-	data, err := os.ReadFile(r.finishedFile())
-	if err == nil && json.Unmarshal(data, f) == nil && !r.isThis(f) {
-		err = emptied(r.out)
+	if _, err := os.Stat(r.finishedFile()); errors.Is(err, fs.ErrNotExist) {
+		return nil
 	}
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := emptied(r.out); err != nil {
 		return err
 	}
 	return os.RemoveAll(r.finishedFile())
