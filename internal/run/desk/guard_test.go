@@ -82,7 +82,7 @@ func TestPlaces(t *testing.T) {
 	for _, e := range l.Entries {
 		got = append(got, e.Name+" "+e.Kind)
 	}
-	want := []string{"crash scene", "done run", "garden scene", "in scene", "model.spz model", "out folder", "short scene",
+	want := []string{"bare scene", "crash scene", "done run", "garden scene", "in scene", "model.spz model", "out folder", "short scene",
 		"trip footage", "walk.mp4 footage"}
 	if !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
