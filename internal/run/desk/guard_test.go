@@ -82,8 +82,8 @@ func TestPlaces(t *testing.T) {
 	for _, e := range l.Entries {
 		got = append(got, e.Name+" "+e.Kind)
 	}
-	want := []string{"bare scene", "crash scene", "done run", "garden scene", "in scene", "model.spz model", "out folder", "short scene",
-		"trip footage", "walk.mp4 footage"}
+	want := []string{"bare scene", "crash scene", "done run", "garden scene", "in scene", "model.spz model", "out folder",
+		"short scene", "trip footage", "walk.mp4 footage"}
 	if !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
