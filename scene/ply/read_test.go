@@ -393,7 +393,7 @@ func TestPointKinds(t *testing.T) {
 			t.Errorf("%q: %v, %v", c.row, points, err)
 		}
 	}
-	for row, want := range map[string]string{"1 2   ": "the file ends", "1 2 3\n4 5 6": "1 more rows of 3 values",
+	for row, want := range map[string]string{"1 2   ": "the file ends", "1 2 3\n4 5 6": "1 more row of 3 values",
 		"1 two 3": "not a number"} {
 		path := filepath.Join(t.TempDir(), "a.ply")
 		text := "ply\nformat ascii 1.0\nelement vertex 1\n" + cases[0].properties + "end_header\n" + row + "\n"
