@@ -213,5 +213,5 @@ func configOptions(o *train.Options) []option {
 }
 
 // trainFirst are the flags that train --help shows.
-var trainFirst = []string{"model-path", "eval", "preset", "config", "iterations", "time-limit", "max-splats", "downscale",
-	"masks", "export", "resume", "overwrite", "viewer", "device", "max-vram", "dry-run"}
+var trainFirst = []string{"model-path", "eval", "preset", "config", "iterations", "time-limit", "max-splats",
+	"downscale", "masks", "export", "resume", "overwrite", "viewer", "device", "max-vram", "dry-run"}

@@ -27,8 +27,8 @@ func presetHelp(all bool) string {
 		fmt.Fprintf(&b, "  %-7s  %s\n", name, strings.Join(wrapped(summary, helpWidth-len(margin), false), "\n"+margin))
 	}
 	if all {
-		b.WriteString("\n" + reflowed("Without --preset it is the preset default. Defaults above are those of --preset 3dgs; "+
-			"other presets change some of them, see: vksplat train --preset NAME --print-config\n\n"+
+		b.WriteString("\n" + reflowed("Without --preset it is the preset default. Defaults above are those of --preset "+
+			"3dgs; other presets change some of them, see: vksplat train --preset NAME --print-config\n\n"+
 			"In brackets: whose default it is; docs/train.md has the titles. Underscores stand for dashes, and many "+
 			"names of other trainers' flags are understood.") + "\n")
 	}

@@ -126,8 +126,8 @@ func (v *verdict) advise() {
 			"show parts of both join them; %s N takes another", len(v.others)+1, fault.Setting("model")))
 	}
 	if v.taken.Angle < smallAngle {
-		v.advice = append(v.advice, fmt.Sprintf("the median viewing angle is only %.1f degrees: the photos were taken almost "+
-			"from one place, which shows little depth; walk, and do not turn on the spot", v.taken.Angle))
+		v.advice = append(v.advice, fmt.Sprintf("the median viewing angle is only %.1f degrees: the photos were taken "+
+			"almost from one place, which shows little depth; walk, and do not turn on the spot", v.taken.Angle))
 	}
 	if v.taken.Error > largeError {
 		v.advice = append(v.advice, fmt.Sprintf("points miss their places by %.1f pixels in the mean: the lens "+

@@ -21,8 +21,8 @@ func TestExportNames(t *testing.T) {
 		}
 	}
 	long := strings.Repeat("x", 108) + "_edited"
-	for path, want := range map[string]string{"room.ply": "room_edited", strings.Repeat("x", 118) + ".ply": long, "-x.ply": "x_edited", ". a.spz": "a_edited",
-		"a\u200bb.ply": "a_b_edited"} {
+	for path, want := range map[string]string{"room.ply": "room_edited", strings.Repeat("x", 118) + ".ply": long,
+		"-x.ply": "x_edited", ". a.spz": "a_edited", "a\u200bb.ply": "a_b_edited"} {
 		e := &editor{path: path, folder: t.TempDir()}
 		if got := e.freeName(); got != want {
 			t.Errorf("an edit of %q is to be %q, want %q", path, got, want)
