@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -150,12 +151,14 @@ func (o *TrainOptions) resolve() (*train.Options, error) {
 			return nil, &failure{&settingError{key, err}, ErrUsage}
 		}
 	}
-	r.SourceGiven = true
-	r.Given = func(name string) bool {
-		_, given := texts[underscored(name)]
-		return given || o.HoldOut != 0 && name == "eval"
+	given := append(slices.Collect(maps.Keys(texts)), train.WholeSource)
+	if o.HoldOut != 0 {
+		given = append(given, "eval")
 	}
-	return r, r.Resolve(train.Vocabulary{Setting: settingOf, Preset: readPreset}, nil, r.Given)
+	if o.Preset != "" {
+		given = append(given, "preset")
+	}
+	return r, r.Resolve(train.Vocabulary{Setting: settingOf, Preset: readPreset}, nil, given)
 }
 
 // texts are all settings that are given, by their keys.

@@ -2,10 +2,8 @@ package train
 
 import (
 	"fmt"
-	"reflect"
 	"slices"
 
-	"vksplat/internal/cli"
 	"vksplat/internal/fault"
 	"vksplat/internal/run/captured"
 	"vksplat/pipeline/recipe"
@@ -15,7 +13,7 @@ import (
 // same command line nor the same version of the presets is needed to go on. What the call does say is compared later.
 func (r *Run) adopt() error {
 	s := r.saver
-	if r.by == nil || s.from == nil && s.o.Resume != ResumeAuto {
+	if !r.isResolved() || s.from == nil && s.o.Resume != ResumeAuto {
 		return nil
 	}
 	if s.from == nil || s.ownPast() {
@@ -37,30 +35,29 @@ func (r *Run) adopt() error {
 	if r.otherPreset(preset, &was) {
 		return nil
 	}
-	if r.presetBy == "preset" && preset == "" {
+	if r.presetBy() == "preset" && preset == "" {
 		r.noteLater(fmt.Sprintf("an earlier version began this run and did not note its preset: it continues with its own "+
 			"settings, whatever those of %s %s are", fault.Setting("preset"), r.Preset))
 	}
-	r.Preset = preset        // which the checkpoints to come name, as those so far
-	r.BackgroundGiven = true // it follows the kind of capture no more
+	r.Preset = preset // which the checkpoints to come name, as those so far
 	r.adoptSettings(&was)
 	return r.Check()
 }
 
 // adoptCapture brings how the capture is read, what is held out and where the origin is to what the run has.
 func (r *Run) adoptCapture(b *begun) {
-	if !r.SourceGiven {
-		b.Source.Options(&r.Load, r.known)
+	if !r.Given(WholeSource) {
+		b.Source.Options(&r.Load, r.Asked)
 	}
-	r.Depth.adopt(&b.Depth, r.known)
-	r.Normal.adopt(&b.Normal, r.known)
-	if !r.known("eval") && !r.known("test-list") {
+	r.Depth.adopt(&b.Depth, r.Asked)
+	r.Normal.adopt(&b.Normal, r.Asked)
+	if !r.Asked("eval") && !r.Asked("test-list") {
 		r.Eval = b.Eval
 	}
-	if !r.known("test-every") {
+	if !r.Asked("test-every") {
 		r.TestEvery = b.TestEvery
 	}
-	chosen := r.known("test-list") || r.known("test-every") && (r.TestEvery != b.TestEvery || b.TestList != "")
+	chosen := r.Asked("test-list") || r.Asked("test-every") && (r.TestEvery != b.TestEvery || b.TestList != "")
 	if r.Eval && !chosen {
 		r.TestList = b.TestList
 	}
@@ -73,7 +70,7 @@ func (r *Run) adoptCapture(b *begun) {
 			}
 		}
 	}
-	if !r.known("origin") {
+	if !r.Asked("origin") {
 		r.Options.Origin = captured.OriginFlag(b.Origin)
 	}
 }
@@ -85,31 +82,24 @@ func (r *Run) adoptSettings(was *recipe.Config) {
 	if r.saver.begun != nil {
 		b = *r.saver.begun
 	}
-	anew := func(name string, same bool) bool { return r.known(name) && (r.saver.begun == nil || !same) }
-	share := anew("share-steps", r.ShareSteps == b.ShareSteps)
-	scaled := share || anew("steps-scaler", r.StepsScaler == b.StepsScaler)
-	isAnew := func(f factor) bool { return anew(f.name, f.value(&r.Factors).Equal(f.value(&b.Factors))) }
-	c := &r.Config
-	splats := r.known("splats") && c.Splats != was.Splats
-	follows := func(s *recipe.Setting) bool {
-		return scaled && isSchedule(s) || share && s.Rate || s.Name == "max_splats" && splats ||
-			slices.ContainsFunc(factors, func(f factor) bool { return f.chooses(s) && isAnew(f) })
-	}
-	for i := range recipe.Settings {
-		s := &recipe.Settings[i]
-		if !follows(s) && !r.known(cli.Dashed(s.Name)) {
-			reflect.ValueOf(s.Of(c)).Elem().Set(reflect.ValueOf(s.Of(was)).Elem())
-		}
-	}
+	differs := func(name string, same bool) bool { return r.Asked(name) && (r.saver.begun == nil || !same) }
+	share := differs("share-steps", r.ShareSteps == b.ShareSteps)
+	scaled := share || differs("steps-scaler", r.StepsScaler == b.StepsScaler)
+	splats := r.Asked("splats") && r.Config.Splats != was.Splats
+	var other []factor // than the run's
 	for _, f := range factors {
-		if !isAnew(f) && (f.name != stepsFactor || !scaled) {
+		if differs(f.name, f.value(&r.Factors).Equal(f.value(&b.Factors))) {
+			other = append(other, f)
+		} else if f.name != recipe.StepsFactor || !scaled {
 			f.value(&r.Factors).SetZero()
 		}
 	}
-	r.adapts = r.adapts && (scaled || isAnew(factorNamed(stepsFactor)))
-	if c.AbsGrad && !was.AbsGrad && !r.known("grow-grad2d") {
-		c.GrowGrad2D = recipe.AbsGradThreshold
-	}
+	r.choices.adapts = r.choices.adapts && (scaled || slices.ContainsFunc(other, isStepsFactor))
+	r.choices.resumed = recipe.Resumed(*was, func(s *recipe.Setting) bool {
+		return scaled && isSchedule(s) || share && s.Rate || s.Name == "max_splats" && splats ||
+			slices.ContainsFunc(other, func(f factor) bool { return f.chooses(s) })
+	})
+	r.configure()
 }
 
 // otherPreset reports whether another recipe is asked for than the run was begun with. Versions that did not note its
@@ -119,7 +109,7 @@ func (r *Run) otherPreset(preset string, was *recipe.Config) bool {
 		preset = defaultPreset
 	}
 	switch {
-	case r.presetBy == "":
+	case r.presetBy() == "":
 		return false
 	case preset != "":
 		return r.Preset != preset

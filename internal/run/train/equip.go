@@ -40,7 +40,7 @@ func (r *Run) equip(ctx context.Context) error {
 		options.Photos, r.takers = photoStarts(r.training.Cameras)
 	}
 	options.Known, options.Normals = r.trainedDepths(), r.trainedNormals()
-	if err := r.refusePoses(); err != nil {
+	if err := r.apply(r.poseRules(r.Capture.Cameras, 1+len(r.others))); err != nil {
 		return err
 	}
 	options.Anchors, options.OnTrial = r.trainedAnchors(), r.tellTrial
@@ -57,7 +57,9 @@ func (r *Run) equip(ctx context.Context) error {
 		}
 	}
 	r.training.Points = nil // they have done their work
-	r.warnPlan()
+	if err := r.apply(r.planRules(r.plan, r.saver.from != nil, r.device.MemorySetting())); err != nil {
+		return err
+	}
 	switch {
 	case r.DryRun && r.saver.from != nil:
 		_, err := r.saver.compare(r.record().Capture)
@@ -202,27 +204,6 @@ func (r *Run) lookingForBlack() func([]scene.Camera) ([]scene.Image, []error) {
 		}
 		return images, errs
 	}
-}
-
-// warnPlan warns of a model that cannot become as large as was asked for, and of a cache that holds nothing. A run that
-// goes on was told at its start.
-func (r *Run) warnPlan() {
-	if r.PhotoVRAM > 0 && r.plan.Device.PhotoFits == 0 {
-		r.warnLater(fmt.Sprintf("%s %s holds no photo: each is copied to the device for its step",
-			fault.Setting("photo-vram"), pipeline.BytesText(r.PhotoVRAM)))
-	}
-	if r.plan.Shares != nil {
-		r.noteLater("the devices have unequal memory: the model may grow to " + cli.SharesText(r.plan.Shares) +
-			" splats on them")
-	}
-	asked, most := r.Config.MaxSplats, r.plan.Ceiling
-	if r.saver.from != nil || r.Config.Splats > 0 || most >= asked ||
-		r.Config.Refinements() == 0 && r.by != nil && !r.known("max-splats") {
-		return
-	}
-	r.warnLater(fmt.Sprintf("memory has room for %s, fewer than %s %d: the model stops growing there (raise %s, use "+
-		"smaller photos with %s, or %s mixed)", cli.Count(most, "splat"), fault.Setting("max-splats"), asked,
-		fault.Setting(r.device.MemorySetting()), fault.Setting("downscale"), fault.Setting("precision")))
 }
 
 // initOptions says what the first splats are made from.

@@ -70,8 +70,8 @@ func (o *Options) GoOn(out, scene string) error {
 			return noRun(out)
 		}
 		source = &rec.Source
-		rec.Options(&o.Load, o.known)
-		o.Eval = o.Eval || len(rec.HeldOut) > 0 && !o.known("eval")
+		rec.Options(&o.Load, o.Asked)
+		o.Eval = o.Eval || len(rec.HeldOut) > 0 && !o.Asked("eval")
 	}
 	if o.Scene = scene; scene == "" {
 		place, err := source.Place(out)
@@ -113,7 +113,7 @@ func (o *Options) goOnAsked(a *asked) error {
 		"init-points":      func() { o.Init.Points = a.Init.Points },
 		"init-grid":        func() { o.Init.Grid = a.Init.Grid },
 	} {
-		if !o.known(name) {
+		if !o.Asked(name) {
 			take()
 		}
 	}

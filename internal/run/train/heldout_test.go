@@ -27,12 +27,7 @@ func TestAdoptHeldOut(t *testing.T) {
 		{"test-list", true, "/other", 8, begun{Eval: true, TestEvery: 5, TestList: "/other"}, false},
 	} {
 		r := &Run{Options: resolved(t, nil, nil)}
-		r.by = func(name string) source {
-			if name == tt.given {
-				return byCaller
-			}
-			return byPreset
-		}
+		r.choices.caller[underscored(tt.given)] = nil
 		r.Eval, r.TestList, r.TestEvery = tt.eval, tt.list, tt.every
 		r.adoptCapture(&begun{Eval: true, TestEvery: 5, TestList: "/list", HeldOut: []string{"a.png"}})
 		if r.Eval != tt.want.Eval || r.TestEvery != tt.want.TestEvery || r.TestList != tt.want.TestList ||
@@ -60,13 +55,8 @@ func TestSmallHeldOut(t *testing.T) {
 	}
 }
 
-// TestFactors wants each factor to be found by the name of its setting.
-func TestFactors(t *testing.T) {
-	for _, name := range []string{stepsFactor, splatsFactor, fewPhotos} {
-		if f := factorNamed(name); f.name != name {
-			t.Errorf("%s: found %s", name, f.name)
-		}
-	}
+// TestMostSplats wants the ceiling of splats to have the range of their number.
+func TestMostSplats(t *testing.T) {
 	if s := recipe.SettingNamed("max_splats"); s.Range.Most != recipe.SettingNamed("splats").Range.Most {
 		t.Errorf("max_splats goes up to %g", s.Range.Most)
 	}

@@ -25,7 +25,7 @@ func (r *Run) trainedCameras() ([]scene.Camera, error) {
 		}
 		return cams, nil
 	}
-	if err := r.refuseLenses(); err != nil {
+	if err := r.apply(r.lensRules(1 + len(r.others))); err != nil {
 		return nil, err
 	}
 	if err := scene.CheckTravel(r.Capture.Cameras); err != nil {
@@ -44,26 +44,4 @@ func (r *Run) trainedCameras() ([]scene.Camera, error) {
 		r.noteLater(text)
 	}
 	return taken, err
-}
-
-// refuseLenses refuses what photos are not trained on as taken with.
-func (r *Run) refuseLenses() error {
-	c, with := &r.Config, ""
-	switch {
-	case c.RefinePoses:
-		with = "refine-poses"
-	case c.Robust:
-		with = "robust"
-	case r.Depth.used() || r.Normal.used():
-		return fault.Usagef("leave out one of them", "%s: known depths and normals are of pictures without distortion",
-			fault.Named("native-lens"))
-	case len(r.others) > 0:
-		return fault.Usagef("give one device, or leave out "+fault.Setting("native-lens"),
-			"%s works on one device alone, %d were given", fault.Setting("native-lens"), 1+len(r.others))
-	}
-	if with != "" {
-		return fault.Usagef("leave out one of them", "%s: they do not work together",
-			fault.Named("native-lens", with))
-	}
-	return nil
 }

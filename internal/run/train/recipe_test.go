@@ -71,7 +71,7 @@ func resolved(t *testing.T, flags, file texts) *Options {
 			t.Fatal(err)
 		}
 	}
-	if err := o.Resolve(vocabulary, file, func(name string) bool { return has(flags, name) }); err != nil {
+	if err := o.Resolve(vocabulary, file, slices.Collect(maps.Keys(flags))); err != nil {
 		t.Fatal(err)
 	}
 	return o
@@ -141,8 +141,10 @@ func TestStartLarger(t *testing.T) {
 		{texts{"num-downscales": "2"}, 64, 64, 2}, {texts{"iterations": "900"}, 64, 64, 0},
 		{texts{"preset": "3dgs"}, 64, 64, 0},
 	} {
-		r := &Run{Options: resolved(t, tt.flags, nil)}
-		r.startLarger([]scene.Camera{{Width: 4000, Height: 4000}, {Width: tt.width, Height: tt.height}})
+		r := &Run{Options: resolved(t, tt.flags, nil), training: &scene.Capture{
+			Cameras: []scene.Camera{{Width: 4000, Height: 4000}, {Width: tt.width, Height: tt.height}}}}
+		r.saver = &saver{r: r}
+		r.followCapture()
 		if r.Config.NumDownscales != tt.want {
 			t.Errorf("%v, %dx%d: halved %d times, want %d", tt.flags, tt.width, tt.height, r.Config.NumDownscales,
 				tt.want)
@@ -161,7 +163,7 @@ func TestFollowStepsOfBlock(t *testing.T) {
 	for _, share := range []bool{false, true} {
 		o := resolved(t, nil, nil)
 		o.Divided, o.Block, o.ShareSteps = plan, 0, share
-		o.Config = o.ConfigOf(plan, 0)
+		o.configure()
 		got, want := followed(o, 25), alone
 		if share {
 			want = whole.ForShare(0.25)
@@ -219,8 +221,8 @@ func TestChosenPreset(t *testing.T) {
 		{texts{"reset-every": "0"}, texts{"reset-every": "3000"}, "3dgs", ""},
 	} {
 		o := resolved(t, tt.flags, tt.file)
-		if o.Preset != tt.preset || o.presetBy != tt.by {
-			t.Errorf("%v, file %v: preset %s by %q, want %s by %q", tt.flags, tt.file, o.Preset, o.presetBy, tt.preset,
+		if o.Preset != tt.preset || o.presetBy() != tt.by {
+			t.Errorf("%v, file %v: preset %s by %q, want %s by %q", tt.flags, tt.file, o.Preset, o.presetBy(), tt.preset,
 				tt.by)
 		}
 	}
@@ -263,7 +265,7 @@ func TestAdopt(t *testing.T) {
 		r.followCapture()
 		want := begun
 		tt.change(&want)
-		if changes := want.Changes(r.Config); len(changes) > 0 || r.Preset != tt.preset || !r.BackgroundGiven ||
+		if changes := want.Changes(r.Config); len(changes) > 0 || r.Preset != tt.preset || !r.BackgroundChosen() ||
 			r.Config.Iterations != want.Iterations {
 			t.Errorf("%s: preset %q, %v", tt.name, r.Preset, changes)
 		}

@@ -8,7 +8,6 @@ import (
 	"math"
 
 	"vksplat/internal/cli"
-	"vksplat/internal/fault"
 	"vksplat/pipeline"
 	"vksplat/scene"
 	"vksplat/scene/colmap"
@@ -16,38 +15,6 @@ import (
 
 // mostAnchors is how many points of the reconstruction hold a photo's pose at most.
 const mostAnchors = 128
-
-// refusePoses refuses what poses are not refined with.
-func (r *Run) refusePoses() error {
-	if !r.Config.RefinePoses {
-		return nil
-	}
-	c := &r.Config
-	switch {
-	case r.TimeLimit > 0:
-		return fault.Usagef("leave out one of them",
-			"%s does not work with %s: how long its trial takes is not foreseen", fault.Setting("refine-poses"),
-			fault.Setting("time-limit"))
-	case r.Divided != nil:
-		return fault.Usagef("refine poses of the whole capture first, and divide that",
-			"%s does not work with blocks: each would move its photos for itself", fault.Setting("refine-poses"))
-	case c.PoseStart >= c.Iterations:
-		return fault.Usagef(fmt.Sprintf("give %s less than %d", fault.Setting("pose-start"), c.Iterations),
-			"%s begins after step %d, and training ends with %d", fault.Setting("refine-poses"), c.PoseStart,
-			c.Iterations)
-	case len(r.others) > 0:
-		return fault.Usagef("give one device, or leave out "+fault.Setting("refine-poses"),
-			"%s works on one device alone, %d were given", fault.Setting("refine-poses"), 1+len(r.others))
-	}
-	for _, c := range r.Capture.Cameras {
-		if c.Photo != "" {
-			return fault.Usagef("leave out "+fault.Setting("refine-poses"),
-				"%s does not work with photos that become several pictures, as the panorama %s does",
-				fault.Setting("refine-poses"), c.Photo)
-		}
-	}
-	return nil
-}
 
 // findAnchors finds the points that hold refined poses. The capture is in its own frame.
 func (r *Run) findAnchors(c *scene.Capture) (err error) {

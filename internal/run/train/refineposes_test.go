@@ -101,16 +101,16 @@ func TestRefusePoses(t *testing.T) {
 	r := &Run{Options: NewOptions(), Console: cli.New(nil, io.Discard, io.Discard),
 		Capture: &scene.Capture{Cameras: []scene.Camera{{Name: "a"}}}}
 	r.Config.RefinePoses = true
-	if err := r.refusePoses(); err != nil {
+	if err := r.apply(r.poseRules(r.Capture.Cameras, 1+len(r.others))); err != nil {
 		t.Error(err)
 	}
 	r.others = []*pipeline.Device{nil}
-	if err := r.refusePoses(); err == nil || !strings.Contains(err.Error(), "one device alone, 2 were given") ||
+	if err := r.apply(r.poseRules(r.Capture.Cameras, 1+len(r.others))); err == nil || !strings.Contains(err.Error(), "one device alone, 2 were given") ||
 		!strings.Contains(fault.Hint(err), "give one device") {
 		t.Error(err)
 	}
 	r.others, r.Capture.Cameras[0].Photo = nil, "wide.jpg"
-	if err := r.refusePoses(); err == nil || !strings.Contains(err.Error(), "panorama wide.jpg") {
+	if err := r.apply(r.poseRules(r.Capture.Cameras, 1+len(r.others))); err == nil || !strings.Contains(err.Error(), "panorama wide.jpg") {
 		t.Error(err)
 	}
 	r.Capture.Cameras[0].Photo = ""
@@ -123,12 +123,12 @@ func TestRefusePoses(t *testing.T) {
 		{func(r *Run) { r.Divided, r.Config.PoseStart = nil, r.Config.Iterations }, "training ends with"},
 	} {
 		refused.set(r)
-		if err := r.refusePoses(); err == nil || !strings.Contains(err.Error(), refused.word) {
+		if err := r.apply(r.poseRules(r.Capture.Cameras, 1+len(r.others))); err == nil || !strings.Contains(err.Error(), refused.word) {
 			t.Errorf("%s: %v", refused.word, err)
 		}
 	}
 	r.Config.RefinePoses = false
-	if err := r.refusePoses(); err != nil {
+	if err := r.apply(r.poseRules(r.Capture.Cameras, 1+len(r.others))); err != nil {
 		t.Error(err)
 	}
 }

@@ -258,10 +258,10 @@ func (s *saver) goBack(changes []recipe.Change) string {
 	switch {
 	case len(own) > 0 && s.r.otherPreset(s.from.Header.Preset, &s.from.Header.Config):
 		value := s.r.Preset
-		if s.r.presetBy == "config" {
+		if s.r.presetBy() == "config" {
 			value = s.r.ConfigFile
 		}
-		text = "leave out " + fault.Setting(s.r.presetBy) + " " + value + " to keep the run's settings"
+		text = "leave out " + fault.Setting(s.r.presetBy()) + " " + value + " to keep the run's settings"
 	case len(own) > 0 && s.factorsBack() != "":
 		text = s.factorsBack()
 	case !sure:
@@ -279,12 +279,12 @@ func (s *saver) factorsBack() string {
 		return ""
 	}
 	var ways []string
-	if was := s.begun.StepsScaler; s.r.known("steps-scaler") && s.r.StepsScaler != was {
+	if was := s.begun.StepsScaler; s.r.Asked("steps-scaler") && s.r.StepsScaler != was {
 		ways = append(ways, fmt.Sprintf("give what the run was made with: %s=%v", fault.Setting("steps-scaler"), was))
 	}
 	for _, f := range factors {
-		if s.r.known(f.name) && !f.value(&s.r.Factors).Equal(f.value(&s.begun.Factors)) {
-			ways = append(ways, "leave out "+fault.Setting(f.name))
+		if s.r.Asked(f.name) && !f.value(&s.r.Factors).Equal(f.value(&s.begun.Factors)) {
+			ways = append(ways, "leave out "+fault.Setting(cli.Dashed(f.name)))
 		}
 	}
 	return strings.Join(ways, "; ")

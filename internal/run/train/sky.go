@@ -25,7 +25,7 @@ func (r *Run) addSky(ctx context.Context) error {
 		return err
 	}
 	if len(found.Points) == 0 {
-		if r.known("sky") {
+		if r.Asked("sky") {
 			r.noteLater("no sky is found: nowhere do photos show the same without points of the capture")
 		}
 		return nil

@@ -75,7 +75,7 @@ type timeLimit struct {
 // limitChooses reports whether the limit chooses the number of steps: it stays where it was given, and in a run that
 // goes on.
 func (o *Options) limitChooses() bool {
-	return o.TimeLimit > 0 && (o.IterationsFactor > 0 || !o.known("iterations"))
+	return o.TimeLimit > 0 && (o.IterationsFactor > 0 || !o.Asked("iterations"))
 }
 
 func (r *Run) limitChooses() bool {
@@ -102,7 +102,7 @@ func (r *Run) chooseSteps(ctx context.Context, h *rehearsal) error {
 	}
 	if c.fit > 0 {
 		r.tellChoice(1/max(c.step, 1e-9), full.Iterations, again)
-		r.warnSchedule()
+		_ = r.apply(r.scheduleRules(true)) // warnings alone
 	}
 	// check again: the last step has changed
 	return errors.Join(r.refuseFolders(), r.saver.refuseForeign(), r.refuseForeignPictures())
@@ -120,7 +120,7 @@ type choice struct {
 func (r *Run) choose(ctx context.Context, h *rehearsal) (c choice, err error) {
 	full, list := r.Config, []recipe.Config{r.Config}
 	began := r.limit.clock.passed()
-	if !r.known("num-downscales") && !r.known("resolution-schedule") {
+	if !r.Asked("num-downscales") && !r.Asked("resolution-schedule") {
 		list = halvings(full, h.smallest())
 	}
 	if err := h.measure(ctx, full, list[len(list)-1].NumDownscales); err != nil {
@@ -189,30 +189,34 @@ func (r *Run) shorten(cfg recipe.Config, n int, g growth) (again []Change) {
 	if n < full.Iterations {
 		scaler = shortNumber(scaler * float64(n) / float64(full.Iterations))
 	}
-	r.scaleSteps(scaler)
+	l := &limited{scaler: scaler, splatsFactor: r.SplatsFactor,
+		values: map[string]any{"steps_scaler": nil}}
+	r.choices.limited = l
+	r.configure()
+	r.scaleStops(scaler)
 	again = []Change{{Setting: "steps-scaler", Value: number(scaler)}}
-	switch {
-	case r.follows && r.Config.Refinements() == 0: // in so few steps no splat is added, see followSplats
-		r.Config.Splats, r.Config.MaxSplats = r.unscaled.Splats, r.unscaled.MaxSplats
-	case short.Splats < full.Splats:
-		factor := shortNumber(r.SplatsFactor * float64(short.Splats) / float64(r.splatsFor(r.SplatsFactor)))
-		r.Config.Splats = r.splatsFor(factor)
-		if full.MaxSplats == full.Splats { // it follows, too
-			r.Config.MaxSplats = r.Config.Splats
-		}
-		again = append(again, Change{Setting: splatsFactor, Value: number(factor)})
+	if r.Config.Refinements() > 0 && short.Splats < full.Splats { // else no splat is added in so few steps
+		splatsFor := r.choices.followed.Splats
+		l.splatsFactor = shortNumber(r.SplatsFactor * float64(short.Splats) / float64(splatsFor(r.SplatsFactor)))
+		l.values[recipe.SplatsFactor] = nil
+		again = append(again, Change{Setting: cli.Dashed(recipe.SplatsFactor), Value: number(l.splatsFactor)})
 	}
-	if !smaller {
-		return again
+	if smaller {
+		// of the schedule before it is scaled, which is what flags give
+		share := float64(cfg.ResolutionSchedule) / float64(cfg.Iterations)
+		schedule := max(1, int(share*float64(r.Config.Iterations)/(scaler*r.stepsShare())))
+		l.values["num_downscales"], l.values["resolution_schedule"] = cfg.NumDownscales, schedule
+		again = append(again, Change{Setting: "num-downscales", Value: strconv.Itoa(cfg.NumDownscales)},
+			Change{Setting: "resolution-schedule", Value: strconv.Itoa(schedule)})
 	}
-	// of the schedule before it is scaled, which is what flags give
-	share := float64(cfg.ResolutionSchedule) / float64(cfg.Iterations)
-	given := recipe.Config{ResolutionSchedule: max(1,
-		int(share*float64(r.Config.Iterations)/(scaler*r.stepsShare())))}
-	scaled := given.Scaled(scaler).Scaled(r.stepsShare())
-	r.Config.NumDownscales, r.Config.ResolutionSchedule = cfg.NumDownscales, scaled.ResolutionSchedule
-	return append(again, Change{Setting: "num-downscales", Value: strconv.Itoa(cfg.NumDownscales)},
-		Change{Setting: "resolution-schedule", Value: strconv.Itoa(given.ResolutionSchedule)})
+	r.configure()
+	return again
+}
+
+// limited is the layer of settings of a time limit: what flags would give for the same schedule.
+type limited struct {
+	scaler, splatsFactor float64
+	values               map[string]any
 }
 
 // shortNumber rounds down to four digits.
@@ -225,15 +229,10 @@ func shortNumber(x float64) float64 {
 	return short
 }
 
-// scaleSteps makes the schedule what it would be with another scaler of steps.
-func (r *Run) scaleSteps(scaler float64) {
-	if r.unscaled.Iterations == 0 { // Resolve was not called
-		r.unscaled, r.unscaledAt = r.Config, stepsAt{slices.Clone(r.EvalAt), slices.Clone(r.Checkpoints.SaveAt)}
-	}
-	scaled := r.unscaled.Scaled(scaler).Scaled(r.stepsShare())
-	r.Config.TakeSteps(&scaled, func(string) bool { return true })
-	if r.IterationsFactor > 0 {
-		r.stretchSteps(len(r.Train), scaler)
+// scaleStops makes the steps that are measured and saved those of another scaler of steps.
+func (r *Run) scaleStops(scaler float64) {
+	if !r.isResolved() {
+		r.unscaledAt = stepsAt{slices.Clone(r.EvalAt), slices.Clone(r.Checkpoints.SaveAt)}
 	}
 	r.EvalAt, r.Checkpoints.SaveAt = slices.Clone(r.unscaledAt.eval), slices.Clone(r.unscaledAt.save)
 	r.EvalAt.Scale(scaler)
@@ -252,7 +251,7 @@ func (r *Run) tellChoice(rate float64, full int, again []Change) {
 	also := ""
 	for _, change := range again {
 		switch change.Setting {
-		case splatsFactor:
+		case cli.Dashed(recipe.SplatsFactor):
 			also += ", " + cli.Count(c.Splats, "splat")
 		case "num-downscales":
 			also += fmt.Sprintf(", the first on photos of 1/%d of width and height, %d at each size",

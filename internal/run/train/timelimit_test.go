@@ -81,7 +81,7 @@ func asBlock(t *testing.T, o *Options) *Options {
 		t.Fatal(err)
 	}
 	o.Divided, o.Block, o.ShareSteps = plan, 0, true
-	o.Config = o.ConfigOf(plan, 0)
+	o.configure()
 	return o
 }
 

@@ -63,11 +63,10 @@ type Run struct {
 	Trainer      *pipeline.Trainer
 	rec          *record
 	plan         *pipeline.Plan
-	follows      bool                     // config.Splats was chosen for the capture
-	splatsFor    func(factor float64) int // splats that follow the capture
-	notes        []cli.Notice             // that wait for the first line
-	thumbs       *report.Thumbnails       // of the last evaluation of this process
-	written      string                   // the model that this process wrote last, "" for none
+	follows      bool               // config.Splats was chosen for the capture
+	notes        []cli.Notice       // that wait for the first line
+	thumbs       *report.Thumbnails // of the last evaluation of this process
+	written      string             // the model that this process wrote last, "" for none
 
 	stage      atomic.Int32 // a stage
 	limit      timeLimit
@@ -303,19 +302,22 @@ func (r *Run) open(ctx context.Context) error {
 	if err := r.apart(); err != nil {
 		return err
 	}
-	r.warnIdle()
+	if err := r.apply(r.idleRules(c)); err != nil {
+		return err
+	}
 	r.followCapture()
-	if !r.limitChooses() {
-		r.warnSchedule()
+	if !r.limitChooses() { // else the schedule is not known yet
+		if err := r.apply(r.scheduleRules(false)); err != nil {
+			return err
+		}
 	}
 	if !r.DryRun { // once more: the last step may be another one
 		if err := errors.Join(r.refuseFolders(), r.saver.refuseForeign()); err != nil {
 			return err
 		}
 	}
-	if c.Synthetic && !r.BackgroundGiven {
-		r.Config.Background = [3]float32{1, 1, 1} // what is made for these captures is made for white
-	}
+	r.choices.synthetic = c.Synthetic
+	r.configure()
 	if err := r.saver.checkConfig(); err != nil {
 		return err
 	}
@@ -407,18 +409,15 @@ func compiledText(n int, seconds float64, cached bool) string {
 	return fmt.Sprintf("compiling %s took %.1f s; they are kept for the next run", cli.Count(n, "kernel"), seconds)
 }
 
-// warnLater and noteLater tell the user something below the first line.
-func (r *Run) warnLater(text string) {
-	r.notes = append(r.notes, cli.Notice{Kind: cli.KindWarning, Text: text})
-}
-func (r *Run) noteLater(text string) {
-	r.notes = append(r.notes, cli.Notice{Kind: cli.KindNote, Text: text})
-}
+// later has something said below the first line.
+func (r *Run) later(n cli.Notice) { r.notes = append(r.notes, n) }
 
-// detailLater is noteLater of what most users need not know.
-func (r *Run) detailLater(text string) {
-	r.notes = append(r.notes, cli.Notice{Kind: cli.KindDetail, Text: text})
-}
+func (r *Run) warnLater(text string)   { r.later(cli.Notice{Kind: cli.KindWarning, Text: text}) }
+func (r *Run) noteLater(text string)   { r.later(cli.Notice{Kind: cli.KindNote, Text: text}) }
+func (r *Run) detailLater(text string) { r.later(cli.Notice{Kind: cli.KindDetail, Text: text}) }
+
+// apply has the notices of rules said later, and returns the first refusal.
+func (r *Run) apply(rules []rule) error { return apply(rules, r.later) }
 
 // FlushNotes prints what waits, each line once.
 func (r *Run) FlushNotes() {

@@ -16,7 +16,7 @@ import (
 // claim proves before the training that its files can be written after it, keeps others out of its folder, and brings
 // an earlier run there back that a killed one was to replace.
 func (r *Run) claim() (release func(), err error) {
-	if err := r.checkResume(); err != nil {
+	if err := r.apply(r.resumeRules()); err != nil {
 		return nil, err
 	}
 	var all []func()
