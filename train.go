@@ -10,11 +10,11 @@ import (
 	"strings"
 	"time"
 
+	"vksplat/internal/cli"
 	"vksplat/internal/fault"
 	"vksplat/internal/run/meter"
 	"vksplat/internal/run/output"
 	"vksplat/internal/run/train"
-	"vksplat/pipeline"
 )
 
 // TrainOptions say how a model is trained. The zero value is the recipe of the command vksplat train, which chooses the
@@ -82,16 +82,21 @@ func (d *Device) train(ctx context.Context, c *Capture, out string, o TrainOptio
 		Resumed: func(*train.Options) string { return "Resume" }}
 	options.Checkpoints.Resume = resume
 	if o.Progress != nil {
-		options.Stepped = func(p pipeline.Progress) {
-			steps := options.Config.Iterations // which the run has chosen, or adopted, by now
-			o.Progress(Progress{Step: p.Step, Steps: steps, Splats: p.Splats, Loss: float64(p.Loss)})
-		}
+		report := train.Observe(func(e train.Event) error {
+			if p, is := e.(*train.Stepped); is {
+				steps := options.Config.Iterations // which the run has chosen, or adopted, by now
+				o.Progress(Progress{Step: p.Step, Steps: steps, Splats: p.Splats, Loss: float64(p.Loss)})
+			}
+			return nil
+		})
+		options.Observers = append(options.Observers,
+			func(*train.Options, *cli.Console) (train.Observer, error) { return report, nil })
 	}
 	var st *output.Stats
 	err = d.use(ctx, func() (err error) {
 		d.trainer.Store(goroutine())
 		defer d.trainer.Store(0)
-		if st, err = train.Do(console(ctx, o.Warn), options, nil); err == nil && st.Interrupted {
+		if st, err = train.Do(console(ctx, o.Warn), options); err == nil && st.Interrupted {
 			err = fault.WithHint(train.ErrTimeLimit, "Resume continues it")
 		}
 		return err

@@ -83,6 +83,6 @@ func goOn(console *cli.Console, o *train.Options, out, scene string) error {
 	if err := o.GoOn(out, scene); err != nil {
 		return err
 	}
-	_, err := train.Do(console, o, nil)
+	_, err := train.Do(console, o)
 	return err
 }

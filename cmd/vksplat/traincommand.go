@@ -56,7 +56,7 @@ func trainPlan(console *cli.Console, o *train.Options, fs *pflag.FlagSet, dir st
 	}
 	o.SetBlock(plan)
 	o.Checkpoints.Off = o.DryRun && o.Checkpoints.Resume == "" // one that goes on compares the photos
-	_, err = train.Do(console, o, nil)
+	_, err = train.Do(console, o)
 	return err
 }
 
@@ -157,7 +157,7 @@ func trainScene(console *cli.Console, o *train.Options, scene string) error {
 	}
 	o.Scene = scene
 	o.Checkpoints.Off = o.DryRun && o.Checkpoints.Resume == "" // one that goes on compares the photos
-	_, err := train.Do(console, o, nil)
+	_, err := train.Do(console, o)
 	return err
 }
 

@@ -42,7 +42,7 @@ func (b *bencher) captures(ctx context.Context, paths []string) error {
 	for _, path := range paths {
 		o := b.o.Options
 		o.Scene = path
-		if err := b.capture(ctx, &train.Run{Options: &o, Console: b.console}); err != nil {
+		if err := b.capture(ctx, train.NewRun(&o, b.console)); err != nil {
 			return err
 		}
 	}

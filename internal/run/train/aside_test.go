@@ -109,7 +109,7 @@ func TestAsideAnywhere(t *testing.T) {
 				o := NewOptions()
 				o.Out = out
 				before := contentsOf(t, out)
-				r := &Run{Options: o}
+				r := NewRun(o, &cli.Console{})
 				s := newSaver(r)
 				r.saver = s
 				after := -1
@@ -204,7 +204,7 @@ func TestKilledOverwrite(t *testing.T) {
 		}
 		o := w.options(1000000)
 		o.Checkpoints.Every, o.EvalAt = everyFlag{steps: 10}, cli.Steps{4}
-		_, err := Do(cli.New(nil, os.Stdout, os.Stderr), o, nil)
+		_, err := Do(cli.New(nil, os.Stdout, os.Stderr), o)
 		t.Fatal("the run has ended: ", err)
 	}
 	kills := 6
@@ -220,7 +220,7 @@ func TestKilledOverwrite(t *testing.T) {
 		if old == nil {
 			o := (&overwriting{Scene: scene, Out: out}).options(6)
 			o.Checkpoints.SaveAt = cli.Steps{3}
-			if _, err := Do(cli.New(nil, io.Discard, io.Discard), o, nil); err != nil {
+			if _, err := Do(cli.New(nil, io.Discard, io.Discard), o); err != nil {
 				t.Fatal(err)
 			}
 			old = contentsOf(t, out)
@@ -271,7 +271,7 @@ func TestKilledExport(t *testing.T) {
 	o.Out, o.Checkpoints.Resume = t.TempDir(), ResumeAuto
 	export := filepath.Join(t.TempDir(), "made.spz")
 	o.Exports = convert.Exports{export}
-	r := &Run{Options: o, Console: cli.New(nil, io.Discard, io.Discard)}
+	r := NewRun(o, cli.New(nil, io.Discard, io.Discard))
 	s := newSaver(r)
 	r.saver = s
 	filetest.Make(t, o.Out, "stats.json")
@@ -302,10 +302,10 @@ func TestStopOnFullDisk(t *testing.T) {
 	}
 	filetest.Make(t, r.Out, output.CheckpointFolder) // a file where the folder is to be
 	r.saver.aside = true
-	r.fingerprint = "known"
-	_, err := r.conclude(t.Context(), true, nil)
-	if err == nil || !output.IsFile(r.modelFile(2)) || r.saver.aside {
-		t.Errorf("%v: the model is there: %v", err, output.IsFile(r.modelFile(2)))
+	r.id.text = "known"
+	_, err := r.conclude(t.Context(), true)
+	if err == nil || !output.IsFile(modelFile(r.Out, 2)) || r.saver.aside {
+		t.Errorf("%v: the model is there: %v", err, output.IsFile(modelFile(r.Out, 2)))
 	}
 }
 
@@ -313,7 +313,7 @@ func TestStopOnFullDisk(t *testing.T) {
 func TestDoneStands(t *testing.T) {
 	o := NewOptions()
 	o.Out = t.TempDir()
-	r := &Run{Options: o}
+	r := NewRun(o, &cli.Console{})
 	s := newSaver(r)
 	r.saver = s
 	old := []string{"stats.json", "checkpoints/step_7.safetensors"}
@@ -342,7 +342,7 @@ func TestDropFails(t *testing.T) {
 	output.AsideStep = func() { filetest.Make(t, o.Out, output.AsideGone+"/in the way") }
 	defer func() { output.AsideStep = func() {} }()
 	var said strings.Builder
-	s := newSaver(&Run{Options: o, Console: cli.New(nil, io.Discard, &said)})
+	s := newSaver(NewRun(o, cli.New(nil, io.Discard, &said)))
 	s.aside = true
 	s.standing()
 	if !strings.Contains(said.String(),

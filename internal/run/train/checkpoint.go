@@ -63,43 +63,22 @@ func (s *saver) checkpointPath(step int) string {
 	return filepath.Join(s.dir, output.CheckpointPrefix+strconv.Itoa(step)+output.CheckpointSuffix)
 }
 
-// run trains up to step to, with a stop wherever a checkpoint is due.
-func (s *saver) run(ctx context.Context, to int) error {
-	t := s.r.Trainer
-	done := t.Step()
-	if s.from != nil && done == s.from.Header.Step && s.from.Header.Next.Step < done {
-		done-- // what belongs to the last step is not done: a refinement or a reset
-	}
-	for {
-		stop := min(s.nextStop(done), to)
-		part, cancel := context.WithCancel(ctx)
-		s.stretch.Store(&cancel)
-		if s.now.Load() { // since before this stretch, which would not have heard
-			cancel()
-		}
-		err := s.r.runTo(part, stop, func() {
-			if s.pending != nil && s.pending.Done() {
-				s.settle()
-			}
-			if s.due() {
-				cancel()
-			}
-		})
+// stretchOf begins a stretch of training, which saveNow ends.
+func (s *saver) stretchOf(ctx context.Context) (context.Context, context.CancelFunc) {
+	part, cancel := context.WithCancel(ctx)
+	s.stretch.Store(&cancel)
+	if s.now.Load() { // since before this stretch, which would not have ended
 		cancel()
-		switch {
-		case ctx.Err() != nil || err != nil && !errors.Is(err, context.Canceled):
-			return err
-		case err != nil: // the stop may be reached already, but for a refinement: runTo sees to it
-			s.early()
-			continue
-		case stop < s.r.Config.Iterations && s.nextStop(stop-1) == stop:
-			s.atStop(stop)
-		}
-		if stop >= to {
-			return nil
-		}
-		done = stop
 	}
+	return part, cancel
+}
+
+// poll is called after every step. It reports whether a checkpoint is due before the next stop.
+func (s *saver) poll() bool {
+	if s.pending != nil && s.pending.Done() {
+		s.settle()
+	}
+	return s.due()
 }
 
 // saveNow has a checkpoint written after the step, or at once while training is held. It may be called from any
@@ -122,7 +101,7 @@ func (s *saver) early() {
 		s.missed(err)
 	}
 	if asked {
-		s.r.saving(s.pending, s.newest(), s.r.Trainer.Step(), err)
+		_ = s.r.emit(&Saved{s.pending, s.newest(), s.r.Trainer.Step(), err}) // it has no error
 	}
 }
 
@@ -141,7 +120,7 @@ func (s *saver) begin() error {
 		return nil
 	}
 	run := s.r.record()
-	run.Aside = func() string { return s.r.rec.metrics.since.text() }
+	run.Aside = func() string { return s.r.past.since.text() }
 	t.SetRun(run)
 	need := t.CheckpointBytes(0) + checkpointHeader
 	free, known := atomicfile.FreeSpace(s.r.Out)
@@ -242,7 +221,7 @@ func (s *saver) save(background bool) error {
 	if err := s.makeRoom(t.CheckpointBytes(0) + checkpointHeader); err != nil {
 		return err
 	}
-	s.identify()
+	s.r.id.identify(t)
 	path := s.checkpointPath(t.Step())
 	var w *checkpoint.Write
 	var err error
@@ -376,8 +355,7 @@ const worthWaiting = 60
 // tooEarly reports whether a run that is stopped now had rather end than wait until all photos have been read.
 func (s *saver) tooEarly() bool {
 	r := s.r
-	return r.fingerprint == "" && r.hashing != nil && !r.hashing.Done() && len(s.kept) == 0 &&
-		r.rec.seconds() < worthWaiting
+	return r.id.pending() && len(s.kept) == 0 && r.control.watch.seconds() < worthWaiting
 }
 
 // pressed saves the run before the trainer gives things up for want of device memory.

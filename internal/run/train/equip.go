@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 
 	"vksplat/internal/cli"
@@ -24,26 +23,26 @@ import (
 
 // equip plans what memory is used for, opens the cache of photos and makes the trainer.
 func (r *Run) equip(ctx context.Context) error {
-	cams, err := r.trainedCameras()
+	cams, err := r.trainedCameras(1 + len(r.others))
 	if err != nil {
 		return err
 	}
 	options := pipeline.TrainerOptions{
-		Interludes: r.interludes(), Others: r.others, Depths: r.depths,
+		Interludes: r.control.between, Others: r.others, Depths: r.depths,
 		Pictures: captured.Pick(r.Capture.Cameras, r.Test), Decode: r.decodedCameras(cams), PhotoBytes: r.PhotoVRAM,
 		Strict: r.Load.Strict, Warn: r.Console.Warn,
-		HeldBytes: int64(len(r.points))*filePointBytes + r.viewerBytes() + r.preview.pictureBytes(),
+		HeldBytes: int64(len(r.points))*filePointBytes + r.drawBytes(r.Capture.Cameras),
 		LoadBytes: int64(len(r.points)) * loadedPointBytes, OnPressure: r.saver.pressed,
 	}
 	options.Shell = r.shell
 	if r.Config.Appearance() {
 		options.Photos, r.takers = photoStarts(r.training.Cameras)
 	}
-	options.Known, options.Normals = r.trainedDepths(), r.trainedNormals()
+	options.Known, options.Normals = r.known.trainedDepths(r.Capture.Frame), r.known.trainedNormals()
 	if err := r.apply(r.poseRules(r.Capture.Cameras, 1+len(r.others))); err != nil {
 		return err
 	}
-	options.Anchors, options.OnTrial = r.trainedAnchors(), r.tellTrial
+	options.Anchors, options.OnTrial = r.known.trainedAnchors(r.Capture.Frame), r.noteTrial
 	options.HeldBytes += witnessBytes(&options)
 	options.LoadBytes += witnessBytes(&options)
 	splats, err := r.planStart(cams, &options)
@@ -109,7 +108,7 @@ func (r *Run) planStart(cams []scene.Camera, o *pipeline.TrainerOptions) (splats
 		}
 	}
 	if r.Devices == devicesAuto && r.Init.Grid == 0 {
-		if err = r.chooseDevices(cams, splats, o); err != nil {
+		if err = r.chooseDevices(cams, splats, o, r.saver.from); err != nil {
 			return 0, err
 		}
 	}
@@ -134,7 +133,7 @@ func (r *Run) firstSplats(ctx context.Context, cams []scene.Camera, planned int,
 		r.warnInitFrame(init)
 	}
 	if r.Init.Grid > 0 && r.Devices == devicesAuto {
-		if err := r.chooseDevices(cams, init.N, o); err != nil {
+		if err := r.chooseDevices(cams, init.N, o, nil); err != nil {
 			return nil, err
 		}
 	}
@@ -146,7 +145,7 @@ func (r *Run) firstSplats(ctx context.Context, cams []scene.Camera, planned int,
 			return nil, err
 		}
 	}
-	if c := &r.Config; r.follows && c.Strategy == recipe.StrategyMCMC && init.N > c.Splats {
+	if c := &r.Config; r.splatsFollow() && c.Strategy == recipe.StrategyMCMC && init.N > c.Splats {
 		r.noteLater(fmt.Sprintf("starting from %d of %s: this recipe's limit for this capture (raise it with %s)",
 			c.Splats, cli.Count(init.N, "point"), fault.Setting("splats")))
 	}
@@ -234,16 +233,6 @@ func (r *Run) openInit(file string) (int, func() (*scene.Splats, ply.Meta, error
 		splats, info, err := models.Read(file)
 		return splats, info.Meta, err
 	}, model.Close()
-}
-
-// decodedCameras lists the cameras that photos are decoded for: those that are trained on, which may see their photos
-// as taken, and of the other photos those of the capture. [n_cameras]
-func (r *Run) decodedCameras(trained []scene.Camera) []scene.Camera {
-	cams := slices.Clone(r.Capture.Cameras)
-	for i, id := range r.Train {
-		cams[id] = trained[i]
-	}
-	return cams
 }
 
 // decodable decodes every photo once, so that --strict finds out before the training and not in the middle of it.

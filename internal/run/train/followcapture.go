@@ -32,8 +32,12 @@ func (r *Run) followCapture() {
 	}
 	r.choices.followed = f
 	r.configure()
-	r.follows = r.choices.resolved.Origin("splats") == recipe.FromCapture
 	r.noteFollowed(f)
+}
+
+// splatsFollow reports whether the number of splats was chosen for the capture.
+func (o *Options) splatsFollow() bool {
+	return o.choices.resolved != nil && o.choices.resolved.Origin("splats") == recipe.FromCapture
 }
 
 // noteFollowed says what follows the capture.
@@ -42,7 +46,7 @@ func (r *Run) noteFollowed(f *recipe.Followed) {
 	if f.IterationsFactor > 0 {
 		said = append(said, cli.Count(r.Config.Iterations, "step"))
 	}
-	if r.follows {
+	if r.splatsFollow() {
 		said = append(said, cli.Count(r.Config.Splats, "splat"))
 	}
 	what := "recipe"
@@ -90,7 +94,7 @@ func (o *Options) stepsShare() float64 {
 // that nobody asked for, the model ends with as many as there is room for.
 func (r *Run) makePlan(cams []scene.Camera, splats int, o pipeline.TrainerOptions) (err error) {
 	r.plan, err = r.device.Plan(cams, splats, r.Config, o)
-	if !r.follows || !errors.Is(err, pipeline.ErrTooSmall) {
+	if !r.splatsFollow() || !errors.Is(err, pipeline.ErrTooSmall) {
 		return err
 	}
 	one := r.Config
@@ -110,17 +114,16 @@ func (r *Run) makePlan(cams []scene.Camera, splats int, o pipeline.TrainerOption
 // Choose reads the capture in the folder dir and sets what follows it, as a run from the start would, so that a
 // configuration that is printed holds the numbers. It says what it chose and why, "" for nothing.
 func (o *Options) Choose(dir string) (said string, err error) {
-	r := &Run{Options: o}
-	r.saver = &saver{r: r}
+	r := NewRun(o, &cli.Console{})
 	o.Scene = dir
-	if err := r.loadCapture(); err != nil {
+	if err := r.load(); err != nil {
 		return "", err
 	}
-	r.notes = nil // training prints these notes again
+	r.list = nil // training prints these notes again
 	r.followCapture()
 	o.Factors = Factors{}
 	var texts []string
-	for _, n := range r.notes {
+	for _, n := range r.list {
 		texts = append(texts, n.Text)
 	}
 	return strings.Join(texts, "; "), nil

@@ -100,8 +100,6 @@ func (s *saver) startOver() {
 			s.r.Console.Warn(fmt.Sprintf("resuming before the first checkpoint will need the same command line: %v",
 				err))
 		}
-	}
-	if s.r.rec != nil {
-		s.r.rec.startOver()
+		_ = s.r.emit(&Begun{}) // it has no error
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"vksplat/internal/cli"
 	"vksplat/pipeline/recipe"
 	"vksplat/scene"
 )
@@ -26,7 +27,7 @@ func TestAdoptHeldOut(t *testing.T) {
 		{"eval", false, "", 8, begun{TestEvery: 5}, false},
 		{"test-list", true, "/other", 8, begun{Eval: true, TestEvery: 5, TestList: "/other"}, false},
 	} {
-		r := &Run{Options: resolved(t, nil, nil)}
+		r := NewRun(resolved(t, nil, nil), &cli.Console{})
 		r.choices.caller[underscored(tt.given)] = nil
 		r.Eval, r.TestList, r.TestEvery = tt.eval, tt.list, tt.every
 		r.adoptCapture(&begun{Eval: true, TestEvery: 5, TestList: "/list", HeldOut: []string{"a.png"}})
@@ -40,8 +41,9 @@ func TestAdoptHeldOut(t *testing.T) {
 
 // TestSmallHeldOut wants a photo that cannot be measured to be refused before the training.
 func TestSmallHeldOut(t *testing.T) {
-	r := &Run{Options: resolved(t, nil, nil), Capture: &scene.Capture{Cameras: []scene.Camera{
-		{Name: "a", Width: 40, Height: 30}, {Name: "b", Width: 11, Height: 11}, {Name: "c", Width: 40, Height: 10}}}}
+	r := NewRun(resolved(t, nil, nil), &cli.Console{})
+	r.Capture = &scene.Capture{Cameras: []scene.Camera{{Name: "a", Width: 40, Height: 30},
+		{Name: "b", Width: 11, Height: 11}, {Name: "c", Width: 40, Height: 10}}}
 	r.Eval = true
 	for test, want := range map[int]string{1: "", 2: "1 of 2 held-out photos have a side of fewer than 11 pixels"} {
 		r.Test = []int{0, test}

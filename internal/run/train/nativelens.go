@@ -11,29 +11,29 @@ import (
 
 // trainedCameras returns the cameras that are trained on: with --native-lens those that took the photos, rolling
 // shutters and all, and not those of photos without distortion, which all else goes by.
-func (r *Run) trainedCameras() ([]scene.Camera, error) {
-	cams, moved := slices.Clone(r.training.Cameras), 0
+func (d *dataset) trainedCameras(devices int) ([]scene.Camera, error) {
+	cams, moved := slices.Clone(d.training.Cameras), 0
 	for i := range cams {
 		if cams[i].Moved() {
 			moved++
 		}
 	}
-	if !r.Config.NativeLens {
+	if !d.Config.NativeLens {
 		if moved > 0 {
-			r.warnLater(fmt.Sprintf("the cameras of %d of %d photos moved while their rows were read out, which is "+
+			d.warnLater(fmt.Sprintf("the cameras of %d of %d photos moved while their rows were read out, which is "+
 				"ignored: training with %s does not", moved, len(cams), fault.Setting("native-lens")))
 		}
 		return cams, nil
 	}
-	if err := r.apply(r.lensRules(1 + len(r.others))); err != nil {
+	if err := d.apply(d.lensRules(devices)); err != nil {
 		return nil, err
 	}
-	if err := scene.CheckTravel(r.Capture.Cameras); err != nil {
+	if err := scene.CheckTravel(d.Capture.Cameras); err != nil {
 		return nil, err
 	}
 	taken, bent, err := captured.AsTaken(cams)
 	if err == nil && bent == 0 {
-		r.noteLater("no photo is trained on another way for " + fault.Setting("native-lens") +
+		d.noteLater("no photo is trained on another way for " + fault.Setting("native-lens") +
 			": no lens of the capture bends its picture, and no camera is known to have moved")
 	} else if err == nil {
 		text := fmt.Sprintf("%d of %d photos are trained on as taken, at %s", bent, len(cams),
@@ -41,7 +41,7 @@ func (r *Run) trainedCameras() ([]scene.Camera, error) {
 		if moved > 0 {
 			text += fmt.Sprintf("; %d through a rolling shutter", moved)
 		}
-		r.noteLater(text)
+		d.noteLater(text)
 	}
 	return taken, err
 }

@@ -1,7 +1,6 @@
 package train
 
 import (
-	"context"
 	"fmt"
 	"regexp"
 	"slices"
@@ -265,8 +264,8 @@ type Options struct {
 	PrintConfig bool
 
 	Viewer ViewerOptions
-	// What shows the run to others; nil: nothing does. Its value may be nil where nobody wants to see it.
-	NewViewer    func(r *Run, stop context.CancelFunc) (Viewer, error)
+	// Observers of the caller, after those of this package.
+	Observers    []func(o *Options, console *cli.Console) (Observer, error)
 	Preview      PreviewOptions
 	Progress     string
 	Verbose      bool // details are printed, too
@@ -274,7 +273,6 @@ type Options struct {
 	Tensorboard  bool
 	Report       bool
 
-	Stepped func(p pipeline.Progress) // called after every step; nil: nothing is
 	// A device to train on, which stays open; nil: the run opens its own.
 	Opened *pipeline.Device
 	// When the time limit begins; zero: with the process, or with the run where Opened is given.

@@ -14,7 +14,7 @@ import (
 // refuseFolders refuses to begin where a folder has the name of a file that the run writes, or the other way round. It
 // is not ours to remove, and the end of a long run is too late to find out.
 func (r *Run) refuseFolders() error {
-	paths := []string{filepath.Join(r.Out, output.MetricsFile), r.modelFile(r.Config.Iterations),
+	paths := []string{filepath.Join(r.Out, output.MetricsFile), modelFile(r.Out, r.Config.Iterations),
 		filepath.Join(r.saver.dir, output.AskedFile), filepath.Join(r.saver.dir, output.BegunFile)}
 	for _, name := range output.RunFiles {
 		paths = append(paths, filepath.Join(r.Out, name))
@@ -23,7 +23,7 @@ func (r *Run) refuseFolders() error {
 		paths = append(paths, filepath.Join(dir, output.ModelName))
 	}
 	for _, at := range r.Checkpoints.SaveAt {
-		paths = append(paths, r.modelFile(at))
+		paths = append(paths, modelFile(r.Out, at))
 	}
 	// Checkpoints may come at any step.
 	old, err := filepath.Glob(filepath.Join(output.EscapeGlob(r.saver.dir),
@@ -37,12 +37,12 @@ func (r *Run) refuseFolders() error {
 // runNames are the files in OUT, beside checkpoints and pictures, that the run may write.
 func (r *Run) runNames() []string {
 	paths := []string{filepath.Join(r.Out, output.MetricsFile), filepath.Join(r.saver.dir, output.AskedFile),
-		filepath.Join(r.saver.dir, output.BegunFile), r.modelFile(r.Config.Iterations)}
+		filepath.Join(r.saver.dir, output.BegunFile), modelFile(r.Out, r.Config.Iterations)}
 	for _, name := range output.RunFiles {
 		paths = append(paths, filepath.Join(r.Out, name))
 	}
 	for _, at := range r.Checkpoints.SaveAt {
-		paths = append(paths, r.modelFile(at))
+		paths = append(paths, modelFile(r.Out, at))
 	}
 	return paths
 }
@@ -97,7 +97,7 @@ func (r *Run) refuseForeignPictures() error {
 	var paths, anew []string
 	names := captured.PictureNames(captured.Pick(r.Capture.Cameras, r.Test))
 	for _, step := range append(slices.Clone(r.EvalAt), r.Config.Iterations) {
-		pictures := captured.PathsIn(r.picturesFolder(step), names)
+		pictures := captured.PathsIn(picturesFolder(r.Out, step), names)
 		if paths = append(paths, pictures...); step > r.saver.after() {
 			anew = append(anew, pictures...)
 		}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"vksplat/internal/cli"
 	"vksplat/internal/filetest"
 	"vksplat/internal/run/captured"
 	"vksplat/internal/run/output"
@@ -17,7 +18,7 @@ import (
 func TestSweep(t *testing.T) {
 	o := NewOptions()
 	o.Out = t.TempDir()
-	r := &Run{Options: o}
+	r := NewRun(o, &cli.Console{})
 	r.saver = newSaver(r)
 	filetest.Make(t, o.Out, ".per_view.json.tmp123", ".report.html.tmp4", ".origin.json.tmp1", ".demo.png.tmp5",
 		"..written.json.tmp8", ".probe77", "checkpoints/.step_7.safetensors.tmp1",
@@ -40,7 +41,7 @@ func TestSweep(t *testing.T) {
 func TestPutAside(t *testing.T) {
 	o := NewOptions()
 	o.Out = t.TempDir()
-	r := &Run{Options: o}
+	r := NewRun(o, &cli.Console{})
 	s := newSaver(r)
 	old := []string{"report.html", "point_cloud/iteration_7/point_cloud.ply", "point_cloud/iteration_8/point_cloud.ply",
 		"test/ours_7/a.png", "test/ours_7/left/b.png"}
@@ -74,7 +75,7 @@ func TestPutAside(t *testing.T) {
 func TestOwnPictures(t *testing.T) {
 	o := NewOptions()
 	o.Out = t.TempDir()
-	r := &Run{Options: o}
+	r := NewRun(o, &cli.Console{})
 	s := newSaver(r)
 	r.saver = s
 	wrote := []string{"test/ours_7/a.png", "test/ours_7/left/b.png", "test/ours_7/changed.png"}

@@ -88,8 +88,8 @@ func photographed(photos int) *scene.Capture {
 
 // followed returns the configuration of a run that follows a capture of so many photos.
 func followed(o *Options, photos int) recipe.Config {
-	r := &Run{Options: o, training: photographed(photos)}
-	r.saver = &saver{r: r}
+	r := NewRun(o, &cli.Console{})
+	r.training = photographed(photos)
 	r.followCapture()
 	return r.Config
 }
@@ -141,9 +141,8 @@ func TestStartLarger(t *testing.T) {
 		{texts{"num-downscales": "2"}, 64, 64, 2}, {texts{"iterations": "900"}, 64, 64, 0},
 		{texts{"preset": "3dgs"}, 64, 64, 0},
 	} {
-		r := &Run{Options: resolved(t, tt.flags, nil), training: &scene.Capture{
-			Cameras: []scene.Camera{{Width: 4000, Height: 4000}, {Width: tt.width, Height: tt.height}}}}
-		r.saver = &saver{r: r}
+		r := NewRun(resolved(t, tt.flags, nil), &cli.Console{})
+		r.training = &scene.Capture{Cameras: []scene.Camera{{Width: 4000, Height: 4000}, {Width: tt.width, Height: tt.height}}}
 		r.followCapture()
 		if r.Config.NumDownscales != tt.want {
 			t.Errorf("%v, %dx%d: halved %d times, want %d", tt.flags, tt.width, tt.height, r.Config.NumDownscales,
@@ -257,8 +256,9 @@ func TestAdopt(t *testing.T) {
 			c.Background = begun.Background
 		}, "default"},
 	} {
-		r := &Run{Options: resolved(t, tt.flags, tt.file), training: photographed(20)}
-		r.saver = &saver{r: r, from: &checkpoint.File{Header: checkpoint.Header{Config: begun, Preset: tt.before}}}
+		r := NewRun(resolved(t, tt.flags, tt.file), &cli.Console{})
+		r.training = photographed(20)
+		r.saver = &saver{r: r, o: &r.Checkpoints, from: &checkpoint.File{Header: checkpoint.Header{Config: begun, Preset: tt.before}}}
 		if err := r.adopt(); err != nil {
 			t.Fatal(err)
 		}
@@ -276,7 +276,7 @@ func TestAdopt(t *testing.T) {
 // gives.
 func TestAdoptBegun(t *testing.T) {
 	dir := t.TempDir()
-	first := &Run{Options: resolved(t, texts{"preset": "3dgs", "seed": "7", "steps-scaler": "0.5"}, nil)}
+	first := NewRun(resolved(t, texts{"preset": "3dgs", "seed": "7", "steps-scaler": "0.5"}, nil), &cli.Console{})
 	first.Eval, first.TestEvery, first.Options.Origin, first.Load.Downscale = true, 5, "1,2,3", 4
 	first.saver = &saver{r: first, o: &first.Checkpoints, dir: dir}
 	if err := first.saver.rememberBegun(); err != nil {
@@ -284,7 +284,7 @@ func TestAdoptBegun(t *testing.T) {
 	}
 	again := func(flags texts) *Run {
 		t.Helper()
-		r := &Run{Options: resolved(t, flags, nil)}
+		r := NewRun(resolved(t, flags, nil), &cli.Console{})
 		r.Checkpoints.Resume = ResumeAuto
 		r.saver = &saver{r: r, o: &r.Checkpoints, dir: dir}
 		if err := r.adopt(); err != nil {
@@ -333,8 +333,8 @@ func TestAdoptNothing(t *testing.T) {
 	}{
 		{"3dgs", texts{"preset": "default"}}, {"3dgs", texts{"strategy": "mcmc"}}, {"", texts{"preset": "default"}},
 	} {
-		r := &Run{Options: resolved(t, tt.flags, nil)}
-		r.saver = &saver{r: r, from: &checkpoint.File{Header: checkpoint.Header{Config: begun, Preset: tt.before}}}
+		r := NewRun(resolved(t, tt.flags, nil), &cli.Console{})
+		r.saver = &saver{r: r, o: &r.Checkpoints, from: &checkpoint.File{Header: checkpoint.Header{Config: begun, Preset: tt.before}}}
 		was := r.Config
 		if err := r.adopt(); err != nil || r.Config != was || r.Preset == "3dgs" {
 			t.Errorf("%v on preset %q: %v, %v", tt.flags, tt.before, was.Changes(r.Config), err)

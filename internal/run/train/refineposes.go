@@ -3,7 +3,6 @@ package train
 import (
 	"crypto/sha256"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"math"
 
@@ -17,12 +16,12 @@ import (
 const mostAnchors = 128
 
 // findAnchors finds the points that hold refined poses. The capture is in its own frame.
-func (r *Run) findAnchors(c *scene.Capture) (err error) {
-	if !r.Config.RefinePoses || !(r.Config.PoseAnchor > 0) {
+func (k *knowns) findAnchors(c *scene.Capture) (err error) {
+	if !k.Config.RefinePoses || !(k.Config.PoseAnchor > 0) {
 		return nil
 	}
-	if r.anchors, err = colmap.Anchors(c, mostAnchors); err == nil && r.anchors != nil {
-		r.anchorHash = hashAnchors(r.anchors)
+	if k.anchors, err = colmap.Anchors(c, mostAnchors); err == nil && k.anchors != nil {
+		k.anchorHash = hashAnchors(k.anchors)
 	}
 	return err
 }
@@ -44,13 +43,12 @@ func hashAnchors(anchors [][]scene.Anchor) (sum [sha256.Size]byte) {
 }
 
 // trainedAnchors gives up those of the photos that are trained on, in the training frame.
-func (r *Run) trainedAnchors() pipeline.Anchors {
-	if r.anchors == nil {
+func (k *knowns) trainedAnchors(f scene.Frame) pipeline.Anchors {
+	if k.anchors == nil {
 		return nil
 	}
-	list := make(pipeline.Anchors, len(r.anchors))
-	f := r.Capture.Frame
-	for i, anchors := range r.anchors {
+	list := make(pipeline.Anchors, len(k.anchors))
+	for i, anchors := range k.anchors {
 		for _, a := range anchors {
 			for k := range a.Point {
 				a.Point[k] = (a.Point[k] - f.Center[k]) * f.Scale
@@ -58,12 +56,12 @@ func (r *Run) trainedAnchors() pipeline.Anchors {
 			list[i] = append(list[i], a)
 		}
 	}
-	r.anchors = nil
+	k.anchors = nil
 	return list
 }
 
-// tellTrial tells whether poses are refined, and why.
-func (r *Run) tellTrial(t pipeline.PoseTrial) {
+// noteTrial says whether poses are refined, and why.
+func (r *Run) noteTrial(t pipeline.PoseTrial) {
 	if t.Photos == 0 {
 		return // nothing was tried: poses are refined because that was asked for, or no photo could be decoded
 	}
@@ -79,8 +77,8 @@ func (r *Run) tellTrial(t pipeline.PoseTrial) {
 		cli.Count(t.Step, "step"), 100*math.Abs(t.Gain), fits, t.Better, what))
 }
 
-// takeRefined makes the cameras that are written those that training has found.
-func (r *Run) takeRefined() error {
+// useRefined makes the cameras that are written those that training has found.
+func (r *Run) useRefined() error {
 	refined, err := r.Trainer.RefinedCameras()
 	if err != nil {
 		return err
@@ -89,17 +87,4 @@ func (r *Run) takeRefined() error {
 		r.cameras[r.Train[i]] = r.Capture.Frame.ToCapture(c, r.origin)
 	}
 	return nil
-}
-
-// alignedPicture draws a held-out photo's camera moved to where the photo fits best; nil where it cannot be.
-func (r *Run) alignedPicture(c scene.Camera, photo scene.Image) ([]float32, error) {
-	moved, err := r.Trainer.Align(c, photo)
-	if errors.Is(err, pipeline.ErrPhotoSize) {
-		r.Console.Warn(fmt.Sprintf("photo %s is not measured with an aligned camera: %v", c.Name, err))
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	return r.Trainer.RenderInto(nil, moved)
 }

@@ -91,7 +91,7 @@ func (h *rehearsal) smallest() int {
 func (h *rehearsal) measure(ctx context.Context, cfg recipe.Config, halved int) error {
 	defer h.r.photos.Forget()
 	h.growth = growthOf(&cfg, h.cams, h.r.nPoints, h.init.N, h.r.plan.Ceiling)
-	h.growth.fewer = h.r.follows
+	h.growth.fewer = h.r.splatsFollow()
 	if err := h.decode(ctx); err != nil {
 		return err
 	}

@@ -21,11 +21,11 @@ func TestRescue(t *testing.T) {
 	o := NewOptions()
 	o.Scene, o.Out = runtest.SmallScene(t, 300), t.TempDir()
 	var out bytes.Buffer
-	r := &Run{Options: o, Console: cli.New(nil, &out, &out)}
+	r := NewRun(o, cli.New(nil, &out, &out))
 	defer r.Close()
 	err := r.Begin(context.Background())
 	if err == nil {
-		r.rec, err = openRecord(r, &out)
+		_, err = r.Started(&out)
 	}
 	if err = errors.Join(err, r.saver.begin()); err != nil {
 		t.Fatal(err)

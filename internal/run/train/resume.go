@@ -403,7 +403,7 @@ func (r *Run) record() pipeline.RunRecord {
 	c := r.Capture
 	return pipeline.RunRecord{
 		Version: cli.Version(), Preset: r.Preset,
-		Capture: checkpoint.CaptureRecord{Fingerprint: r.fingerprint, Parts: r.parts, Photos: len(r.Train),
+		Capture: checkpoint.CaptureRecord{Fingerprint: r.id.text, Parts: r.id.parts, Photos: len(r.Train),
 			HeldOut: len(r.Test), Split: captured.SplitHash(r.Train), Points: r.nPoints,
 			Resolution: captured.Resolution(c.Cameras)},
 		Frame: checkpoint.FrameRecord{Center: c.Frame.Center, Scale: c.Frame.Scale, SceneScale: c.SceneScale,

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"vksplat/internal/cli"
 	"vksplat/internal/run/captured"
 	"vksplat/pipeline/recipe"
 	"vksplat/scene"
@@ -24,7 +25,8 @@ func TestSlowText(t *testing.T) {
 		{540, 960, 0, 64, ""},
 	} {
 		c := &scene.Capture{Cameras: []scene.Camera{{Width: tt.width, Height: tt.height}}}
-		r := &Run{Options: NewOptions(), Capture: c, training: c}
+		r := NewRun(NewOptions(), &cli.Console{})
+		r.Capture, r.training = c, c
 		r.Config = recipe.Config{Iterations: 4200}
 		r.Load.Downscale = captured.DownscaleFlag(tt.downscale)
 		got := r.slowText(tt.cores)

@@ -9,32 +9,6 @@ import (
 	"vksplat/pipeline"
 )
 
-// Stage is what a run is at: what Ctrl-C does depends on it.
-type Stage int32
-
-const (
-	StageTraining  Stage = iota
-	StageMeasuring       // the held-out photos, which is given up
-	StageEnding          // the last step is done: what is left is done as well
-)
-
-// stops says what Ctrl-C does now.
-func (r *Run) stops() string {
-	switch r.Stage() {
-	case StageMeasuring:
-		return "finishing this picture, then saving"
-	case StageEnding:
-		return "the last step is done: writing the results"
-	}
-	return "finishing the current steps, then saving"
-}
-
-// during makes s the run's stage until the function that it returns is called.
-func (r *Run) during(s Stage) (after func()) {
-	before := r.stage.Swap(int32(s))
-	return func() { r.stage.Store(before) }
-}
-
 // endLastStep does what belongs to the last step, as a refinement, where the user stopped the run between the two, by
 // runErr. It takes less time than a step.
 func (r *Run) endLastStep(ctx context.Context, runErr error) error {
@@ -42,10 +16,10 @@ func (r *Run) endLastStep(ctx context.Context, runErr error) error {
 	if !stopped || r.Trainer.Step() < r.Config.Iterations || r.Trainer.Complete() {
 		return runErr
 	}
-	if i := r.interludes(); i != nil {
-		i.Release() // nobody is there any more to let go of what a viewer holds
+	if i := r.control.between; i != nil {
+		i.Release() // no viewer is left to let go of what it holds
 	}
-	if err := r.runTo(context.WithoutCancel(ctx), r.Config.Iterations, func() {}); err != nil {
+	if err := r.trainTo(context.WithoutCancel(ctx), r.Config.Iterations, func() {}); err != nil {
 		return err
 	}
 	return runErr
@@ -66,7 +40,7 @@ func (r *Run) stopped(ctx context.Context, runErr error) (interrupted bool, err 
 	case runErr != nil:
 		return true, nil
 	}
-	r.stage.Store(int32(StageEnding))
+	r.control.stage.Store(int32(StageEnding))
 	return false, nil
 }
 
@@ -110,7 +84,7 @@ func (r *Run) stoppedError(interrupted, saved bool) (err error) {
 // lostHint adds to the error of a device that the driver gave up what of the run is saved, and the command that goes on
 // from there. The state of a device is gone with it, and with that the model, whatever the others have.
 func (r *Run) lostHint(err error) error {
-	if !errors.Is(err, pipeline.ErrDeviceLost) || r.saver == nil || r.saver.o.Off {
+	if !errors.Is(err, pipeline.ErrDeviceLost) || r.saver.o.Off {
 		return err
 	}
 	// of a copy that was taken before: the checkpoint before it stays where that is gone, too

@@ -2,100 +2,68 @@ package train
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
 	"slices"
-	"sync/atomic"
 
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
 	"vksplat/internal/run/captured"
 	"vksplat/internal/run/meter"
-	"vksplat/internal/run/models"
 	"vksplat/internal/run/output"
 	"vksplat/internal/run/remedy"
-	"vksplat/internal/run/report"
 	"vksplat/pipeline"
-	"vksplat/pipeline/checkpoint"
-	"vksplat/pipeline/photos"
-	"vksplat/scene"
-	"vksplat/scene/depth"
-	"vksplat/scene/fingerprint"
 	"vksplat/scene/initial"
 	"vksplat/scene/inspect"
-	"vksplat/scene/ply"
+	"vksplat/scene/results"
 )
 
-// Run is one run of train: what was asked for and what has been read and opened.
+// Run is one run of train: what was asked for and what has been read and opened. Its parts know nothing of it.
 type Run struct {
 	*Options
+	*notes
 	Console *cli.Console
-	Capture *scene.Capture  // in the training frame from prepare on; its points are those of training until then
-	origin  [3]float64      // subtracted from written coordinates
-	cameras []scene.Camera  // to be written: in the capture's own frame, less the origin
-	points  []ply.FilePoint // likewise
-	nPoints int             // of capture, those left out aside; it gives them up when the splats are made
-	photos  *photos.Cache   // of the cameras
-	Train   []int           // cameras of Capture that are trained on
-	Test    []int           // held-out ones
-	// names of those of a run that goes on, by its record; none: flags and files choose them
-	recorded    []string
-	formerSplit bool                     // photos that cannot be read do not count, as earlier versions had it
-	nearestTo   map[string]scene.Nearest // see nearest
-
-	training *scene.Capture // what training knows: Capture without held-out cameras, in the same frame
-	// of the cameras in training, nil where none are compared, and after equip
-	knownDepths  depth.Known
-	depthHash    [sha256.Size]byte // of them
-	knownNormals []scene.NormalMap // likewise
-	normalHash   [sha256.Size]byte // of them
-	anchors      [][]scene.Anchor  // of the poses of the cameras in training, likewise
-	anchorHash   [sha256.Size]byte // of them
-	motionHash   [sha256.Size]byte // of the motions of Capture.Cameras, with --native-lens alone
-	takers       map[string]int    // numbers of the cameras that took the photos, by cameraName
-	shell        float64           // radius of the far shell that training began with, 0 without
-	depths       []scene.Depths    // of the points that each camera in training sees
-	device       *pipeline.Device
-	others       []*pipeline.Device // that train with it
-	chosen       string             // why these, with --devices auto
-	Trainer      *pipeline.Trainer
-	rec          *record
-	plan         *pipeline.Plan
-	follows      bool               // config.Splats was chosen for the capture
-	notes        []cli.Notice       // that wait for the first line
-	thumbs       *report.Thumbnails // of the last evaluation of this process
-	written      string             // the model that this process wrote last, "" for none
-
-	stage      atomic.Int32 // a stage
-	limit      timeLimit
-	giveUp     context.CancelFunc // ends the training, as Ctrl-C does; nil before it begins
-	unmeasured bool               // the user stopped while the held-out photos were measured
-	resplit    bool               // the run held out other photos before it was resumed
-
-	saver       *saver
-	hashing     *fingerprint.Fingerprint // nil without checkpoints
-	fingerprint string                   // of the capture, "" until a checkpoint needs it
-	parts       checkpoint.PartsRecord   // of what that is made
-	altered     bool                     // photos were changed under the run, which has been told
-
+	dataset
+	machine
+	control   control
+	observers []Observer
+	id        identity
+	past      *history
+	sight     *sight
+	saver     *saver
+	limit     timeLimit
 	predicted *prediction // of a dry run with a time limit, else nil
 
-	Live    Viewer   // nil without one
-	preview *preview // nil without --preview
+	done       int     // the step up to which everything is done
+	stepped    Stepped // of the present step
+	failure    error   // why training ends
+	written    string  // the model that this process wrote last, "" for none
+	unmeasured bool    // the user stopped while the held-out photos were measured
+	resplit    bool    // the run held out other photos before it was resumed
+}
+
+// NewRun returns a run that has not begun.
+func NewRun(o *Options, console *cli.Console) *Run {
+	n := &notes{console: console}
+	r := &Run{Options: o, notes: n, Console: console, dataset: dataset{Options: o, notes: n},
+		machine: machine{Options: o, notes: n}}
+	r.known = knowns{Options: o, notes: n}
+	r.id = identity{notes: n, known: &r.known}
+	r.saver = newSaver(r)
+	r.control.saveNow, r.control.stop = r.saver.saveNow, func() {}
+	return r
 }
 
 // Do trains, saves and evaluates. The error of an interrupted run is fault.ErrInterrupted; its model and scores are
-// complete all the same. A run that its time limit ended has no error: output.Stats.Interrupted tells. seen, if not
-// nil, gets every held-out photo and its render.
-func Do(console *cli.Console, o *Options, seen func(photo scene.Image, render []float32)) (st *output.Stats,
-	err error) {
+// complete all the same. A run that its time limit ended has no error: output.Stats.Interrupted says so.
+func Do(console *cli.Console, o *Options) (st *output.Stats, err error) {
 	events := console.Stdout
 	if o.Progress == meter.JSON { // which is alone on standard output
 		console = console.ToStderr()
 	}
-	r := &Run{Options: o, Console: console}
+	r := NewRun(o, console)
 	r.startClock()
 	release, err := r.claim()
 	if err != nil {
@@ -103,9 +71,7 @@ func Do(console *cli.Console, o *Options, seen func(photo scene.Image, render []
 	}
 	defer release()
 	defer func() {
-		if r.Live != nil {
-			r.Live.Over(err)
-		}
+		err = errors.Join(err, r.emit(&Ended{err, r.written, r.limit.then}))
 		// on a device that is lost nothing ends in order
 		if closing := r.Close(); !errors.Is(err, pipeline.ErrDeviceLost) {
 			err = errors.Join(err, closing)
@@ -119,15 +85,13 @@ func Do(console *cli.Console, o *Options, seen func(photo scene.Image, render []
 		}
 		err = r.lostHint(r.divergedHint(remedy.Memory(err)))
 	}()
-	ctx, stop := console.Interruptible(r.stops)
-	defer stop()
+	ctx, release2 := console.Interruptible(r.control.stops)
+	defer release2()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	r.giveUp = cancel
-	if o.NewViewer != nil {
-		if r.Live, err = o.NewViewer(r, cancel); err != nil {
-			return nil, err
-		}
+	r.control.stop = cancel
+	if err := r.observe(); err != nil {
+		return nil, err
 	}
 	if err := r.Begin(ctx); err != nil {
 		return nil, remedy.Ceiling(err, o.Device)
@@ -140,19 +104,18 @@ func Do(console *cli.Console, o *Options, seen func(photo scene.Image, render []
 		console.Printf("%s\n", text)
 	}
 	r.FlushNotes()
-	if err := r.show(events); err != nil {
+	if err := r.start(events); err != nil {
 		return nil, err
 	}
-	interrupted, err := r.stopped(ctx, r.run(ctx))
+	interrupted, err := r.stopped(ctx, r.train(ctx))
 	if err != nil {
 		return nil, err
 	}
-	return r.conclude(ctx, interrupted, seen)
+	return r.conclude(ctx, interrupted)
 }
 
 // conclude saves what was trained and does what comes after.
-func (r *Run) conclude(ctx context.Context, interrupted bool,
-	seen func(photo scene.Image, render []float32)) (st *output.Stats, err error) {
+func (r *Run) conclude(ctx context.Context, interrupted bool) (st *output.Stats, err error) {
 	saveErr := r.saver.end(interrupted)
 	if errors.Is(saveErr, pipeline.ErrDiverged) {
 		return nil, saveErr // there is no model to write or measure
@@ -160,7 +123,7 @@ func (r *Run) conclude(ctx context.Context, interrupted bool,
 	if interrupted && r.saver.aside && saveErr == nil { // else the model is all that is left of the training
 		return nil, r.saver.givenUp()
 	}
-	st, err = r.finish(ctx, interrupted, seen)
+	st, err = r.finish(ctx, interrupted)
 	r.saver.dropDemoPicture()
 	r.noteOverrun()
 	if saveErr = r.saver.ended(); errors.Is(saveErr, pipeline.ErrDiverged) {
@@ -172,27 +135,47 @@ func (r *Run) conclude(ctx context.Context, interrupted bool,
 	return st, r.fullHint(errors.Join(err, saveErr))
 }
 
-// show begins to tell how the run goes.
-func (r *Run) show(events io.Writer) (err error) {
+// start puts an earlier run aside and shows the run to its observers. events is standard output.
+func (r *Run) start(events io.Writer) (err error) {
 	if err := r.saver.putAside(r.saver.after()); err != nil {
 		return err
 	}
 	if err := r.saver.list(); err != nil {
 		return err
 	}
-	if r.rec, err = openRecord(r, events); err != nil {
+	e, err := r.Started(events)
+	if err != nil {
 		return err
 	}
-	r.preview.begin()
-	if r.Live == nil {
-		return nil
+	return r.emit(e)
+}
+
+// Started reads what the run has recorded so far, and makes the event.
+func (r *Run) Started(events io.Writer) (*Started, error) {
+	from := r.Trainer.Step()
+	var since interval
+	if file := r.saver.from; file != nil {
+		since = parseInterval(file.Aside(), from)
 	}
-	return r.Live.Serve()
+	var err error
+	if r.past, err = readHistory(filepath.Join(r.Out, output.MetricsFile), from, r.MetricsEvery, since,
+		r.saver.ownPast()); err != nil {
+		return nil, output.FolderError(r.Out, err)
+	}
+	r.control.trainer, r.control.past = r.Trainer, r.past
+	r.sight = &sight{o: r.Options, warn: r.Console.Warn, photos: len(r.Train), from: from, visited: map[int]bool{}}
+	line := StartLine{Event: meter.EventStart, Version: cli.Version(), Device: r.deviceNames(), Scene: r.Scene,
+		Out: r.Out, Step: from, Total: r.Config.Iterations, TrainImages: len(r.Train), TestImages: len(r.Test),
+		Resolution: captured.Resolution(r.Capture.Cameras), Points: r.nPoints,
+		PlannedBytes: r.Trainer.PlannedBytes(), BudgetBytes: r.deviceBudget()}
+	return &Started{Options: r.Options, Console: r.Console, Out: events, Line: line, Capture: r.Capture, Train: r.Train,
+		Test: r.Test, Nearest: r.nearest, Splats: r.Trainer.NSplats(), Driver: r.device.Driver(), Past: r.past,
+		Control: &r.control}, nil
 }
 
 // divergedHint adds to the error of a run that went astray the last checkpoint from before.
 func (r *Run) divergedHint(err error) error {
-	if !errors.Is(err, pipeline.ErrDiverged) || r.saver == nil || r.saver.newest() == "" {
+	if !errors.Is(err, pipeline.ErrDiverged) || r.saver.newest() == "" {
 		return err
 	}
 	return fault.WithHint(err, "lower the learning rates, then start over or resume from the last checkpoint before it "+
@@ -202,14 +185,14 @@ func (r *Run) divergedHint(err error) error {
 // Begin does everything that comes before the first line.
 func (r *Run) Begin(ctx context.Context) (err error) {
 	r.startClock()
-	if r.preview, err = newPreview(r); err != nil {
-		return err
+	r.Console.Verbose = r.Verbose
+	if r.draws() {
+		r.control.between = pipeline.NewInterludes()
 	}
 	if r.formerNamed {
 		r.noteLater(fmt.Sprintf("the preset %s is called %s now; the next version will not know it", formerPreset,
 			defaultPreset))
 	}
-	r.saver = newSaver(r)
 	if err := r.saver.find(); err != nil {
 		return err
 	}
@@ -223,71 +206,131 @@ func (r *Run) Begin(ctx context.Context) (err error) {
 	return r.prepare(ctx)
 }
 
-// run trains, and measures on the way where that is asked for. Its error may be
-// that of ctx.
-func (r *Run) run(ctx context.Context) error {
+// train trains, and measures and saves on the way where that is asked for. Its error may be that of ctx.
+func (r *Run) train(ctx context.Context) error {
 	if err := r.saver.begin(); err != nil {
 		return err
 	}
 	r.plan.Limit() // the driver has compiled the kernels
-	for _, stop := range r.EvalAt {
-		if stop >= r.Config.Iterations || stop < r.Trainer.Step() {
-			continue
-		}
-		if err := r.saver.run(ctx, stop); err != nil {
-			return err
-		}
-		// A disk that is full is no reason to stop training: room may be made.
-		if err := r.measureAt(ctx, stop); errors.Is(err, fault.ErrTryAgain) {
-			r.Console.Warn(fmt.Sprintf("step %d is not measured: %v", stop, err))
-		} else if err != nil {
-			return err
-		}
-	}
-	return r.saver.run(ctx, r.Config.Iterations)
-}
-
-// measureAt measures on the way.
-func (r *Run) measureAt(ctx context.Context, step int) error {
-	views, err := r.measure(ctx, step, nil)
-	if err != nil {
+	r.done = r.Trainer.Step()
+	if from := r.saver.from; from != nil && r.done == from.Header.Step && from.Header.Next.Step < r.done {
+		r.done-- // what belongs to the last step is not done: a refinement or a reset
+	} else if err := r.measureOnTheWay(ctx); err != nil {
 		return err
 	}
-	if len(views) == 0 {
-		return nil
+	for more := true; more; {
+		var err error
+		if more, err = r.advance(ctx); err != nil {
+			return err
+		}
 	}
-	s := output.Summarise(views)
-	if r.Live != nil {
-		r.Live.Measured(step, s.PSNR)
-	}
-	r.Console.Sayf("step %d: held-out photos: PSNR %.2f dB, SSIM %.4f (mean of %d)\n", step, s.PSNR, s.SSIM,
-		len(views))
-	return r.writeReport(r.stats(false, views))
+	return nil
 }
 
-// runTo trains up to a step. after is called after every step.
-func (r *Run) runTo(ctx context.Context, step int, after func()) error {
-	r.rec.begin()
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
-	err := r.Trainer.RunTo(ctx, step, func(p pipeline.Progress) {
-		r.saver.startOver()
-		if r.rec.step(p); r.rec.blind != nil {
-			stop()
+// advance trains to the next step where something is to be saved or measured, or until a checkpoint is due, and does
+// that. more is false once all steps are done.
+func (r *Run) advance(ctx context.Context) (more bool, err error) {
+	last := r.Config.Iterations
+	stop := min(r.saver.nextStop(r.done), last)
+	for _, at := range r.EvalAt {
+		if at > r.done {
+			stop = min(stop, at)
 		}
-		r.tellStep(p)
-		r.preview.stepped()
-		after()
-		if !p.More && r.timeIsUp(p.Level) {
-			r.Console.Note("time limit of " + r.TimeLimit.text() + ": " + r.stops())
-			r.giveUp()
+	}
+	part, cancel := r.saver.stretchOf(ctx)
+	err = r.trainTo(part, stop, func() {
+		if r.saver.poll() {
+			cancel()
 		}
 	})
-	r.rec.end()
-	if r.rec.blind != nil && (err == nil || errors.Is(err, context.Canceled)) {
-		return r.rec.blind
+	cancel()
+	switch {
+	case ctx.Err() != nil || err != nil && !errors.Is(err, context.Canceled):
+		return false, err
+	case err != nil: // the stop may be reached already, but for a refinement: trainTo does it
+		r.saver.early()
+		return true, nil
+	}
+	if r.done = stop; stop >= last {
+		return false, nil
+	}
+	if r.saver.nextStop(stop-1) == stop {
+		r.saver.atStop(stop)
+	}
+	return true, r.measureOnTheWay(ctx)
+}
+
+// measureOnTheWay measures after the steps that are done, if that is asked for.
+func (r *Run) measureOnTheWay(ctx context.Context) error {
+	step := r.done
+	if !slices.Contains(r.EvalAt, step) || step >= r.Config.Iterations {
+		return nil
+	}
+	views, err := r.measure(ctx, step)
+	if err == nil && len(views) > 0 {
+		err = r.emit(&Scored{r.stats(false, views)})
+	}
+	// A disk that is full is no reason to stop training: room may be made.
+	if errors.Is(err, fault.ErrTryAgain) {
+		r.Console.Warn(fmt.Sprintf("step %d is not measured: %v", step, err))
+		return nil
 	}
 	return err
+}
+
+// measure measures the held-out photos. r.unmeasured is set where the user gives that up.
+func (r *Run) measure(ctx context.Context, step int) ([]results.ViewScore, error) {
+	r.saver.startOver()
+	if ctx.Err() != nil { // Ctrl-C has stopped the training; what was trained is measured all the same
+		ctx = context.Background()
+	} else {
+		defer r.control.during(StageMeasuring)()
+	}
+	s := &scorer{dataset: &r.dataset, machine: &r.machine, o: r.Options, past: r.past, spent: r.control.watch.seconds,
+		own: r.saver.own.Begin, emit: r.emit, measured: r.limit.clock.evaluated, resumed: r.saver.from != nil}
+	views, err := s.measure(ctx, step)
+	if err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		r.unmeasured = true
+		return nil, nil
+	}
+	return views, err
+}
+
+// trainTo trains up to a step. after is called after every step.
+func (r *Run) trainTo(ctx context.Context, step int, after func()) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	r.control.watch.begin()
+	err := r.emit(&Stretch{true})
+	if err == nil {
+		err = r.Trainer.RunTo(ctx, step, func(p pipeline.Progress) {
+			if r.failure = r.afterStep(p); r.failure != nil {
+				stop()
+			}
+			after()
+			if !p.More && r.timeIsUp(p.Level) {
+				r.Console.Note("time limit of " + r.TimeLimit.text() + ": " + r.control.stops())
+				r.control.stop()
+			}
+		})
+	}
+	r.control.watch.end()
+	err = errors.Join(err, r.emit(&Stretch{false}))
+	if r.failure != nil && (err == nil || errors.Is(err, context.Canceled)) {
+		return r.failure
+	}
+	return err
+}
+
+// afterStep notes a step. An error ends the training.
+func (r *Run) afterStep(p pipeline.Progress) error {
+	r.saver.startOver()
+	r.stepped.Progress = p
+	err := r.emit(&r.stepped)
+	if line := r.past.add(&p, r.Config.Iterations, r.control.watch.seconds(), r.control.Use); line != nil {
+		err = errors.Join(err, r.emit(&Logged{line}))
+	}
+	return errors.Join(err, r.sight.step(&p))
 }
 
 // open reads the capture and opens the device: quick checks before slow ones.
@@ -295,7 +338,7 @@ func (r *Run) open(ctx context.Context) error {
 	if err := pipeline.LimitHeap(r.Options.Device); err != nil {
 		return err
 	}
-	if err := r.loadCapture(); err != nil {
+	if err := r.load(); err != nil {
 		return err
 	}
 	c := r.Capture
@@ -346,8 +389,10 @@ func (r *Run) open(ctx context.Context) error {
 	if err := report.Fatal(); err != nil {
 		return err
 	}
-	if err := r.startFingerprint(ctx); err != nil {
-		return err
+	if !r.Checkpoints.Off {
+		if err := r.id.start(ctx, c, r.Config.NativeLens, r.saver.from != nil); err != nil {
+			return err
+		}
 	}
 	return r.openDevices()
 }
@@ -364,15 +409,20 @@ func (r *Run) prepare(ctx context.Context) (err error) {
 	}
 	r.cameras, r.points = captured.Moved(r.Capture, r.origin)
 	r.Capture.Points = nil // training moves them
-	if from := r.saver.from; from != nil {
+	from := r.saver.from
+	if from != nil {
 		r.training.NormaliseTo(from.Header.Frame.Frame(), from.Header.Frame.SceneScale)
 	} else {
 		r.training.Normalise()
 	}
 	r.Capture.NormaliseTo(r.training.Frame, r.training.SceneScale)
-	r.addDepthPoints()
+	if from == nil {
+		r.addDepthPoints()
+	}
 	r.clear()
-	if err := r.addSky(ctx); err != nil {
+	if from != nil {
+		r.shell = from.Header.Shell
+	} else if err := r.addSky(ctx, r.device.RAM()); err != nil {
 		return err
 	}
 	if !r.limitChooses() { // else the last step is not known yet
@@ -409,56 +459,17 @@ func compiledText(n int, seconds float64, cached bool) string {
 	return fmt.Sprintf("compiling %s took %.1f s; they are kept for the next run", cli.Count(n, "kernel"), seconds)
 }
 
-// later has something said below the first line.
-func (r *Run) later(n cli.Notice) { r.notes = append(r.notes, n) }
-
-func (r *Run) warnLater(text string)   { r.later(cli.Notice{Kind: cli.KindWarning, Text: text}) }
-func (r *Run) noteLater(text string)   { r.later(cli.Notice{Kind: cli.KindNote, Text: text}) }
-func (r *Run) detailLater(text string) { r.later(cli.Notice{Kind: cli.KindDetail, Text: text}) }
-
-// apply has the notices of rules said later, and returns the first refusal.
-func (r *Run) apply(rules []rule) error { return apply(rules, r.later) }
-
-// FlushNotes prints what waits, each line once.
-func (r *Run) FlushNotes() {
-	r.Console.Verbose = r.Verbose
-	for i, n := range r.notes {
-		if !slices.Contains(r.notes[:i], n) {
-			r.Console.Tell(n)
-		}
-	}
-	r.notes = nil
-}
-
+// Close frees everything.
 func (r *Run) Close() error {
 	var errs []error
-	if r.Live != nil {
-		errs = append(errs, r.Live.Close())
+	for _, o := range r.observers {
+		errs = append(errs, o.Close())
 	}
-	r.preview.close()
-	if r.rec != nil {
-		errs = append(errs, r.rec.close())
-	}
-	if r.saver != nil {
-		errs = append(errs, r.saver.unlist())
-	}
-	if r.saver != nil && r.saver.from != nil {
+	errs = append(errs, r.saver.unlist())
+	if r.saver.from != nil {
 		errs = append(errs, r.saver.from.Close())
 	}
-	if r.Trainer != nil {
-		errs = append(errs, r.Trainer.Close())
-	}
-	if r.photos != nil {
-		errs = append(errs, r.photos.Close())
-	}
-	if r.hashing != nil {
-		r.hashing.Close()
-	}
-	if r.device != nil && r.device != r.Opened {
-		errs = append(errs, models.CloseDevice(r.device))
-	}
-	for _, d := range r.others {
-		errs = append(errs, models.CloseDevice(d))
-	}
+	errs = append(errs, r.machine.close())
+	r.id.close()
 	return errors.Join(errs...)
 }

@@ -85,7 +85,7 @@ func (r *Run) writeExports(step int) error {
 	for _, path := range r.Exports {
 		err := r.saver.own.Begin(splatfile.Outputs(path)...)
 		if err == nil {
-			err = convert.ExportTo(r.Console, r.modelFile(step), path)
+			err = convert.ExportTo(r.Console, modelFile(r.Out, step), path)
 		}
 		if err != nil {
 			errs = append(errs, fmt.Errorf("export %s: %w", path, err))

@@ -15,7 +15,6 @@ import (
 	"vksplat/internal/run/captured"
 	"vksplat/internal/run/meter"
 	"vksplat/internal/run/output"
-	"vksplat/pipeline"
 	"vksplat/scene"
 	"vksplat/scene/ply"
 	"vksplat/scene/results"
@@ -30,8 +29,8 @@ func (r *Run) writeInputs() error {
 }
 
 // modelFile is where the model of a step goes.
-func (r *Run) modelFile(step int) string {
-	return filepath.Join(r.Out, output.ModelFolder+strconv.Itoa(step), output.ModelName)
+func modelFile(out string, step int) string {
+	return filepath.Join(out, output.ModelFolder+strconv.Itoa(step), output.ModelName)
 }
 
 // writeModel writes the model in the capture's frame, less the origin.
@@ -46,10 +45,10 @@ func (r *Run) writeModel(step int) error {
 // startModel is writeModel as far as the device has to do with it. finish does the rest and must be called once.
 func (r *Run) startModel(step int) (finish func() error, err error) {
 	r.saver.startOver()
-	if err := r.takeRefined(); err != nil {
+	if err := r.useRefined(); err != nil {
 		return nil, err
 	}
-	path := r.modelFile(step)
+	path := modelFile(r.Out, step)
 	if err := r.saver.own.Begin(path); err != nil {
 		return nil, err
 	}
@@ -122,8 +121,10 @@ func (r *Run) fullHint(err error) error {
 }
 
 // finish saves the model, measures the held-out photos and writes all results.
-func (r *Run) finish(ctx context.Context, interrupted bool, seen func(scene.Image, []float32)) (*output.Stats, error) {
-	r.preview.last()
+func (r *Run) finish(ctx context.Context, interrupted bool) (*output.Stats, error) {
+	if err := r.emit(&Trained{}); err != nil {
+		return nil, err
+	}
 	step, began := r.Trainer.Step(), time.Now()
 	finish, err := r.startModel(step)
 	if err != nil {
@@ -139,7 +140,7 @@ func (r *Run) finish(ctx context.Context, interrupted bool, seen func(scene.Imag
 	}()
 	var views []results.ViewScore
 	if len(r.Test) > 0 && !r.unmeasured {
-		views, err = r.measure(ctx, step, seen)
+		views, err = r.measure(ctx, step)
 	}
 	if err := errors.Join(<-files, err); err != nil {
 		return nil, err
@@ -157,11 +158,11 @@ func (r *Run) finish(ctx context.Context, interrupted bool, seen func(scene.Imag
 		r.Console.Warn(fmt.Sprintf("memory is full of splats: %d times one wanted to grow and could not; %s", n,
 			r.moreSplats()))
 	}
-	if err := r.writeReport(st); err != nil {
+	done := &Finished{Stats: st, From: r.Trainer.StartStep(), Seconds: time.Since(began).Seconds(),
+		Model: modelFile(r.Out, step), Checkpoint: r.saver.newest()}
+	if err := r.emit(done); err != nil {
 		return nil, err
 	}
-	printSummary(r.Console, r, st, time.Since(began).Seconds())
-	r.rec.done(st)
 	return st, r.writeExports(step)
 }
 
@@ -185,12 +186,12 @@ func (r *Run) stats(interrupted bool, views []results.ViewScore) *output.Stats {
 		Interrupted: interrupted,
 		TrainImages: len(r.Train), TestImages: len(r.Test), EvalAt: r.EvalAt,
 		Resolution: captured.Resolution(r.Capture.Cameras), Points: r.nPoints, Splats: r.Trainer.NSplats(),
-		LoopSeconds: r.Trainer.Seconds(), TrainSeconds: r.rec.metrics.secondsBefore + r.Trainer.Seconds(),
+		LoopSeconds: r.Trainer.Seconds(), TrainSeconds: r.past.secondsBefore + r.Trainer.Seconds(),
 		Run: r.saver.history(), Seed: r.Config.Seed, Config: r.Config,
 		PeakDeviceBytes: memory.PeakDeviceBytes, Allocations: memory.Allocations, LastGrowthStep: memory.LastGrowth,
 		PeakRSSBytes:   meter.PeakRSS(),
 		ProcessSeconds: time.Since(cli.ProcessStart).Seconds(),
-		StartSeconds:   r.rec.first.Sub(cli.ProcessStart).Seconds(),
+		StartSeconds:   r.control.watch.first.Sub(cli.ProcessStart).Seconds(),
 	}
 	_, st.PipelineSeconds, st.PipelinesCached = r.device.Pipelines()
 	for _, p := range r.Trainer.PassTimes() {
@@ -200,42 +201,6 @@ func (r *Run) stats(interrupted bool, views []results.ViewScore) *output.Stats {
 		st.Scores = output.Summarise(views)
 	}
 	return st
-}
-
-// printSummary prints the results and where they are.
-func printSummary(console *cli.Console, r *Run, st *output.Stats, after float64) {
-	steps := cli.Count(st.Step-r.rec.from, "step")
-	if r.rec.from > 0 {
-		steps = fmt.Sprintf("%s after the first %d", steps, r.rec.from)
-	}
-	console.Sayf("trained %s in %s, saved and measured in %s: %s, %s of device memory at most\n",
-		steps, cli.Duration(st.LoopSeconds), cli.Duration(after), cli.Count(st.Splats, "splat"),
-		pipeline.BytesText(st.PeakDeviceBytes))
-	if st.Scores != nil {
-		console.Sayf("held-out photos: PSNR %.2f dB, SSIM %.4f (mean of %d; medians %.2f dB, %.4f)\n", st.PSNR,
-			st.SSIM, st.Measured, st.PSNRMedian, st.SSIMMedian)
-		if c := st.Scores; c.CCPSNR != nil {
-			console.Sayf("the same after the affine colour map that fits the photo best: PSNR %.2f dB, SSIM %.4f\n",
-				*c.CCPSNR, *c.CCSSIM)
-		}
-		if c := st.Scores; c.LensPSNR != nil {
-			console.Sayf("as the cameras would have taken it, darker away from the centre: PSNR %.2f dB, SSIM %.4f\n",
-				*c.LensPSNR, *c.LensSSIM)
-		}
-		if c := st.Scores; c.AlignedPSNR != nil {
-			console.Sayf("of cameras moved to where their photos fit best: PSNR %.2f dB, SSIM %.4f; the scores above are of "+
-				"the given ones\n", *c.AlignedPSNR, *c.AlignedSSIM)
-		}
-		console.Sayf("(measured with %s)\n", r.drawn())
-		console.Sayf("pictures: %s\n", r.picturesFolder(st.Step))
-	}
-	if path := r.saver.newest(); path != "" {
-		console.Sayf("checkpoint: %s\n", path)
-	}
-	if r.Report {
-		console.Sayf("report: %s\n", filepath.Join(r.Out, output.ReportFile))
-	}
-	console.Sayf("model: %s\n", r.modelFile(st.Step))
 }
 
 // captureRecord returns what is recorded of this run's capture.
@@ -250,13 +215,4 @@ func (r *Run) captureRecord() captured.Record {
 		}
 	}
 	return rec
-}
-
-// heldOutNames are those of the cameras that are held out.
-func (r *Run) heldOutNames() []string {
-	names := []string{}
-	for _, i := range r.Test {
-		names = append(names, r.Capture.Cameras[i].Name)
-	}
-	return names
 }
