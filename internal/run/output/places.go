@@ -53,8 +53,7 @@ func captureMark(dir string, names ...string) string {
 }
 
 // surelyRun are names that nothing but the folder of a run holds, or that of another command that trains.
-var surelyRun = []string{ModelFolder + "*", filepath.Join(CheckpointFolder, CheckpointPrefix+"*"), WrittenFile,
-	AsideFolder + "*"}
+var surelyRun = []string{ModelFolder + "*", filepath.Join(CheckpointFolder, CheckpointPrefix+"*"), WrittenFile}
 
 // RunMarks are what the folder of a run holds.
 var RunMarks = append([]string{OriginFile, CaptureFile}, surelyRun...)

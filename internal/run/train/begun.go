@@ -58,10 +58,11 @@ func (s *saver) rememberBegun() error {
 }
 
 func (s *saver) writeBegun(b *begun) error {
-	if err := os.MkdirAll(s.dir, 0o777); err != nil {
+	dir := s.r.at(s.dir)
+	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return err
 	}
-	return output.WriteJSON(filepath.Join(s.dir, output.BegunFile), b)
+	return output.WriteJSON(filepath.Join(dir, output.BegunFile), b)
 }
 
 // readBegun returns what the run in OUT was begun with. Where that cannot be read, as in folders of versions that did

@@ -11,12 +11,6 @@ import (
 	"vksplat/pipeline/checkpoint"
 )
 
-// leftovers returns what of an earlier run is not this one's past and must not be mixed with it, but for checkpoints:
-// files, and after them their folders. Viewers take the model of the highest step for the newest.
-func (s *saver) leftovers() []string {
-	return output.RunLeftovers(s.r.Out, s.after())
-}
-
 // after is the step of an earlier run in OUT that this one goes on with; -1: it does not.
 func (s *saver) after() int {
 	if s.ownPast() {

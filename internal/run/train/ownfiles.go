@@ -68,7 +68,10 @@ func (s *saver) remedy() string {
 
 // list begins the list of what this run writes.
 func (s *saver) list() error {
-	s.own = output.ReadWritten(s.r.Out) // an earlier one may have been put aside
+	s.own = output.ReadWritten(s.r.Out)
+	if s.staged { // the earlier run's stays until this one replaces it
+		s.own = output.ReadList(s.r.Out, filepath.Join(output.NextFolder, output.WrittenFile))
+	}
 	switch {
 	case s.o.Demo:
 		s.own.By = output.ByDemo
@@ -80,10 +83,10 @@ func (s *saver) list() error {
 
 // unlist ends the list, where it was begun.
 func (s *saver) unlist() error {
-	if s.pending != nil && s.aside {
+	if s.pending != nil && s.staged {
 		s.settle()
 	}
-	if s.own == nil || !s.own.Begun {
+	if s.staged || s.own == nil || !s.own.Begun {
 		return nil
 	}
 	return s.own.End()
@@ -105,8 +108,8 @@ func (r *Run) refuseForeignPictures() error {
 	if err := output.RefuseTaken(paths, "choose another folder"); err != nil {
 		return err
 	}
-	if r.saver.trusts { // the user's pictures that this run replaces come back with the earlier run
-		r.saver.left = append(r.saver.own.Foreign(anew), r.saver.left...)
+	if r.saver.trusts { // those of the user stay as long as the earlier run
+		r.saver.old = append(r.saver.own.Foreign(anew), r.saver.old...)
 		return nil
 	}
 	return output.RefuseForeign(r.saver.own.Foreign(paths), r.saver.remedy())

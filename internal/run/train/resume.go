@@ -29,7 +29,6 @@ func (s *saver) find() error {
 		return err
 	}
 	if s.o.Off {
-		s.left = s.leftovers()
 		return s.refuseForeign()
 	}
 	list, err := output.ListCheckpoints(s.dir)
@@ -57,13 +56,15 @@ func (s *saver) find() error {
 		return err
 	}
 	for _, f := range list {
-		if s.ownPast() && f.Step <= s.from.Header.Step {
+		if f.Step <= s.after() {
 			s.kept = append(s.kept, f)
-		} else {
-			s.foreign = append(s.foreign, f.Path)
 		}
 	}
-	s.left = s.leftovers()
+	if s.old = output.Replaced(s.r.Out, s.after()); s.replaces() {
+		if err := output.RefuseUnreachable(s.r.Out); err != nil {
+			return err
+		}
+	}
 	s.asked = slices.Clone(s.o.SaveAt)
 	if !s.ownPast() {
 		return nil
@@ -113,7 +114,7 @@ func (s *saver) rememberAsked() error {
 	if s.remembered || len(s.asked) == 0 {
 		return nil
 	}
-	err := output.WriteJSON(filepath.Join(s.dir, output.AskedFile), s.asked)
+	err := output.WriteJSON(filepath.Join(s.r.at(s.dir), output.AskedFile), s.asked)
 	s.remembered = err == nil
 	return err
 }
