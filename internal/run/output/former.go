@@ -21,6 +21,14 @@ var (
 		"cfg_args", OriginFile, CaptureFile}
 )
 
+// RunPaths are the files in out about the whole run.
+func RunPaths(out string) (paths []string) {
+	for _, name := range append(slices.Clone(RunFiles), MetricsFile, askedName, begunName) {
+		paths = append(paths, filepath.Join(out, name))
+	}
+	return paths
+}
+
 // Files in folders that are named after a step.
 const (
 	ModelName     = "point_cloud.ply"
@@ -68,7 +76,8 @@ func Replaced(out string, after int) (list []string) {
 	for _, dir := range StepFolders(out, ModelFolder, after) {
 		list = append(list, filepath.Join(dir, ModelName), dir)
 	}
-	if own := ReadWritten(out); own.Known || holdsRun(out) {
+	own := ReadWritten(out)
+	if own.Known || HoldsRun(out) {
 		for _, dir := range StepFolders(out, PictureFolder, after) {
 			list = append(list, picturesIn(dir, own)...)
 		}
@@ -76,8 +85,9 @@ func Replaced(out string, after int) (list []string) {
 	if after >= 0 {
 		return list
 	}
-	for _, name := range append(slices.Clone(RunFiles), MetricsFile, DemoPicture, askedName, begunName) {
-		list = append(list, filepath.Join(out, name))
+	list = append(list, RunPaths(out)...)
+	if picture := filepath.Join(out, DemoPicture); own.Owns(picture) {
+		list = append(list, picture)
 	}
 	if events, err := eventFiles(filepath.Join(out, TensorboardFolder)); err == nil { // else there are none
 		list = append(list, events...)
@@ -85,8 +95,8 @@ func Replaced(out string, after int) (list []string) {
 	return list
 }
 
-// holdsRun reports whether out has a model or a checkpoint of a run.
-func holdsRun(out string) bool {
+// HoldsRun reports whether out has a model or a checkpoint of a run.
+func HoldsRun(out string) bool {
 	list, err := ListCheckpoints(filepath.Join(out, CheckpointFolder))
 	return err == nil && len(list) > 0 || len(FormerModels(out)) > 0
 }

@@ -35,7 +35,7 @@ func Stage(out string, old []string, resumes bool) (err error) {
 	}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, os.RemoveAll(next))
+			err = errors.Join(FolderError(out, err), os.RemoveAll(next))
 		}
 	}()
 	names := make([]string, len(old))
@@ -44,22 +44,15 @@ func Stage(out string, old []string, resumes bool) (err error) {
 			return err
 		}
 	}
-	if err := WriteJSON(filepath.Join(next, oldFile), names); err != nil {
-		return FolderError(out, err)
-	}
-	if !resumes {
-		return nil
+	if err := WriteJSON(filepath.Join(next, oldFile), names); err != nil || !resumes {
+		return err
 	}
 	for _, name := range append(slices.Clone(scoreFiles), MetricsFile, WrittenFile) {
-		path := filepath.Join(out, name)
-		if !IsFile(path) {
-			continue
-		}
-		if err := CopyWhole(path, filepath.Join(next, name)); err != nil {
-			return FolderError(out, err)
+		if path := filepath.Join(out, name); IsFile(path) {
+			err = errors.Join(err, CopyWhole(path, filepath.Join(next, name)))
 		}
 	}
-	return nil
+	return err
 }
 
 // RefuseUnreachable refuses folders of a run in out that files of out cannot be moved to, as those of another disk.
@@ -111,7 +104,7 @@ func replaceSteps(out string) (steps []func() error, err error) {
 	case err == nil:
 		var old []string
 		if err := json.Unmarshal(data, &old); err != nil {
-			return nil, fault.Data("replace the run in "+out, list, "restore that file, or remove its folder", "%v", err)
+			return nil, fault.Data("replace a run", list, "restore that file, or remove its folder", "%v", err)
 		}
 		steps = append(steps, func() error { return syncBelow(next) })
 		for _, name := range old {
@@ -190,7 +183,8 @@ func Recover(out string) (note string, err error) {
 	case !IsFolder(next):
 		return "", nil
 	case stands(next):
-		return "the run in " + out + ", which ended while it replaced the earlier one, is in its place now", Replace(out)
+		return "the run in " + out + ", which ended while it replaced the earlier one, is in its place now",
+			Replace(out)
 	}
 	if err := os.RemoveAll(next); err != nil {
 		return "", FolderError(out, err)
@@ -213,7 +207,8 @@ func NextText(out string) string {
 		return ""
 	}
 	return fmt.Sprintf("%s holds a run that replaces this one once it has a checkpoint; if it was killed, the next %s "+
-		"puts it in place, or removes it if it has none", cli.Quoted(next), fault.Command("train SCENE -m "+cli.Quoted(out)))
+		"puts it in place, or removes it if it has none", cli.Quoted(next),
+		fault.Command("train SCENE -m "+cli.Quoted(out)))
 }
 
 // stands reports whether the run in next takes the earlier one's place: it has a checkpoint, or its results, or has

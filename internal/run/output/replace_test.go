@@ -26,8 +26,8 @@ func replacing(t *testing.T, resumes bool) (out string, before, after map[string
 	}
 	filetest.Make(t, out, "point_cloud/iteration_7/mine.ply", "notes.txt")
 	before = filesIn(t, out)
-	step, gone := -1, []string{"checkpoints/save_at.json", "checkpoints/step_3.safetensors", MetricsFile, "results.json",
-		event + "1" + TensorboardSuffix, "point_cloud/iteration_3/point_cloud.ply", "cameras.json"}
+	step, gone := -1, []string{"checkpoints/save_at.json", "checkpoints/step_3.safetensors", MetricsFile,
+		"results.json", event + "1" + TensorboardSuffix, "point_cloud/iteration_3/point_cloud.ply", "cameras.json"}
 	if resumes {
 		step, gone = 3, nil
 	}
@@ -47,8 +47,8 @@ func replacing(t *testing.T, resumes bool) (out string, before, after map[string
 		"test/ours_7/a.png", StatsFile) {
 		delete(after, name)
 	}
-	for _, name := range []string{WrittenFile, "cameras.json", "checkpoints/begun.json", event + "2" + TensorboardSuffix,
-		"point_cloud/iteration_5/point_cloud.ply", "test/ours_5/b.png", MetricsFile} {
+	for _, name := range []string{WrittenFile, "cameras.json", "checkpoints/begun.json",
+		event + "2" + TensorboardSuffix, "point_cloud/iteration_5/point_cloud.ply", "test/ours_5/b.png", MetricsFile} {
 		filetest.Make(t, next, name)
 		if err := os.WriteFile(filepath.Join(next, name), []byte("new"), 0o666); err != nil {
 			t.Fatal(err)
@@ -122,8 +122,8 @@ func TestReplaceAnywhere(t *testing.T) {
 	}
 }
 
-// TestUndoAnywhere kills a process before its run has a checkpoint, after each file that it wrote, and the next one after
-// each file that it removed: the earlier run is always as it was.
+// TestUndoAnywhere kills a process before its run has a checkpoint, and the next one after each file that it removed of
+// that: the earlier run is always as it was.
 func TestUndoAnywhere(t *testing.T) {
 	for _, resumes := range []bool{false, true} {
 		for n, done := 0, false; !done; n++ {
@@ -144,8 +144,8 @@ func TestUndoAnywhere(t *testing.T) {
 				t.Fatal("a run without a checkpoint counts")
 			}
 			note, err := Recover(out)
-			if now := filesIn(t, out); err != nil || !strings.Contains(note, "is as it was") || !maps.Equal(now, before) ||
-				IsFolder(next) {
+			now := filesIn(t, out)
+			if err != nil || !strings.Contains(note, "is as it was") || !maps.Equal(now, before) || IsFolder(next) {
 				t.Fatalf("%d files removed: %q, %v; there are %v, want %v", n, note, err, now, before)
 			}
 		}

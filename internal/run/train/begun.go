@@ -65,11 +65,8 @@ func (s *saver) writeBegun(b *begun) error {
 	return output.WriteJSON(filepath.Join(dir, output.BegunFile), b)
 }
 
-// readBegun returns what the run in OUT was begun with. Where that cannot be read, as in folders of versions that did
-// not write it, it is nil.
-func (s *saver) readBegun() *begun { return readBegun(s.dir) }
-
-// readBegun reads the record in a folder of checkpoints.
+// readBegun reads the record in a folder of checkpoints, nil where that cannot be read, as those of versions that did
+// not write it.
 func readBegun(dir string) *begun {
 	b, err := parseBegun(dir)
 	if err != nil {

@@ -32,7 +32,6 @@ type saver struct {
 	from    *checkpoint.File        // to go on with; nil: from the start
 	begun   *begun                  // what the run that goes on was begun with; nil: unknown, or it is begun now
 	noted   bool                    // what the run was begun with is on disk, or cannot be
-	former  bool                    // OUT has checkpoints of an earlier run
 	old     []string                // what of an earlier run in OUT this one replaces, if it is there
 	staged  bool                    // it is there, and this run writes to output.NextFolder: see Run.at
 	own     *output.Written         // files of OUT that are this program's

@@ -228,13 +228,11 @@ func TestReplacedLate(t *testing.T) {
 	}
 	r.rec = &record{run: r}
 	var err error
-	if r.rec.metrics, err = openMetrics(r.at(filepath.Join(o.Out, output.MetricsFile)), 0, 1, interval{}, false); err == nil {
-		err = r.rec.metrics.begin()
+	log := r.at(filepath.Join(o.Out, output.MetricsFile))
+	if r.rec.metrics, err = openMetrics(log, 0, 1, interval{}, false); err == nil {
+		r.rec.board, err = openEvents(r.at(filepath.Join(o.Out, output.TensorboardFolder)), 0)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	if r.rec.board, err = openEvents(r.at(filepath.Join(o.Out, output.TensorboardFolder)), 0); err != nil {
+	if err := errors.Join(err, r.rec.metrics.begin()); err != nil {
 		t.Fatal(err)
 	}
 	write := func(text string) {
