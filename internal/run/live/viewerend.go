@@ -61,8 +61,8 @@ func (l *training) saved(e *train.Saved) {
 		l.setSave(e.Path, e.Step, e.Err)
 		return
 	}
-	w := e.Write
-	go func() { l.setSave(w.Path, w.Step, w.Wait()) }()
+	w, path, step := e.Write, e.Path, e.Step
+	go func() { l.setSave(path, step, w.Wait()) }()
 }
 
 func (l *training) setSave(path string, step int, err error) {

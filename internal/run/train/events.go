@@ -25,11 +25,13 @@ type (
 		Line        StartLine
 		Capture     *scene.Capture // in the training frame
 		Train, Test []int          // its cameras that are trained on, and that are held out
-		Nearest     func() map[string]scene.Nearest
-		Splats      int
-		Driver      string
-		Past        *history
-		Control     Control
+		// At is where a file of OUT is written, which changes between the two events Replacing.
+		At      func(path string) string
+		Nearest func() map[string]scene.Nearest
+		Splats  int
+		Driver  string
+		Past    *history
+		Control Control
 	}
 	// Begun comes before the first step or file of the run.
 	Begun struct{}
@@ -68,6 +70,9 @@ type (
 		Model      string
 		Checkpoint string // "": none is kept
 	}
+	// Replacing encloses the move of the run's files to the place of an earlier run. Who has one open closes it before,
+	// because Windows moves no file that is open, and opens it again after.
+	Replacing struct{ Done bool }
 	// Ended is the last event.
 	Ended struct {
 		Err   error

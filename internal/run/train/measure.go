@@ -27,6 +27,7 @@ type scorer struct {
 	o        *Options
 	past     *history
 	spent    func() float64              // seconds of training in this process
+	at       func(path string) string    // where a file of OUT is written
 	own      func(paths ...string) error // lists files of OUT as the run's, before they are written
 	emit     func(e Event) error
 	measured func(photos int) // for the clock of a time limit
@@ -56,7 +57,7 @@ func (s *scorer) measure(ctx context.Context, step int) (views []results.ViewSco
 	for i := range steps {
 		steps[i].Nearest = nearest
 	}
-	return views, results.WriteResults(s.o.Out, evaluate.ProtocolGsplat, steps, s.resumed)
+	return views, results.WriteResults(s.at(s.o.Out), evaluate.ProtocolGsplat, steps, s.resumed)
 }
 
 // recordedScores returns the scores of an evaluation of step that an earlier process recorded, nil where one of its
@@ -136,7 +137,7 @@ func (e *evaluation) compare(c *evaluate.Comparison) (keep func(), err error) {
 	}
 	written := make(chan error, 1)
 	go func() { // both take a core about as long
-		written <- output.WritePicture(filepath.Join(picturesFolder(e.o.Out, e.step), e.files[c.Index]),
+		written <- output.WritePicture(filepath.Join(e.at(picturesFolder(e.o.Out, e.step)), e.files[c.Index]),
 			func(path string) error { return photo.WriteSheet(path, c.Photo, c.Render) })
 	}()
 	err = e.emit(&Compared{e.step, c.Index, c.Photo, c.Render, view})

@@ -15,6 +15,7 @@ import (
 type metricsFile struct {
 	unsure
 	path  string
+	at    func(path string) string
 	f     *os.File
 	end   int64 // of the lines that are the run's past
 	begun bool
@@ -29,12 +30,14 @@ func newMetricsFile(o *Options, console *cli.Console) (Observer, error) {
 func (m *metricsFile) Observe(e Event) (err error) {
 	switch e := e.(type) {
 	case *Started:
-		m.end = e.Past.end
-		if m.f, err = os.OpenFile(m.path, os.O_RDWR|os.O_CREATE, 0o666); err != nil {
+		m.end, m.at = e.Past.end, e.At
+		if m.f, err = os.OpenFile(m.at(m.path), os.O_RDWR|os.O_CREATE, 0o666); err != nil {
 			return output.FolderError(e.Options.Out, err)
 		}
 	case *Begun:
 		m.check(m.begin())
+	case *Replacing:
+		m.check(moved(&m.f, m.at(m.path), e))
 	case *Logged:
 		m.check(cli.WriteLine(m.f, e.StepLine))
 	case *Measured:
@@ -60,8 +63,17 @@ func (m *metricsFile) Close() error {
 	info, err := m.f.Stat()
 	err = errors.Join(err, m.f.Close())
 	if err == nil && !m.begun && info.Size() == 0 {
-		err = os.Remove(m.path)
+		err = os.Remove(m.at(m.path))
 	}
+	return err
+}
+
+// moved closes a file before it is moved, and opens it where it is now to write on at its end.
+func moved(f **os.File, path string, e *Replacing) (err error) {
+	if !e.Done {
+		return (*f).Close()
+	}
+	*f, err = os.OpenFile(path, os.O_RDWR|os.O_APPEND, 0)
 	return err
 }
 

@@ -81,12 +81,12 @@ func (r *reportFile) write(st *output.Stats) error {
 		page.Settings = r.o.Chapters(r.o)
 	}
 	page.About = r.about(st)
-	return atomicfile.Write(filepath.Join(r.o.Out, output.ReportFile), page.Write)
+	return atomicfile.Write(r.started.At(filepath.Join(r.o.Out, output.ReportFile)), page.Write)
 }
 
 // curves reads what metrics.jsonl says, which outlives a resume.
 func (r *reportFile) curves(page *report.Page) error {
-	f, err := os.Open(filepath.Join(r.o.Out, output.MetricsFile))
+	f, err := os.Open(r.started.At(filepath.Join(r.o.Out, output.MetricsFile)))
 	if errors.Is(err, os.ErrNotExist) {
 		return fault.WithHint(fmt.Errorf("write report: %w", err),
 			r.o.Out+" was removed or moved while the run went on; what was written since, the model too, is in a new "+

@@ -48,17 +48,29 @@ func startedRun(t *testing.T, eval bool, change ...func(*Options)) (r *Run, said
 			t.Error(err)
 		}
 	})
-	err := r.Begin(context.Background())
-	if err == nil {
-		var started *Started
-		if started, err = r.Started(io.Discard); err == nil {
-			err = errors.Join(r.observe(), r.emit(started))
+	if err := r.Begin(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	watched(t, r)
+	return r, said
+}
+
+// watched has a run's observers start, also again.
+func watched(t *testing.T, r *Run) {
+	t.Helper()
+	for _, o := range r.observers {
+		if err := o.Close(); err != nil {
+			t.Fatal(err)
 		}
+	}
+	r.observers = nil
+	started, err := r.Started(io.Discard)
+	if err == nil {
+		err = errors.Join(r.observe(), r.emit(started))
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	return r, said
 }
 
 // stopAtTheEnd trains some of three steps and stops the run then.

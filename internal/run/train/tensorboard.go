@@ -54,6 +54,7 @@ const (
 type board struct {
 	unsure
 	dir   string
+	at    func(path string) string
 	file  *eventFile
 	begun bool
 	mu    sync.Mutex
@@ -71,11 +72,14 @@ func newBoard(o *Options, console *cli.Console) (Observer, error) {
 func (b *board) Observe(e Event) (err error) {
 	switch e := e.(type) {
 	case *Started:
-		if b.file, err = openEvents(b.dir, e.Line.Step); err != nil {
+		b.at = e.At
+		if b.file, err = openEvents(b.at(b.dir), e.Line.Step); err != nil {
 			return output.FolderError(e.Options.Out, err)
 		}
 	case *Begun:
 		b.begun = true
+	case *Replacing:
+		b.check(moved(&b.file.f, filepath.Join(b.at(b.dir), filepath.Base(b.file.f.Name())), e))
 	case *Logged:
 		b.check(b.file.step(e.StepLine))
 	case *Compared:
@@ -118,7 +122,7 @@ func (b *board) Close() error {
 	err := b.file.close()
 	if !b.begun {
 		err = errors.Join(err, os.Remove(b.file.f.Name()))
-		_ = os.Remove(b.dir) // refused unless empty
+		_ = os.Remove(b.at(b.dir)) // refused unless empty
 	}
 	return err
 }

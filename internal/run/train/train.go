@@ -120,7 +120,7 @@ func (r *Run) conclude(ctx context.Context, interrupted bool) (st *output.Stats,
 	if errors.Is(saveErr, pipeline.ErrDiverged) {
 		return nil, saveErr // there is no model to write or measure
 	}
-	if interrupted && r.saver.aside && saveErr == nil { // else the model is all that is left of the training
+	if interrupted && r.saver.staged && saveErr == nil { // else the model is all that is left of the training
 		return nil, r.saver.givenUp()
 	}
 	st, err = r.finish(ctx, interrupted)
@@ -135,9 +135,9 @@ func (r *Run) conclude(ctx context.Context, interrupted bool) (st *output.Stats,
 	return st, r.fullHint(errors.Join(err, saveErr))
 }
 
-// start puts an earlier run aside and shows the run to its observers. events is standard output.
+// start has the run write beside an earlier one that it replaces, and shows the run to its observers. events is standard output.
 func (r *Run) start(events io.Writer) (err error) {
-	if err := r.saver.putAside(r.saver.after()); err != nil {
+	if err := r.saver.stage(); err != nil {
 		return err
 	}
 	if err := r.saver.list(); err != nil {
@@ -158,7 +158,7 @@ func (r *Run) Started(events io.Writer) (*Started, error) {
 		since = parseInterval(file.Aside(), from)
 	}
 	var err error
-	if r.past, err = readHistory(filepath.Join(r.Out, output.MetricsFile), from, r.MetricsEvery, since,
+	if r.past, err = readHistory(r.at(filepath.Join(r.Out, output.MetricsFile)), from, r.MetricsEvery, since,
 		r.saver.ownPast()); err != nil {
 		return nil, output.FolderError(r.Out, err)
 	}
@@ -169,7 +169,7 @@ func (r *Run) Started(events io.Writer) (*Started, error) {
 		Resolution: captured.Resolution(r.Capture.Cameras), Points: r.nPoints,
 		PlannedBytes: r.Trainer.PlannedBytes(), BudgetBytes: r.deviceBudget()}
 	return &Started{Options: r.Options, Console: r.Console, Out: events, Line: line, Capture: r.Capture, Train: r.Train,
-		Test: r.Test, Nearest: r.nearest, Splats: r.Trainer.NSplats(), Driver: r.device.Driver(), Past: r.past,
+		Test: r.Test, Nearest: r.nearest, At: r.at, Splats: r.Trainer.NSplats(), Driver: r.device.Driver(), Past: r.past,
 		Control: &r.control}, nil
 }
 
@@ -287,7 +287,7 @@ func (r *Run) measure(ctx context.Context, step int) ([]results.ViewScore, error
 		defer r.control.during(StageMeasuring)()
 	}
 	s := &scorer{dataset: &r.dataset, machine: &r.machine, o: r.Options, past: r.past, spent: r.control.watch.seconds,
-		own: r.saver.own.Begin, emit: r.emit, measured: r.limit.clock.evaluated, resumed: r.saver.from != nil}
+		at: r.at, own: r.saver.own.Begin, emit: r.emit, measured: r.limit.clock.evaluated, resumed: r.saver.from != nil}
 	views, err := s.measure(ctx, step)
 	if err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		r.unmeasured = true
