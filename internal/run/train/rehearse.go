@@ -116,7 +116,7 @@ func (h *rehearsal) train(ctx context.Context, cfg recipe.Config, splats, halved
 		h.made = h.passed() - began
 	}
 	m.splats = splats
-	each := max(leastAimed, h.share(aimedShare)) / float64(2*(halved+1))
+	each := max(leastAimed, h.share(aimedShare)) / float64(2*(halved+2))
 	for level := 0; level <= halved && (level == 0 || h.passed() < h.end); level++ {
 		if level == cfg.NumDownscales+1 && // the recipe's own sizes do
 			m.at(0)*growsSlower*float64(min(fewestSteps, cfg.Iterations)) < h.left(&cfg) {
@@ -141,34 +141,30 @@ func (h *rehearsal) train(ctx context.Context, cfg recipe.Config, splats, halved
 	return m, err
 }
 
-// step returns the mean seconds of a step on photos of a size, with or without refinements. It trains in stretches that
-// end after most seconds: the first compiles programs, the second uploads photos, and the third is timed. If steps are
-// slow, uploads hardly count, and the second is the last.
+// step returns the mean seconds of a step on photos of a size, with or without refinements. It trains in stretches of
+// about most seconds: the first step compiles programs, then photos are uploaded, and the last stretch is timed. If
+// steps are slow, uploads hardly count, and the second stretch is the last.
 func (h *rehearsal) step(ctx context.Context, t *pipeline.Trainer, level int, refines bool,
 	most float64) (seconds float64, err error) {
 	t.HoldAt(level, refines)
+	seconds = most
 	for i, n := range []int{1, somePhotos, mostSteps} {
 		late := h.passed() >= h.end
 		if late {
 			n = 1
 		}
-		part, stop := context.WithCancel(ctx)
-		began, done := h.passed(), t.Step()
-		err = t.RunTo(part, done+n, func(p pipeline.Progress) {
+		n = max(1, int(min(float64(n), most/max(seconds, 1e-9))))
+		began := h.passed()
+		err := t.RunTo(ctx, t.Step()+n, func(p pipeline.Progress) {
 			if !p.More {
 				h.r.limit.clock.rehearsed(p.Level, p.Splats)
 			}
-			if h.passed()-began >= most {
-				stop()
-			}
 		})
-		slow := part.Err() != nil
-		stop()
-		if ctx.Err() != nil || err != nil && !slow {
+		if err != nil {
 			return 0, err
 		}
-		seconds = (h.passed() - began) / float64(max(1, t.Step()-done))
-		if i > 0 && (slow || late) {
+		took := h.passed() - began
+		if seconds = took / float64(n); i > 0 && (late || took > most/2) {
 			break
 		}
 	}

@@ -197,7 +197,7 @@ func TestLimitedRun(t *testing.T) {
 	scene := runtest.SmallScene(t, 300)
 	var said strings.Builder
 	st, err := Do(cli.New(nil, io.Discard, &said), timed(t, scene, filepath.Join(t.TempDir(), "a"), "10s", "10s"), nil)
-	if err != nil || st.Step < 50 || st.Step > 90 || st.Config.Iterations != st.Step {
+	if err != nil || st.Step < 80 || st.Step > 96 || st.Config.Iterations != st.Step {
 		t.Fatalf("%+v: %v, said %s", st, err, &said)
 	}
 	if !strings.Contains(said.String(), fmt.Sprintf("time limit 1000 s: %d of the recipe's 250 steps fit at 0.10 steps/s", st.Step)) {
@@ -232,7 +232,7 @@ func TestLimitedRun(t *testing.T) {
 	if err := again.RefuseStopped(); err != nil {
 		t.Error(err)
 	}
-	if h := &c.Header; h.Step >= h.Config.Iterations || h.Config.Iterations > 90 {
+	if h := &c.Header; h.Step >= h.Config.Iterations || h.Config.Iterations > 96 {
 		t.Errorf("stopped after step %d of %d", h.Step, h.Config.Iterations)
 	}
 	if err := c.Close(); err != nil {
@@ -317,7 +317,7 @@ func TestLimitedOnSmallerPhotos(t *testing.T) {
 	}
 	c := &st.Config
 	off := c.Iterations - 2*c.ResolutionSchedule
-	if c.Iterations < 130 || c.Iterations > 140 || c.NumDownscales != 1 || off < 0 || off > 3 ||
+	if c.Iterations < 135 || c.Iterations > 150 || c.NumDownscales != 1 || off < 0 || off > 3 ||
 		!strings.Contains(said.String(), "the first on photos of 1/2 of width and height") {
 		t.Errorf("%d steps, halved %d times, for %d: %s", c.Iterations, c.NumDownscales, c.ResolutionSchedule, &said)
 	}
