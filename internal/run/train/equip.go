@@ -32,7 +32,7 @@ func (r *Run) equip(ctx context.Context) error {
 		Pictures: captured.Pick(r.Capture.Cameras, r.Test), Decode: r.decodedCameras(cams), PhotoBytes: r.PhotoVRAM,
 		Strict: r.Load.Strict, Warn: r.Console.Warn,
 		HeldBytes: int64(len(r.points))*filePointBytes + r.drawBytes(r.Capture.Cameras),
-		LoadBytes: int64(len(r.points)) * loadedPointBytes, OnPressure: r.saver.pressed,
+		LoadBytes: int64(len(r.points)) * loadedPointBytes, OnPressure: r.saver.onPressure,
 	}
 	options.Shell = r.shell
 	if r.Config.Appearance() {
@@ -50,18 +50,18 @@ func (r *Run) equip(ctx context.Context) error {
 		return err
 	}
 	var init *scene.Splats
-	if r.saver.from == nil {
+	if r.prev.from == nil {
 		if init, err = r.firstSplats(ctx, cams, splats, &options); err != nil {
 			return err
 		}
 	}
 	r.training.Points = nil // they have done their work
-	if err := r.apply(r.planRules(r.plan, r.saver.from != nil, r.device.MemorySetting())); err != nil {
+	if err := r.apply(r.planRules(r.plan, r.prev.from != nil, r.device.MemorySetting())); err != nil {
 		return err
 	}
 	switch {
-	case r.DryRun && r.saver.from != nil:
-		_, err := r.saver.compare(r.record().Capture)
+	case r.DryRun && r.prev.from != nil:
+		_, err := r.prev.compare(r.record().Capture)
 		return err
 	case r.DryRun:
 		return r.predict(ctx, cams, init, options)
@@ -89,7 +89,7 @@ func witnessBytes(o *pipeline.TrainerOptions) (n int64) {
 // planStart plans memory for as many splats as training begins with, which it returns. None is made before that: where
 // they are too many, the run is refused at once. With a grid their number is not known yet, and the plan is for one.
 func (r *Run) planStart(cams []scene.Camera, o *pipeline.TrainerOptions) (splats int, err error) {
-	if from := r.saver.from; from != nil {
+	if from := r.prev.from; from != nil {
 		splats, o.Ceiling = from.Header.Splats, from.Ceiling(r.Config)
 	} else {
 		if splats, err = initial.Count(r.training, r.initOptions()); err != nil {
@@ -108,11 +108,11 @@ func (r *Run) planStart(cams []scene.Camera, o *pipeline.TrainerOptions) (splats
 		}
 	}
 	if r.Devices == devicesAuto && r.Init.Grid == 0 {
-		if err = r.chooseDevices(cams, splats, o, r.saver.from); err != nil {
+		if err = r.chooseDevices(cams, splats, o, r.prev.from); err != nil {
 			return 0, err
 		}
 	}
-	if err = r.makePlan(cams, splats, *o); err == nil && r.saver.from == nil && r.Init.Grid == 0 {
+	if err = r.makePlan(cams, splats, *o); err == nil && r.prev.from == nil && r.Init.Grid == 0 {
 		err = r.plan.Check(r.Config, splats)
 	}
 	return splats, err
@@ -158,8 +158,8 @@ func (r *Run) makeTrainer(ctx context.Context, cams []scene.Camera, init *scene.
 	if err := r.chooseSteps(ctx, &rehearsal{r: r, cams: cams, init: init, options: o}); err != nil {
 		return err
 	}
-	if r.saver.from != nil {
-		r.Trainer, err = r.saver.resume(cams, o)
+	if r.prev.from != nil {
+		r.Trainer, err = r.prev.resume(&r.machine, cams, r.record().Capture, o)
 	} else {
 		r.Trainer, err = pipeline.NewTrainer(r.device, cams, r.photos, init, r.Capture.SceneScale, r.Config, o)
 	}

@@ -25,7 +25,7 @@ func (r *Run) followCapture() {
 	f := &recipe.Followed{Factors: r.Factors, Photos: len(cams), Smallest: shorterSide(cams), Adapts: r.choices.adapts,
 		Scaler: r.StepsScaler, Share: r.stepsShare(),
 		Splats: func(factor float64) int { return recipe.SplatsFor(cams, points, factor) }}
-	if from := r.saver.from; from != nil { // which may have begun with less: see makePlan
+	if from := r.prev.from; from != nil { // which may have begun with less: see makePlan
 		if h := &from.Header; h.Config.Splats > 0 && h.Config.Splats == h.SplatCeiling {
 			f.Ceiling = h.SplatCeiling
 		}

@@ -30,7 +30,7 @@ func TestAdoptHeldOut(t *testing.T) {
 		r := NewRun(resolved(t, nil, nil), &cli.Console{})
 		r.choices.caller[underscored(tt.given)] = nil
 		r.Eval, r.TestList, r.TestEvery = tt.eval, tt.list, tt.every
-		r.adoptCapture(&begun{Eval: true, TestEvery: 5, TestList: "/list", HeldOut: []string{"a.png"}})
+		r.prev.adoptCapture(&begun{Eval: true, TestEvery: 5, TestList: "/list", HeldOut: []string{"a.png"}})
 		if r.Eval != tt.want.Eval || r.TestEvery != tt.want.TestEvery || r.TestList != tt.want.TestList ||
 			(r.recorded != nil) != tt.names {
 			t.Errorf("given %s: held out %v, every %d, list %q, names %q", tt.given, r.Eval, r.TestEvery, r.TestList,

@@ -41,7 +41,7 @@ func TestApart(t *testing.T) {
 		at := func(name string) string { return filepath.Join(top, name) }
 		r := NewRun(&Options{Out: at(c.out)}, &cli.Console{})
 		r.Capture = &scene.Capture{Root: at("one"), Images: at(c.images), Model: at(c.model)}
-		err := r.apart()
+		err := r.place.apart(r.Capture)
 		if (err != nil) != c.refused || err != nil && !errors.Is(err, fault.ErrUsage) {
 			t.Errorf("%+v: %v", c, err)
 		}

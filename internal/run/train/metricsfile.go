@@ -63,7 +63,7 @@ func (m *metricsFile) Close() error {
 	info, err := m.f.Stat()
 	err = errors.Join(err, m.f.Close())
 	if err == nil && !m.begun && info.Size() == 0 {
-		err = os.Remove(m.at(m.path))
+		err = os.Remove(m.f.Name())
 	}
 	return err
 }

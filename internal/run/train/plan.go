@@ -52,7 +52,7 @@ func (r *Run) resumption() *resumption {
 	}
 	p := &resumption{Iterations: r.Config.Iterations, Preset: r.Preset, Capture: output.Absolute(r.Scene),
 		TrainImages: len(r.Train), TestImages: len(r.Test)}
-	if from := r.saver.from; from != nil {
+	if from := r.prev.from; from != nil {
 		p.Checkpoint, p.Step = from.Path(), from.Header.Step
 	}
 	return p

@@ -258,8 +258,8 @@ func TestAdopt(t *testing.T) {
 	} {
 		r := NewRun(resolved(t, tt.flags, tt.file), &cli.Console{})
 		r.training = photographed(20)
-		r.saver = &saver{r: r, o: &r.Checkpoints, from: &checkpoint.File{Header: checkpoint.Header{Config: begun, Preset: tt.before}}}
-		if err := r.adopt(); err != nil {
+		r.prev.from = &checkpoint.File{Header: checkpoint.Header{Config: begun, Preset: tt.before}}
+		if err := r.prev.adopt(); err != nil {
 			t.Fatal(err)
 		}
 		r.followCapture()
@@ -278,16 +278,16 @@ func TestAdoptBegun(t *testing.T) {
 	dir := t.TempDir()
 	first := NewRun(resolved(t, texts{"preset": "3dgs", "seed": "7", "steps-scaler": "0.5"}, nil), &cli.Console{})
 	first.Eval, first.TestEvery, first.Options.Origin, first.Load.Downscale = true, 5, "1,2,3", 4
-	first.saver = &saver{r: first, o: &first.Checkpoints, dir: dir}
-	if err := first.saver.rememberBegun(); err != nil {
+	first.prev.dir = dir
+	if err := first.prev.remember(first.place.at); err != nil {
 		t.Fatal(err)
 	}
 	again := func(flags texts) *Run {
 		t.Helper()
 		r := NewRun(resolved(t, flags, nil), &cli.Console{})
 		r.Checkpoints.Resume = ResumeAuto
-		r.saver = &saver{r: r, o: &r.Checkpoints, dir: dir}
-		if err := r.adopt(); err != nil {
+		r.prev.dir = dir
+		if err := r.prev.adopt(); err != nil {
 			t.Fatal(err)
 		}
 		return r
@@ -334,9 +334,9 @@ func TestAdoptNothing(t *testing.T) {
 		{"3dgs", texts{"preset": "default"}}, {"3dgs", texts{"strategy": "mcmc"}}, {"", texts{"preset": "default"}},
 	} {
 		r := NewRun(resolved(t, tt.flags, nil), &cli.Console{})
-		r.saver = &saver{r: r, o: &r.Checkpoints, from: &checkpoint.File{Header: checkpoint.Header{Config: begun, Preset: tt.before}}}
+		r.prev.from = &checkpoint.File{Header: checkpoint.Header{Config: begun, Preset: tt.before}}
 		was := r.Config
-		if err := r.adopt(); err != nil || r.Config != was || r.Preset == "3dgs" {
+		if err := r.prev.adopt(); err != nil || r.Config != was || r.Preset == "3dgs" {
 			t.Errorf("%v on preset %q: %v, %v", tt.flags, tt.before, was.Changes(r.Config), err)
 		}
 	}

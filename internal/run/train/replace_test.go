@@ -162,9 +162,7 @@ func TestKilledExport(t *testing.T) {
 	o.Out, o.Checkpoints.Resume = t.TempDir(), ResumeAuto
 	export := filepath.Join(t.TempDir(), "made.spz")
 	o.Exports = convert.Exports{export}
-	r := &Run{Options: o, Console: cli.New(nil, io.Discard, io.Discard)}
-	s := newSaver(r)
-	r.saver = s
+	s := &NewRun(o, cli.New(nil, io.Discard, io.Discard)).place
 	filetest.Make(t, o.Out, "stats.json")
 	filetest.Make(t, filepath.Dir(export), "made.spz")
 	own := output.ReadWritten(o.Out)
@@ -175,7 +173,7 @@ func TestKilledExport(t *testing.T) {
 	if err := errors.Join(s.stage(), s.list()); err != nil {
 		t.Fatal(err)
 	}
-	release, err := r.claim()
+	release, err := s.claim()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -193,15 +191,15 @@ func TestStopOnFullDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	filetest.Make(t, r.Out, "point_cloud/iteration_7/point_cloud.ply")
-	r.saver.old = output.Replaced(r.Out, -1)
-	if err := errors.Join(r.saver.stage(), r.saver.list()); err != nil {
+	r.place.old = output.Replaced(r.Out, -1)
+	if err := errors.Join(r.place.stage(), r.place.list()); err != nil {
 		t.Fatal(err)
 	}
 	watched(t, r)
 	filetest.Make(t, r.Out, output.NextFolder+"/"+output.CheckpointFolder) // a file where the folder is to be
 	r.id.text = "known"
 	_, err := r.conclude(t.Context(), true)
-	if err == nil || !output.IsFile(modelFile(r.Out, 2)) || output.IsFile(modelFile(r.Out, 7)) || r.saver.staged {
+	if err == nil || !output.IsFile(modelFile(r.Out, 2)) || output.IsFile(modelFile(r.Out, 7)) || r.place.staged {
 		t.Errorf("%v: there are %q", err, filetest.List(t, r.Out))
 	}
 }
@@ -214,7 +212,7 @@ func TestReplacedLate(t *testing.T) {
 	filetest.Make(t, o.Out, "test/ours_7/a.png", "checkpoints/step_7.safetensors")
 	var said strings.Builder
 	r := NewRun(o, cli.New(nil, io.Discard, &said))
-	s := r.saver
+	s := &r.place
 	s.old = output.Replaced(o.Out, -1)
 	if err := errors.Join(s.stage(), s.list()); err != nil {
 		t.Fatal(err)
@@ -225,7 +223,7 @@ func TestReplacedLate(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.observers = []Observer{file, shown}
-	err = r.emit(&Started{Options: o, At: r.at, Past: &history{}})
+	err = r.emit(&Started{Options: o, At: r.place.at, Past: &history{}})
 	if err = errors.Join(err, r.emit(&Begun{})); err != nil {
 		t.Fatal(err)
 	}

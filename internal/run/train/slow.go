@@ -65,7 +65,7 @@ func (r *Run) warnRough(h *rehearsal, full *recipe.Config, step float64) {
 
 // noteSlow says once of a run on a processor that would take hours at which size of photos it takes minutes.
 func (r *Run) noteSlow() {
-	if !r.device.OnCPU() || r.TimeLimit > 0 || r.DryRun || r.saver.from != nil || r.saver.begun != nil {
+	if !r.device.OnCPU() || r.TimeLimit > 0 || r.DryRun || r.prev.from != nil || r.prev.begun != nil {
 		return
 	}
 	if text := r.slowText(runtime.NumCPU()); text != "" {

@@ -91,7 +91,7 @@ func (r *Run) lostHint(err error) error {
 	unfinished := r.saver.collect()
 	state := "no checkpoint had been written"
 	again := "start over with: " + r.Again(Change{Setting: "resume", LeftOut: true})
-	if from := r.saver.from; from != nil { // of another folder, or among those that are kept
+	if from := r.prev.from; from != nil { // of another folder, or among those that are kept
 		state, again = "no checkpoint had been written since "+from.Path(),
 			"resume from that again: "+r.Again(Change{Setting: "resume", Value: from.Path()})
 	}
@@ -108,3 +108,17 @@ func (r *Run) lostHint(err error) error {
 	}
 	return fault.WithHint(fmt.Errorf("%w; %s", err, state), about+"; "+again)
 }
+
+// givenUp is the error of a run that the user stopped before it could take the place of the earlier one.
+func (r *Run) givenUp() error {
+	return fault.WithHint(fmt.Errorf("%w after step %d of %d, before the first checkpoint", r.interruptedBy(),
+		r.Trainer.Step(), r.Config.Iterations),
+		"the same command starts from scratch; the earlier run in "+r.Out+" is as it was")
+}
+
+// worthWaiting is after how many seconds of training a run that is stopped waits for the hashes that its first
+// checkpoint needs.
+const worthWaiting = 60
+
+// tooEarly reports whether a run that is stopped now had rather end than wait until all photos have been read.
+func (r *Run) tooEarly() bool { return r.id.pending() && r.control.watch.seconds() < worthWaiting }

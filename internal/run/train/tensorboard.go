@@ -122,7 +122,7 @@ func (b *board) Close() error {
 	err := b.file.close()
 	if !b.begun {
 		err = errors.Join(err, os.Remove(b.file.f.Name()))
-		_ = os.Remove(b.at(b.dir)) // refused unless empty
+		_ = os.Remove(filepath.Dir(b.file.f.Name())) // refused unless empty
 	}
 	return err
 }

@@ -79,7 +79,7 @@ func (o *Options) limitChooses() bool {
 }
 
 func (r *Run) limitChooses() bool {
-	return r.Options.limitChooses() && r.saver.from == nil && r.saver.begun == nil && !r.DryRun
+	return r.Options.limitChooses() && r.prev.from == nil && r.prev.begun == nil && !r.DryRun
 }
 
 // chooseSteps makes the schedule one that fits into the time limit.
@@ -105,7 +105,8 @@ func (r *Run) chooseSteps(ctx context.Context, h *rehearsal) error {
 		_ = r.apply(r.scheduleRules(true)) // warnings alone
 	}
 	// check again: the last step has changed
-	return errors.Join(r.refuseFolders(), r.saver.refuseForeign(), r.refuseForeignPictures())
+	return errors.Join(r.place.refuseFolders(), r.place.refuseForeign(),
+		r.place.refuseForeignPictures(r.pictureNames()))
 }
 
 // choice is the schedule that a limit chooses.
@@ -274,7 +275,7 @@ func (r *Run) keepLimit() error {
 	}
 	r.limit.stop = max(1, time.Duration(r.TimeLimit)-b.end())
 	why := "a resumed run keeps its number of steps"
-	if r.saver.from == nil && r.saver.begun == nil {
+	if r.prev.from == nil && r.prev.begun == nil {
 		why = fault.Setting("iterations") + " sets the number of steps"
 	}
 	r.noteLater(fmt.Sprintf("time limit %s: %s; the limit ends the run if it takes longer", r.TimeLimit.text(), why))

@@ -15,6 +15,7 @@ import (
 	"vksplat/internal/run/output"
 	"vksplat/internal/run/remedy"
 	"vksplat/pipeline"
+	"vksplat/pipeline/checkpoint"
 	"vksplat/scene/initial"
 	"vksplat/scene/inspect"
 	"vksplat/scene/results"
@@ -32,6 +33,8 @@ type Run struct {
 	id        identity
 	past      *history
 	sight     *sight
+	prev      previous
+	place     place
 	saver     *saver
 	limit     timeLimit
 	predicted *prediction // of a dry run with a time limit, else nil
@@ -41,7 +44,7 @@ type Run struct {
 	failure    error   // why training ends
 	written    string  // the model that this process wrote last, "" for none
 	unmeasured bool    // the user stopped while the held-out photos were measured
-	resplit    bool    // the run held out other photos before it was resumed
+	begun      bool    // a step was trained or a file written
 }
 
 // NewRun returns a run that has not begun.
@@ -51,7 +54,9 @@ func NewRun(o *Options, console *cli.Console) *Run {
 		machine: machine{Options: o, notes: n}}
 	r.known = knowns{Options: o, notes: n}
 	r.id = identity{notes: n, known: &r.known}
-	r.saver = newSaver(r)
+	r.prev = previous{Options: o, notes: n, data: &r.dataset, dir: filepath.Join(o.Out, output.CheckpointFolder)}
+	r.place = place{Options: o, notes: n, prev: &r.prev, emit: r.emit}
+	r.saver = newSaver(o, console, r)
 	r.control.saveNow, r.control.stop = r.saver.saveNow, func() {}
 	return r
 }
@@ -65,7 +70,7 @@ func Do(console *cli.Console, o *Options) (st *output.Stats, err error) {
 	}
 	r := NewRun(o, console)
 	r.startClock()
-	release, err := r.claim()
+	release, err := r.place.claim()
 	if err != nil {
 		return nil, err
 	}
@@ -76,7 +81,7 @@ func Do(console *cli.Console, o *Options) (st *output.Stats, err error) {
 		if closing := r.Close(); !errors.Is(err, pipeline.ErrDeviceLost) {
 			err = errors.Join(err, closing)
 		}
-		err = errors.Join(err, r.saver.undo())
+		err = errors.Join(err, r.place.undo())
 	}()
 	defer r.FlushNotes()
 	defer func() {
@@ -116,15 +121,15 @@ func Do(console *cli.Console, o *Options) (st *output.Stats, err error) {
 
 // conclude saves what was trained and does what comes after.
 func (r *Run) conclude(ctx context.Context, interrupted bool) (st *output.Stats, err error) {
-	saveErr := r.saver.end(interrupted)
+	saveErr := r.saver.end(interrupted, !r.limit.over && r.tooEarly())
 	if errors.Is(saveErr, pipeline.ErrDiverged) {
 		return nil, saveErr // there is no model to write or measure
 	}
-	if interrupted && r.saver.staged && saveErr == nil { // else the model is all that is left of the training
-		return nil, r.saver.givenUp()
+	if interrupted && r.place.staged && saveErr == nil { // else the model is all that is left of the training
+		return nil, r.givenUp()
 	}
 	st, err = r.finish(ctx, interrupted)
-	r.saver.dropDemoPicture()
+	r.place.dropDemoPicture(r.Trainer.Step())
 	r.noteOverrun()
 	if saveErr = r.saver.ended(); errors.Is(saveErr, pipeline.ErrDiverged) {
 		return nil, saveErr
@@ -137,10 +142,10 @@ func (r *Run) conclude(ctx context.Context, interrupted bool) (st *output.Stats,
 
 // start has the run write beside an earlier one that it replaces, and shows the run to its observers. events is standard output.
 func (r *Run) start(events io.Writer) (err error) {
-	if err := r.saver.stage(); err != nil {
+	if err := r.place.stage(); err != nil {
 		return err
 	}
-	if err := r.saver.list(); err != nil {
+	if err := r.place.list(); err != nil {
 		return err
 	}
 	e, err := r.Started(events)
@@ -154,12 +159,12 @@ func (r *Run) start(events io.Writer) (err error) {
 func (r *Run) Started(events io.Writer) (*Started, error) {
 	from := r.Trainer.Step()
 	var since interval
-	if file := r.saver.from; file != nil {
+	if file := r.prev.from; file != nil {
 		since = parseInterval(file.Aside(), from)
 	}
 	var err error
-	if r.past, err = readHistory(r.at(filepath.Join(r.Out, output.MetricsFile)), from, r.MetricsEvery, since,
-		r.saver.ownPast()); err != nil {
+	if r.past, err = readHistory(r.place.at(filepath.Join(r.Out, output.MetricsFile)), from, r.MetricsEvery, since,
+		r.prev.ownPast()); err != nil {
 		return nil, output.FolderError(r.Out, err)
 	}
 	r.control.trainer, r.control.past = r.Trainer, r.past
@@ -169,7 +174,7 @@ func (r *Run) Started(events io.Writer) (*Started, error) {
 		Resolution: captured.Resolution(r.Capture.Cameras), Points: r.nPoints,
 		PlannedBytes: r.Trainer.PlannedBytes(), BudgetBytes: r.deviceBudget()}
 	return &Started{Options: r.Options, Console: r.Console, Out: events, Line: line, Capture: r.Capture, Train: r.Train,
-		Test: r.Test, Nearest: r.nearest, At: r.at, Splats: r.Trainer.NSplats(), Driver: r.device.Driver(), Past: r.past,
+		Test: r.Test, Nearest: r.nearest, At: r.place.at, Splats: r.Trainer.NSplats(), Driver: r.device.Driver(), Past: r.past,
 		Control: &r.control}, nil
 }
 
@@ -193,10 +198,10 @@ func (r *Run) Begin(ctx context.Context) (err error) {
 		r.noteLater(fmt.Sprintf("the preset %s is called %s now; the next version will not know it", formerPreset,
 			defaultPreset))
 	}
-	if err := r.saver.find(); err != nil {
+	if err := r.find(); err != nil {
 		return err
 	}
-	if err := r.adopt(); err != nil {
+	if err := r.prev.adopt(); err != nil {
 		return err
 	}
 	if err := r.open(ctx); err != nil {
@@ -206,14 +211,112 @@ func (r *Run) Begin(ctx context.Context) (err error) {
 	return r.prepare(ctx)
 }
 
+// find removes what processes left that were killed, and opens the checkpoint that the run resumes from. For a dry run
+// it does the latter alone.
+func (r *Run) find() error {
+	switch {
+	case r.DryRun && r.Checkpoints.Resume == "":
+		return nil
+	case r.DryRun:
+		r.prev.dir = filepath.Join(output.Current(r.Out), output.CheckpointFolder)
+	default:
+		r.place.sweep()
+		if err := r.place.refuseFolders(); err != nil {
+			return err
+		}
+		if r.Checkpoints.Off {
+			return r.place.refuseForeign()
+		}
+	}
+	list, err := output.ListCheckpoints(r.prev.dir)
+	if err != nil {
+		return err
+	}
+	if r.Checkpoints.Resume != "" && !r.Checkpoints.Overwrite {
+		if err := refuseDamagedBegun(r.prev.dir); err != nil {
+			return err
+		}
+	}
+	switch r.Checkpoints.Resume {
+	case "":
+		err = r.prev.protect(list)
+	case ResumeAuto:
+		err = r.prev.findNewest(list)
+	default:
+		err = r.prev.openFile(list)
+	}
+	switch {
+	case err != nil:
+		return err
+	case !r.DryRun:
+		return r.sort(list)
+	case r.prev.from != nil && r.TimeLimit > 0:
+		return fault.Usagef("leave out "+fault.Setting("time-limit"), "%s: times are predicted of runs from the start",
+			fault.Named("dry-run", "time-limit"))
+	}
+	return nil
+}
+
+// sort separates what in OUT is this run's past from what it replaces, and refuses files of the user.
+func (r *Run) sort(list []output.CheckpointFile) error {
+	if err := r.place.refuseForeign(); err != nil {
+		return err
+	}
+	r.saver.recall(list, r.prev.after())
+	if r.place.old = output.Replaced(r.Out, r.prev.after()); r.place.replaces() {
+		return output.RefuseUnreachable(r.Out)
+	}
+	return nil
+}
+
+// record returns what checkpoints say of the run.
+func (r *Run) record() pipeline.RunRecord {
+	c := r.Capture
+	return pipeline.RunRecord{
+		Version: cli.Version(), Preset: r.Preset,
+		Capture: checkpoint.CaptureRecord{Fingerprint: r.id.text, Parts: r.id.parts, Photos: len(r.Train),
+			HeldOut: len(r.Test), Split: captured.SplitHash(r.Train), Points: r.nPoints,
+			Resolution: captured.Resolution(c.Cameras)},
+		Frame: checkpoint.FrameRecord{Center: c.Frame.Center, Scale: c.Frame.Scale, SceneScale: c.SceneScale,
+			Origin: r.origin},
+	}
+}
+
+// begin notes, with the first step or file of a run, what it was begun with.
+func (r *Run) begin() {
+	if r.begun {
+		return
+	}
+	r.begun = true
+	if err := r.prev.remember(r.place.at); err != nil {
+		r.Console.Warn(fmt.Sprintf("resuming before the first checkpoint will need the same command line: %v", err))
+	}
+	_ = r.emit(&Begun{}) // it has no error
+}
+
+// These and begin are what its saver needs of a run.
+func (r *Run) at(path string) string { return r.place.at(path) }
+func (r *Run) identify()             { r.id.identify(r.Trainer) }
+func (r *Run) replaceEarlier() error { return r.place.replaceEarlier() }
+
+// pictureNames are those of the pictures of held-out photos.
+func (r *Run) pictureNames() []string {
+	return captured.PictureNames(captured.Pick(r.Capture.Cameras, r.Test))
+}
+
 // train trains, and measures and saves on the way where that is asked for. Its error may be that of ctx.
 func (r *Run) train(ctx context.Context) error {
-	if err := r.saver.begin(); err != nil {
+	if !r.Checkpoints.Off {
+		run := r.record()
+		run.Aside = func() string { return r.past.since.text() }
+		r.Trainer.SetRun(run)
+	}
+	if err := r.saver.begin(r.Trainer); err != nil {
 		return err
 	}
 	r.plan.Limit() // the driver has compiled the kernels
 	r.done = r.Trainer.Step()
-	if from := r.saver.from; from != nil && r.done == from.Header.Step && from.Header.Next.Step < r.done {
+	if from := r.prev.from; from != nil && r.done == from.Header.Step && from.Header.Next.Step < r.done {
 		r.done-- // what belongs to the last step is not done: a refinement or a reset
 	} else if err := r.measureOnTheWay(ctx); err != nil {
 		return err
@@ -280,14 +383,14 @@ func (r *Run) measureOnTheWay(ctx context.Context) error {
 
 // measure measures the held-out photos. r.unmeasured is set where the user gives that up.
 func (r *Run) measure(ctx context.Context, step int) ([]results.ViewScore, error) {
-	r.saver.startOver()
+	r.begin()
 	if ctx.Err() != nil { // Ctrl-C has stopped the training; what was trained is measured all the same
 		ctx = context.Background()
 	} else {
 		defer r.control.during(StageMeasuring)()
 	}
 	s := &scorer{dataset: &r.dataset, machine: &r.machine, o: r.Options, past: r.past, spent: r.control.watch.seconds,
-		at: r.at, own: r.saver.own.Begin, emit: r.emit, measured: r.limit.clock.evaluated, resumed: r.saver.from != nil}
+		at: r.place.at, own: r.place.own.Begin, emit: r.emit, measured: r.limit.clock.evaluated, resumed: r.prev.from != nil}
 	views, err := s.measure(ctx, step)
 	if err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		r.unmeasured = true
@@ -324,7 +427,7 @@ func (r *Run) trainTo(ctx context.Context, step int, after func()) error {
 
 // afterStep notes a step. An error ends the training.
 func (r *Run) afterStep(p pipeline.Progress) error {
-	r.saver.startOver()
+	r.begin()
 	r.stepped.Progress = p
 	err := r.emit(&r.stepped)
 	if line := r.past.add(&p, r.Config.Iterations, r.control.watch.seconds(), r.control.Use); line != nil {
@@ -342,7 +445,7 @@ func (r *Run) open(ctx context.Context) error {
 		return err
 	}
 	c := r.Capture
-	if err := r.apart(); err != nil {
+	if err := r.place.apart(c); err != nil {
 		return err
 	}
 	if err := r.apply(r.idleRules(c)); err != nil {
@@ -355,13 +458,13 @@ func (r *Run) open(ctx context.Context) error {
 		}
 	}
 	if !r.DryRun { // once more: the last step may be another one
-		if err := errors.Join(r.refuseFolders(), r.saver.refuseForeign()); err != nil {
+		if err := errors.Join(r.place.refuseFolders(), r.place.refuseForeign()); err != nil {
 			return err
 		}
 	}
 	r.choices.synthetic = c.Synthetic
 	r.configure()
-	if err := r.saver.checkConfig(); err != nil {
+	if err := r.prev.checkConfig(); err != nil {
 		return err
 	}
 	if err := initial.Check(r.training, r.initOptions()); err != nil {
@@ -390,7 +493,7 @@ func (r *Run) open(ctx context.Context) error {
 		return err
 	}
 	if !r.Checkpoints.Off {
-		if err := r.id.start(ctx, c, r.Config.NativeLens, r.saver.from != nil); err != nil {
+		if err := r.id.start(ctx, c, r.Config.NativeLens, r.prev.from != nil); err != nil {
 			return err
 		}
 	}
@@ -409,7 +512,7 @@ func (r *Run) prepare(ctx context.Context) (err error) {
 	}
 	r.cameras, r.points = captured.Moved(r.Capture, r.origin)
 	r.Capture.Points = nil // training moves them
-	from := r.saver.from
+	from := r.prev.from
 	if from != nil {
 		r.training.NormaliseTo(from.Header.Frame.Frame(), from.Header.Frame.SceneScale)
 	} else {
@@ -426,7 +529,7 @@ func (r *Run) prepare(ctx context.Context) (err error) {
 		return err
 	}
 	if !r.limitChooses() { // else the last step is not known yet
-		if err := r.refuseForeignPictures(); err != nil {
+		if err := r.place.refuseForeignPictures(r.pictureNames()); err != nil {
 			return err
 		}
 	}
@@ -465,9 +568,12 @@ func (r *Run) Close() error {
 	for _, o := range r.observers {
 		errs = append(errs, o.Close())
 	}
-	errs = append(errs, r.saver.unlist())
-	if r.saver.from != nil {
-		errs = append(errs, r.saver.from.Close())
+	if r.place.staged {
+		r.saver.settle()
+	}
+	errs = append(errs, r.place.unlist())
+	if r.prev.from != nil {
+		errs = append(errs, r.prev.from.Close())
 	}
 	errs = append(errs, r.machine.close())
 	r.id.close()

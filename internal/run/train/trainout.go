@@ -25,7 +25,7 @@ import (
 func (r *Run) writeInputs() error {
 	w := captured.Inputs{Points: r.points, Cameras: r.cameras, Test: r.Test, Cfg: r.CfgArgs(),
 		Record: r.captureRecord(), Origin: r.origin}
-	return w.Write(r.at(r.Out))
+	return w.Write(r.place.at(r.Out))
 }
 
 // modelFile is where the model of a step goes.
@@ -44,15 +44,15 @@ func (r *Run) writeModel(step int) error {
 
 // startModel is writeModel as far as the device has to do with it. finish does the rest and must be called once.
 func (r *Run) startModel(step int) (finish func() error, err error) {
-	r.saver.startOver()
+	r.begin()
 	if err := r.useRefined(); err != nil {
 		return nil, err
 	}
 	path := modelFile(r.Out, step)
-	if err := r.saver.own.Begin(path); err != nil {
+	if err := r.place.own.Begin(path); err != nil {
 		return nil, err
 	}
-	at := r.at(path)
+	at := r.place.at(path)
 	if err := os.MkdirAll(filepath.Dir(at), 0o777); err != nil {
 		return nil, err
 	}
@@ -147,14 +147,14 @@ func (r *Run) finish(ctx context.Context, interrupted bool) (*output.Stats, erro
 		return nil, err
 	}
 	_ = r.saver.ended() // conclude reports its error
-	if old := r.at(filepath.Join(r.Out, "results.json")); len(r.Test) == 0 && output.IsFile(old) {
+	if old := r.place.at(filepath.Join(r.Out, "results.json")); len(r.Test) == 0 && output.IsFile(old) {
 		r.Console.Warn(old + " and what belongs to it are left from an earlier run; this one measured nothing")
 	}
 	st := r.stats(interrupted || r.unmeasured, views)
-	if err := output.WriteJSON(r.at(filepath.Join(r.Out, output.StatsFile)), st); err != nil {
+	if err := output.WriteJSON(r.place.at(filepath.Join(r.Out, output.StatsFile)), st); err != nil {
 		return nil, err
 	}
-	if err := r.saver.replaceEarlier(); err != nil {
+	if err := r.place.replaceEarlier(); err != nil {
 		return nil, err
 	}
 	if n := r.Trainer.CeilingHits(); n > 0 && r.Config.MaxSplats == 0 {
@@ -172,7 +172,7 @@ func (r *Run) finish(ctx context.Context, interrupted bool) (*output.Stats, erro
 // moreSplats says what gives room to splats where memory limits them. The ceiling of a run stays that of its start, for
 // the sake of equal bytes: more memory alone changes nothing for one that goes on.
 func (r *Run) moreSplats() string {
-	if from := r.saver.from; from != nil {
+	if from := r.prev.from; from != nil {
 		if ceiling := from.Ceiling(r.Config); ceiling > 0 {
 			return fmt.Sprintf("the run's ceiling of %s is fixed since its start: for more detail give %s N with %s, or "+
 				"train from scratch", cli.Count(ceiling, "splat"), fault.Setting("max-splats"), fault.Setting("accept-changes"))
@@ -211,8 +211,8 @@ func (r *Run) captureRecord() captured.Record {
 	c := &r.Config
 	rec := captured.Record{Source: captured.SourceOf(r.Scene, &r.Load), HeldOut: r.heldOutNames(),
 		Background: c.Background,
-		Near:       c.Near, Exposure: c.Appearance(), Resplit: r.resplit}
-	if r.saver.from != nil {
+		Near:       c.Near, Exposure: c.Appearance(), Resplit: r.prev.resplit}
+	if r.prev.from != nil {
 		if before, err := captured.ReadRecord(r.Out); err == nil && before != nil {
 			rec.Resplit = rec.Resplit || before.Resplit
 		}
