@@ -87,3 +87,20 @@ func TestNoMaster(t *testing.T) {
 		t.Fatal(err, records, c.Warnings)
 	}
 }
+
+// A pose from a rig needs the sensor that all others are measured from; a camera with a pose of its own does not.
+func TestLostMaster(t *testing.T) {
+	const sensors = `<document><chunk><sensors><sensor id="7" master_id="99"><calibration>
+		<resolution width="40" height="30"/><f>30</f></calibration><location>1 0 0</location></sensor></sensors><cameras>
+		<camera id="0" sensor_id="7" label="posed"><transform>1 0 0 5 0 1 0 0 0 0 1 0 0 0 0 1</transform></camera>`
+	for slave, want := range map[string]string{"": "", `<camera id="1" sensor_id="7" master_id="0" label="slave"/>`: `camera "slave" has its pose from a rig whose master_id "99" no sensor has`} {
+		d, err := parse([]byte(sensors + slave + "</cameras></chunk></document>"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err = d.Chunks[0].records(&scene.Capture{}); want == "" && err != nil || want != "" && (err == nil ||
+			err.Error() != want) {
+			t.Errorf("%q: %v", slave, err)
+		}
+	}
+}

@@ -114,6 +114,11 @@ func (l *frameLens) check(f, focal strictjson.Object) error {
 			return focal.Errorf("field %s is %g, it must be between 0 and %.4g", n.name, n.v, n.most)
 		}
 	}
+	for name, other := range map[string]string{"fl_x": "fl_y", "fl_y": "fl_x"} {
+		if _, there := focal.Members[name]; there && !focal.Has(name) && focal.Has(other) {
+			return focal.Errorf("field %s is null, a number is expected; without the field, it is %s", name, other)
+		}
+	}
 	if l.fx == 0 && l.fy == 0 && l.angleX == 0 && l.angleY == 0 {
 		return f.Errorf("there is neither a field fl_x nor camera_angle_x, here or at the top of the file")
 	}
