@@ -19,6 +19,8 @@ type frameLens struct {
 	centred        [2]bool // the principal point is the middle of the photo
 	k              [6]float64
 	p              [2]float64
+
+	Beyond string // the field that is not finite, or beyond what a lens may have; "" for none
 }
 
 // lensKinds are the names of camera_model that are known.
@@ -71,7 +73,7 @@ func ParseLens(f, top strictjson.Object) (l frameLens, err error) {
 			return l, err
 		}
 		if math.Abs(*n.to) > scene.MaxCoordinate {
-			l.fx = math.Inf(1) // the photo is left out
+			l.fx, l.Beyond = math.Inf(1), n.name // the photo is left out
 			return l, nil
 		}
 	}

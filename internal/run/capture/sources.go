@@ -14,6 +14,7 @@ import (
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
 	"vksplat/internal/run/output"
+	"vksplat/internal/wording"
 	"vksplat/scene/photo"
 )
 
@@ -123,10 +124,18 @@ func folderSources(console *cli.Console, dir string, o *Options) ([]*source, err
 			rel, err := filepath.Rel(dir, path)
 			console.Note(filepath.Join(s.path, rel) + " is left out: vksplat made it")
 			return cmp.Or(err, filepath.SkipDir)
-		case e.IsDir() || hidden || !isRegular(path, e):
+		case e.IsDir() || hidden:
 			return nil
 		}
 		kind := photo.ForeignKindOf(path)
+		if wrong := unread(path, e); wrong != nil {
+			if photo.IsPhoto(path) || kind != nil {
+				rel, err := filepath.Rel(dir, path)
+				console.Warn(fmt.Sprintf("%s is left out: %v", wording.Printable(filepath.Join(s.path, rel)), wrong))
+				return err
+			}
+			return nil
+		}
 		switch {
 		case photo.IsPhoto(path) || kind != nil && !kind.Video:
 			rel, err := filepath.Rel(dir, path)
@@ -237,13 +246,17 @@ func mark(path string) string {
 	return fmt.Sprint(info.Size(), info.ModTime().UnixNano())
 }
 
-// isRegular tells whether an entry of a folder is a file, or leads to one: to open a pipe would wait for its writer.
-func isRegular(path string, e fs.DirEntry) bool {
+// unread is why an entry of a folder cannot be read as a file, nil where it can: to open a pipe would wait for its
+// writer.
+func unread(path string, e fs.DirEntry) error {
 	if e.Type().IsRegular() {
-		return true
+		return nil
 	}
-	info, err := os.Stat(path)
-	return err == nil && info.Mode().IsRegular()
+	err := fault.Regular(path)
+	if to, broken := os.Readlink(path); err != nil && broken == nil {
+		err = fmt.Errorf("it is a symbolic link to %s: %w", wording.Printable(to), err)
+	}
+	return err
 }
 
 // oddName is why a name is refused that COLMAP's lists of photos, a name a line, cannot hold, or that COLMAP changes.
