@@ -93,7 +93,7 @@ func reportText(r *inspect.Report, rows bool) string {
 	line("photos", "%s, in %s", photos, r.Images)
 	line("sizes", "%s", sizesText(r.Sizes))
 	line("lenses", "%s", lensesText(r.Lenses))
-	line("spread", "cameras, median %.4g, maximum %.4g (scene units)", r.MedianDistance, r.Extent)
+	line("spread", "of the cameras: median %.4g, maximum %.4g (scene units)", r.MedianDistance, r.Extent)
 	if r.Points > 0 {
 		line("points", "%d, %.3g %% in view of a camera", r.Points, 100*r.PointsSeen)
 	} else {
