@@ -52,8 +52,8 @@ func Regular(path string) error {
 	return TrimPath(err)
 }
 
-// Dangling refuses a place to write to that is a symbolic link to nothing or one that cannot be followed, as in a ring of
-// links, or below such a link: who set the link wants what is written where it leads.
+// Dangling refuses a place to write to that is a symbolic link to nothing or one that cannot be followed, as in a ring
+// of links, or below such a link: who set the link wants what is written where it leads.
 func Dangling(path string) error {
 	for at := filepath.Clean(path); ; at = filepath.Dir(at) {
 		_, broken := os.Stat(at)

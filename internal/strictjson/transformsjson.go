@@ -166,8 +166,8 @@ func decodeJSON(data []byte, dst any, want string) error {
 	return nil
 }
 
-// notFinite matches texts, and outside of them what Python and C write for numbers that are not finite, and numbers with
-// exponents that may be beyond float64.
+// notFinite matches texts, and outside of them what Python and C write for numbers that are not finite, and numbers
+// with exponents that may be beyond float64.
 var notFinite = regexp.MustCompile(`(?i)"(?:[^"\\]|\\.)*"|[-+]?\b(?:nan\b(?:\(\w*\))?|inf(?:inity)?\b)|` +
 	`-?\b\d+(?:\.\d+)?e\+?\d{3,}\b`)
 

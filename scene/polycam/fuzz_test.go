@@ -8,7 +8,8 @@ import (
 )
 
 func FuzzParse(f *testing.F) {
-	scenetest.FuzzRecords(f, "testdata/small/keyframes/cameras/1442008525605.json", func(data []byte) ([]scene.Record, error) {
+	const file = "testdata/small/keyframes/cameras/1442008525605.json"
+	scenetest.FuzzRecords(f, file, func(data []byte) ([]scene.Record, error) {
 		r, err := parse(data)
 		return []scene.Record{r}, err
 	})

@@ -60,8 +60,9 @@ func TestSpreadsheets(t *testing.T) {
 	}
 	for name, change := range map[string]func(string) string{
 		"semicolons": strings.NewReplacer(",", ";").Replace, "decimal commas": strings.NewReplacer(",", ";", ".png", ".png", ".", ",").Replace,
-		"tabs": strings.NewReplacer(",", "\t").Replace, "carriage returns": strings.NewReplacer("\r", "", "\n", "\r").Replace,
-		"UTF-16": wide(binary.LittleEndian), "big-endian UTF-16": wide(binary.BigEndian),
+		"tabs":             strings.NewReplacer(",", "\t").Replace,
+		"carriage returns": strings.NewReplacer("\r", "", "\n", "\r").Replace,
+		"UTF-16":           wide(binary.LittleEndian), "big-endian UTF-16": wide(binary.BigEndian),
 	} {
 		root := loadtest.Fixture(t, "images")
 		file := filepath.Join(root, "cameras.csv")

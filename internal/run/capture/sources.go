@@ -128,23 +128,18 @@ func folderSources(console *cli.Console, dir string, o *Options) ([]*source, err
 			return nil
 		}
 		kind := photo.ForeignKindOf(path)
-		if wrong := unread(path, e); wrong != nil {
-			if photo.IsPhoto(path) || kind != nil {
-				rel, err := filepath.Rel(dir, path)
-				console.Warn(fmt.Sprintf("%s is left out: %v", wording.Printable(filepath.Join(s.path, rel)), wrong))
-				return err
-			}
-			return nil
-		}
+		rel, err := filepath.Rel(dir, path)
+		wrong := unread(path, e)
 		switch {
+		case wrong != nil && (photo.IsPhoto(path) || kind != nil):
+			console.Warn(fmt.Sprintf("%s is left out: %v", wording.Printable(filepath.Join(s.path, rel)), wrong))
+		case wrong != nil:
 		case photo.IsPhoto(path) || kind != nil && !kind.Video:
-			rel, err := filepath.Rel(dir, path)
 			s.photos = append(s.photos, rel)
-			return err
 		case kind != nil && kind.Video:
 			videos = append(videos, &source{path: path, video: true})
 		}
-		return nil
+		return err
 	})
 	switch {
 	case err != nil:

@@ -82,8 +82,8 @@ func (r *trainRequest) settings() []string {
 	return args
 }
 
-// beginning is the flag that a capture needs in which a verdict found nothing to begin with. known says whether there is
-// a verdict.
+// beginning is the flag that a capture needs in which a verdict found nothing to begin with. known says whether there
+// is a verdict.
 func (d *desk) beginning(scene string) (flags []string, known bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
