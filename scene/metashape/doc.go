@@ -17,5 +17,5 @@
 //
 // Agisoft does not say in which unit a location is. This package takes it for the chunk's, as the cameras' matrices
 // are: public scripts multiply the Python API's sensor.location by chunk.transform.scale to get metres. (A manual by
-// users says metres instead. The offsets that people type in, in the element reference, are in metres, and are not read.)
+// users says metres instead. The offsets that people type in, in the element reference, are in metres and not read.)
 package metashape
