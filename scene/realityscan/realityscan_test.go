@@ -59,7 +59,8 @@ func TestSpreadsheets(t *testing.T) {
 		}
 	}
 	for name, change := range map[string]func(string) string{
-		"semicolons": strings.NewReplacer(",", ";").Replace, "decimal commas": strings.NewReplacer(",", ";", ".png", ".png", ".", ",").Replace,
+		"semicolons":       strings.NewReplacer(",", ";").Replace,
+		"decimal commas":   strings.NewReplacer(",", ";", ".png", ".png", ".", ",").Replace,
 		"tabs":             strings.NewReplacer(",", "\t").Replace,
 		"carriage returns": strings.NewReplacer("\r", "", "\n", "\r").Replace,
 		"UTF-16":           wide(binary.LittleEndian), "big-endian UTF-16": wide(binary.BigEndian),
