@@ -178,9 +178,9 @@ func Recover(out string) (note string, err error) {
 				"%s holds an earlier run that another build of this program was replacing", dir)
 		}
 	}
-	next := filepath.Join(out, NextFolder)
+	next := nextIn(out)
 	switch {
-	case !IsFolder(next):
+	case next == "":
 		return "", nil
 	case stands(next):
 		return "the run in " + out + ", which ended while it replaced the earlier one, is in its place now",
@@ -192,9 +192,18 @@ func Recover(out string) (note string, err error) {
 	return "the earlier run in " + out + " is as it was: the one replacing it ended before its first checkpoint", nil
 }
 
+// nextIn is NextFolder in out, "" if there is none. A link of that name is not ours.
+func nextIn(out string) string {
+	next := filepath.Join(out, NextFolder)
+	if st, err := os.Lstat(next); err != nil || !st.IsDir() {
+		return ""
+	}
+	return next
+}
+
 // Current is the folder of the run that Recover leaves in out: out, or NextFolder.
 func Current(out string) string {
-	if next := filepath.Join(out, NextFolder); IsFile(filepath.Join(next, begunName)) && stands(next) {
+	if next := nextIn(out); next != "" && IsFile(filepath.Join(next, begunName)) && stands(next) {
 		return next
 	}
 	return out
@@ -202,8 +211,8 @@ func Current(out string) string {
 
 // NextText says what NextFolder in out is, "" if there is none.
 func NextText(out string) string {
-	next := filepath.Join(out, NextFolder)
-	if !IsFolder(next) {
+	next := nextIn(out)
+	if next == "" {
 		return ""
 	}
 	return fmt.Sprintf("%s holds a run that replaces this one once it has a checkpoint; if it was killed, the next %s "+

@@ -202,6 +202,22 @@ func TestReplaceFails(t *testing.T) {
 	}
 }
 
+// TestNextLink leaves a link in the place of NextFolder alone, and what it leads to.
+func TestNextLink(t *testing.T) {
+	out, other := t.TempDir(), t.TempDir()
+	filetest.Make(t, other, StatsFile, begunName)
+	if err := os.Symlink(other, filepath.Join(out, NextFolder)); err != nil {
+		t.Skip(err)
+	}
+	note, err := Recover(out)
+	if note != "" || err != nil || Current(out) != out || !IsFile(filepath.Join(other, StatsFile)) {
+		t.Errorf("%q, %v", note, err)
+	}
+	if err := Stage(out, nil, false); fault.Hint(err) == "" {
+		t.Errorf("a run writes to where a link leads: %v", err)
+	}
+}
+
 // TestEarlierBuild refuses a folder where another build was replacing a run.
 func TestEarlierBuild(t *testing.T) {
 	for _, name := range []string{".previous", ".previous.moving"} {
