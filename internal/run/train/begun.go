@@ -46,7 +46,7 @@ func (p *previous) remember(at func(path string) string) error {
 	b := p.begun
 	if b == nil {
 		b = &begun{Preset: p.Preset, Config: p.Config, StepsScaler: p.StepsScaler, ShareSteps: p.ShareSteps,
-			Factors: p.Factors, Asked: p.asked(), Block: p.Divided != nil}
+			Factors: p.Factors, Asked: askedOf(p.Options), Block: p.Divided != nil}
 	}
 	b.Eval, b.TestEvery, b.TestList, b.HeldOut = p.Eval, p.TestEvery, "", p.data.heldOutNames()
 	b.Origin, b.Source = string(p.Options.Origin), captured.SourceOf(p.Scene, &p.Load)

@@ -17,14 +17,14 @@ func (o *Options) Check() error {
 			fault.Setting("splats")), "%s: %d splats to end with, the ceiling is %d",
 			fault.Named("splats", "max-splats"), c.Splats, c.MaxSplats)
 	}
-	if err := o.checkRanges(); err != nil {
+	if err := checkRanges(o); err != nil {
 		return fault.Usagef("see: "+fault.Command("train --help-all"), "%w", err)
 	}
-	return apply(append(o.recipeRules(), o.optionRules()...), func(cli.Notice) {})
+	return apply(append(recipeRules(o), optionRules(o)...), func(cli.Notice) {})
 }
 
 // checkRanges returns the errors of all settings that are out of range.
-func (o *Options) checkRanges() error {
+func checkRanges(o *Options) error {
 	var errs []error
 	for i := range recipe.Settings {
 		s := &recipe.Settings[i]

@@ -24,13 +24,15 @@ const (
 	PhotosShown = 16   // some 300 KB each
 )
 
-// draws reports whether an observer draws between steps.
-func (o *Options) draws() bool { return !o.DryRun && (o.Viewer.Address != "" || o.Preview.File != "") }
+// drawsBetween reports whether an observer draws between steps.
+func drawsBetween(o *Options) bool {
+	return !o.DryRun && (o.Viewer.Address != "" || o.Preview.File != "")
+}
 
 // drawBytes is what those who draw keep in RAM at most, for the plan: of a viewer, files of photos, one photo while it
 // is decoded and reduced, one frame as floats and bytes; of a preview, a picture as floats, as bytes and twice while it
 // is packed.
-func (o *Options) drawBytes(cams []scene.Camera) (sum int64) {
+func drawBytes(o *Options, cams []scene.Camera) (sum int64) {
 	if o.Preview.File != "" {
 		sum = (12 + 3*4) * photo.PreviewSide * photo.PreviewSide
 	}

@@ -31,7 +31,7 @@ func (r *Run) equip(ctx context.Context) error {
 		Interludes: r.control.between, Others: r.others, Depths: r.depths,
 		Pictures: captured.Pick(r.Capture.Cameras, r.Test), Decode: r.decodedCameras(cams), PhotoBytes: r.PhotoVRAM,
 		Strict: r.Load.Strict, Warn: r.Console.Warn,
-		HeldBytes: int64(len(r.points))*filePointBytes + r.drawBytes(r.Capture.Cameras),
+		HeldBytes: int64(len(r.points))*filePointBytes + drawBytes(r.Options, r.Capture.Cameras),
 		LoadBytes: int64(len(r.points)) * loadedPointBytes, OnPressure: r.saver.onPressure,
 	}
 	options.Shell = r.shell
@@ -39,7 +39,7 @@ func (r *Run) equip(ctx context.Context) error {
 		options.Photos, r.takers = photoStarts(r.training.Cameras)
 	}
 	options.Known, options.Normals = r.known.trainedDepths(r.Capture.Frame), r.known.trainedNormals()
-	if err := r.apply(r.poseRules(r.Capture.Cameras, 1+len(r.others))); err != nil {
+	if err := r.apply(poseRules(r.Options, r.Capture.Cameras, 1+len(r.others))); err != nil {
 		return err
 	}
 	options.Anchors, options.OnTrial = r.known.trainedAnchors(r.Capture.Frame), r.noteTrial
@@ -56,7 +56,7 @@ func (r *Run) equip(ctx context.Context) error {
 		}
 	}
 	r.training.Points = nil // they have done their work
-	if err := r.apply(r.planRules(r.plan, r.prev.from != nil, r.device.MemorySetting())); err != nil {
+	if err := r.apply(planRules(r.Options, r.plan, r.prev.from != nil, r.device.MemorySetting())); err != nil {
 		return err
 	}
 	switch {

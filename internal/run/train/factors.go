@@ -41,8 +41,8 @@ func isStepsFactor(f factor) bool { return f.name == recipe.StepsFactor }
 
 func (f *factor) value(of *Factors) reflect.Value { return reflect.ValueOf(f.of(of)).Elem() }
 
-// followed reports whether a factor that is on chooses a setting of c.
-func (o *Options) followed(s *recipe.Setting, c *recipe.Config) bool {
+// followsFactor reports whether a factor that is on chooses a setting of c.
+func followsFactor(o *Options, s *recipe.Setting, c *recipe.Config) bool {
 	mayChange := o.choices.resolved.MayChange
 	if s.Name == "num_downscales" && o.choices.adapts && mayChange(recipe.StepsFactor, s.Name) {
 		return true

@@ -19,7 +19,7 @@ func headerOf(path string) (*checkpoint.Header, error) {
 }
 
 // stoppedBefore is the error of a folder whose newest checkpoint is that of a run that stopped before its last step.
-func (o *Options) stoppedBefore(h *checkpoint.Header) error {
+func stoppedBefore(o *Options, h *checkpoint.Header) error {
 	return fault.Usagef("continue with: "+o.Resumed(o)+", start over with "+fault.Setting("overwrite")+
 		", or choose another folder", "%s holds a run that stopped after step %d of %d", o.Out, h.Step,
 		h.Config.Iterations)
@@ -39,7 +39,7 @@ func (o *Options) RefuseStopped() error {
 		if h.Step >= h.Config.Iterations {
 			return nil
 		}
-		return o.stoppedBefore(h)
+		return stoppedBefore(o, h)
 	}
 	return nil
 }

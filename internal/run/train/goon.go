@@ -12,7 +12,7 @@ import (
 	"vksplat/scene/initial"
 )
 
-// asked is what a run was asked for beside the recipe and the photos. It says nothing of the machine, and of what only
+// askedOf is what a run was asked for beside the recipe and the photos. It says nothing of the machine, and of what only
 // shows the run: that is chosen anew.
 type asked struct {
 	Exports         []string  `json:"exports"` // absolute
@@ -27,8 +27,8 @@ type asked struct {
 	Init initial.Options `json:"init"`
 }
 
-// asked is what of that the options say.
-func (o *Options) asked() *asked {
+// askedOf is what of that the options say.
+func askedOf(o *Options) *asked {
 	a := &asked{EvalAt: o.EvalAt, SaveAt: o.Checkpoints.SaveAt, CheckpointEvery: o.Checkpoints.Every.String(),
 		KeepCheckpoints: int(o.Checkpoints.Keep), MetricsEvery: o.MetricsEvery, Tensorboard: o.Tensorboard,
 		Report: o.Report, Init: o.Init}
@@ -83,11 +83,11 @@ func (o *Options) GoOn(out, scene string) error {
 	if b == nil || b.Asked == nil {
 		return nil
 	}
-	return o.goOnAsked(b.Asked)
+	return goOnAsked(o, b.Asked)
 }
 
 // goOnAsked takes over what the run was asked for, where the call says nothing of it.
-func (o *Options) goOnAsked(a *asked) error {
+func goOnAsked(o *Options, a *asked) error {
 	c := &o.Checkpoints
 	every := c.Every
 	if err := every.Set(a.CheckpointEvery); err != nil {

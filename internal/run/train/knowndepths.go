@@ -222,7 +222,7 @@ const mostDepthPoints = 100_000
 // addDepthPoints adds points at known depths of the photos that are trained on to those that training begins with, in
 // the colours of the photos. The capture is in the training frame. A photo that cannot be decoded has none.
 func (d *dataset) addDepthPoints() {
-	if !d.Depth.Init || !d.Depth.used() || !d.beginsAtPoints() {
+	if !d.Depth.Init || !d.Depth.used() || !startsAtPoints(d.Options) {
 		return
 	}
 	t, lists := d.training, d.known.depths

@@ -81,7 +81,7 @@ func (o *Options) OfOneBlock(plan *plans.Plan) error {
 func (o *Options) AsTrained(k int, st *output.Stats, config recipe.Config) error {
 	chosen := []string{"iterations"}
 	for i := range recipe.Settings {
-		if s := &recipe.Settings[i]; o.followed(s, &config) {
+		if s := &recipe.Settings[i]; followsFactor(o, s, &config) {
 			chosen = append(chosen, s.Name)
 		}
 	}
@@ -313,7 +313,7 @@ func NewOptions() *Options {
 			Resumed: func(*Options) string { return "the same training, resumed" }}}
 }
 
-// beginsAtPoints says whether training begins at the points of the capture.
-func (o *Options) beginsAtPoints() bool {
+// startsAtPoints says whether training begins at the points of the capture.
+func startsAtPoints(o *Options) bool {
 	return o.Init.Kind == initial.InitAuto || o.Init.Kind == initial.InitPoints
 }

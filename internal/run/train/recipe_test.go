@@ -86,7 +86,7 @@ func photographed(photos int) *scene.Capture {
 	return c
 }
 
-// followed returns the configuration of a run that follows a capture of so many photos.
+// followsFactor returns the configuration of a run that follows a capture of so many photos.
 func followed(o *Options, photos int) recipe.Config {
 	r := NewRun(o, &cli.Console{})
 	r.training = photographed(photos)

@@ -275,7 +275,7 @@ func (p *previous) protect(list []output.CheckpointFile) error {
 				", or choose another folder", "%s is no whole checkpoint of this program", f.Path)
 		}
 		if i == len(list)-1 && h.Step < h.Config.Iterations {
-			return p.stoppedBefore(h)
+			return stoppedBefore(p.Options, h)
 		}
 	}
 	hint := "choose another folder, or replace it with " + fault.Setting("overwrite")

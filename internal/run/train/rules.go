@@ -49,7 +49,7 @@ func apply(rules []rule, say func(cli.Notice)) error {
 }
 
 // recipeRules refuse a recipe whose parts do not go together.
-func (o *Options) recipeRules() []rule {
+func recipeRules(o *Options) []rule {
 	c, mcmc := &o.Config, o.Config.Strategy == recipe.StrategyMCMC
 	const still = "%s: without refinement the number of splats stays what the capture has"
 	refining, strategy := "give "+fault.Setting("refine-every")+" 100", "strategy"
@@ -73,7 +73,7 @@ func (o *Options) recipeRules() []rule {
 }
 
 // optionRules refuse what makes no sense or cannot be done.
-func (o *Options) optionRules() []rule {
+func optionRules(o *Options) []rule {
 	given := func(flag string) bool { // earlier versions took a spacing beside a list, which decides alone
 		return o.Given(flag) && !(flag == "test-every" && o.Checkpoints.Resume != "")
 	}
@@ -106,7 +106,7 @@ func (o *Options) optionRules() []rule {
 
 // resumeRules refuse changes to be accepted where nothing is resumed. Blocks of a plan are resumed without being asked
 // for it.
-func (o *Options) resumeRules() []rule {
+func resumeRules(o *Options) []rule {
 	return []rule{refuse(o.Checkpoints.Accept && o.Checkpoints.Resume == "",
 		"add "+fault.Setting("resume")+" to continue the run in OUT, or give "+fault.Setting("overwrite")+
 			" to replace it", "%s needs %s", fault.Named("accept-changes"), fault.Setting("resume"))}
@@ -119,10 +119,10 @@ type need struct {
 	met     bool
 }
 
-// needs lists the flags whose effect depends on other flags, or on what the capture holds, and then the training
+// needsOf lists the flags whose effect depends on other flags, or on what the capture holds, and then the training
 // settings whose effect depends on others.
-func (o *Options) needs(c *scene.Capture) []need {
-	random, atPoints := o.Init.Random(c), o.beginsAtPoints()
+func needsOf(o *Options, c *scene.Capture) []need {
+	random, atPoints := o.Init.Random(c), startsAtPoints(o)
 	masked := slices.ContainsFunc(c.Cameras, func(cam scene.Camera) bool { return cam.Mask != "" })
 	known := fault.Named("depth-loss", "depths", "depth-points")
 	list := []need{
@@ -154,9 +154,9 @@ func (o *Options) needs(c *scene.Capture) []need {
 
 // idleRules warn of what the caller gave and has no effect. Keys of a configuration file are not looked at:
 // --print-config writes all of them.
-func (o *Options) idleRules(c *scene.Capture) (list []rule) {
+func idleRules(o *Options, c *scene.Capture) (list []rule) {
 	warned := map[string]bool{}
-	for _, n := range o.needs(c) {
+	for _, n := range needsOf(o, c) {
 		if !n.met && o.Given(n.setting) && !warned[n.setting] {
 			warned[n.setting] = true
 			list = append(list, warn(true, "%s", cli.NoEffect(n.setting, n.without)))
@@ -167,7 +167,7 @@ func (o *Options) idleRules(c *scene.Capture) (list []rule) {
 
 // scheduleRules warn of a schedule that leaves something out. chosen is one that a time limit chose: it has the steps
 // that fit.
-func (o *Options) scheduleRules(chosen bool) []rule {
+func scheduleRules(o *Options, chosen bool) []rule {
 	c := &o.Config
 	full, first := int64(c.NumDownscales)*int64(c.ResolutionSchedule), 0
 	if c.RefineEvery > 0 {
@@ -199,7 +199,7 @@ func (o *Options) scheduleRules(chosen bool) []rule {
 }
 
 // poseRules refuse what poses are not refined with.
-func (o *Options) poseRules(cams []scene.Camera, devices int) []rule {
+func poseRules(o *Options, cams []scene.Camera, devices int) []rule {
 	c, poses := &o.Config, fault.Setting("refine-poses")
 	on, part := c.RefinePoses, ""
 	if i := slices.IndexFunc(cams, func(c scene.Camera) bool { return c.Photo != "" }); i >= 0 {
@@ -221,7 +221,7 @@ func (o *Options) poseRules(cams []scene.Camera, devices int) []rule {
 }
 
 // lensRules refuse what photos are not trained on as taken with.
-func (o *Options) lensRules(devices int) []rule {
+func lensRules(o *Options, devices int) []rule {
 	c, lens := &o.Config, fault.Setting("native-lens")
 	other := func(when bool, name string) rule {
 		return refuse(c.NativeLens && when, "leave out one of them", "%s: they do not work together",
@@ -239,7 +239,7 @@ func (o *Options) lensRules(devices int) []rule {
 
 // planRules warn of a model that cannot become as large as was asked for, and of a cache that holds nothing. A run that
 // is resumed had the warning at its start.
-func (o *Options) planRules(p *pipeline.Plan, resumed bool, memory string) []rule {
+func planRules(o *Options, p *pipeline.Plan, resumed bool, memory string) []rule {
 	c := &o.Config
 	limited := !resumed && c.Splats == 0 && p.Ceiling < c.MaxSplats &&
 		(c.Refinements() > 0 || !o.isResolved() || o.Asked("max-splats"))

@@ -12,7 +12,7 @@ import (
 // addSky adds points of a far shell to those that training begins with, where the photos that are trained on show the
 // sky. The capture is in the training frame. A block has none: it knows too few of the points that its photos show.
 func (d *dataset) addSky(ctx context.Context, ram int64) error {
-	if !d.Config.Sky || d.Config.Strategy != recipe.StrategyMCMC || !d.beginsAtPoints() || d.Divided != nil ||
+	if !d.Config.Sky || d.Config.Strategy != recipe.StrategyMCMC || !startsAtPoints(d.Options) || d.Divided != nil ||
 		len(d.training.Points) == 0 {
 		return nil
 	}

@@ -102,7 +102,7 @@ func (r *Run) chooseSteps(ctx context.Context, h *rehearsal) error {
 	}
 	if c.fit > 0 {
 		r.tellChoice(1/max(c.step, 1e-9), full.Iterations, again)
-		_ = r.apply(r.scheduleRules(true)) // warnings alone
+		_ = r.apply(scheduleRules(r.Options, true)) // warnings alone
 	}
 	// check again: the last step has changed
 	return errors.Join(r.place.refuseFolders(), r.place.refuseForeign(),

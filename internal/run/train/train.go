@@ -191,7 +191,7 @@ func (r *Run) divergedHint(err error) error {
 func (r *Run) Begin(ctx context.Context) (err error) {
 	r.startClock()
 	r.Console.Verbose = r.Verbose
-	if r.draws() {
+	if drawsBetween(r.Options) {
 		r.control.between = pipeline.NewInterludes()
 	}
 	if r.formerNamed {
@@ -448,12 +448,12 @@ func (r *Run) open(ctx context.Context) error {
 	if err := r.place.apart(c); err != nil {
 		return err
 	}
-	if err := r.apply(r.idleRules(c)); err != nil {
+	if err := r.apply(idleRules(r.Options, c)); err != nil {
 		return err
 	}
 	r.followCapture()
 	if !r.limitChooses() { // else the schedule is not known yet
-		if err := r.apply(r.scheduleRules(false)); err != nil {
+		if err := r.apply(scheduleRules(r.Options, false)); err != nil {
 			return err
 		}
 	}

@@ -121,7 +121,7 @@ func (d *dataset) dropUnobserved() error {
 	switch {
 	case err != nil:
 		return err
-	case !tracked && d.beginsAtPoints():
+	case !tracked && startsAtPoints(d.Options):
 		d.noteLater("the capture does not say which photos observed its points: held-out photos may have helped to " +
 			"find them")
 	case dropped > 0:
