@@ -124,9 +124,9 @@ func (s *saver) keep(step int) {
 }
 
 // begin checks that the disk has room for the first checkpoint and model.
-func (s *saver) begin(t *pipeline.Trainer) error {
-	s.trainer, s.last = t, time.Now()
-	c := s.config
+func (s *saver) begin() error {
+	s.last = time.Now()
+	t, c := s.trainer, s.config
 	if s.o.Off {
 		return nil
 	}

@@ -86,7 +86,7 @@ func TestEndingDiverged(t *testing.T) {
 		o.Config.LRSH0, o.Config.Iterations, o.Config.RefineEvery = 3e38, 2, 0
 	})
 	r.id.text = "known"
-	err := errors.Join(r.saver.begin(r.Trainer), r.Trainer.RunTo(context.Background(), 2, nil))
+	err := errors.Join(r.saver.begin(), r.Trainer.RunTo(context.Background(), 2, nil))
 	if err != nil {
 		t.Fatal(err)
 	}

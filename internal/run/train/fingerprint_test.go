@@ -92,11 +92,11 @@ func TestMotionInFingerprint(t *testing.T) {
 // the checkpoint is worth it.
 func TestStopBeforeHashes(t *testing.T) {
 	r, _ := hashingRun(t, 1<<40)
-	if !r.tooEarly() {
+	if !tooEarly(&r.id, &r.control.watch) {
 		t.Error("a run that has just begun waits for its photos")
 	}
 	r.control.watch.before = 2 * worthWaiting
-	if r.tooEarly() {
+	if tooEarly(&r.id, &r.control.watch) {
 		t.Error("two minutes of training are lost")
 	}
 	began := time.Now()

@@ -17,22 +17,22 @@ import (
 
 // followCapture chooses what follows the photos and points that training knows: steps, splats and penalties, and notes
 // what it chose. No point was dropped in empty space yet, so that a run that is resumed finds the same numbers.
-func (r *Run) followCapture() {
-	cams, points := r.training.Cameras, len(r.training.Points)
-	if r.Init.Kind == initial.InitRandom {
+func (s *setup) followCapture() {
+	cams, points := s.training.Cameras, len(s.training.Points)
+	if s.Init.Kind == initial.InitRandom {
 		points = 0 // what is random says nothing of the capture
 	}
-	f := &recipe.Followed{Factors: r.Factors, Photos: len(cams), Smallest: shorterSide(cams), Adapts: r.choices.adapts,
-		Scaler: r.StepsScaler, Share: r.stepsShare(),
+	f := &recipe.Followed{Factors: s.Factors, Photos: len(cams), Smallest: shorterSide(cams), Adapts: s.choices.adapts,
+		Scaler: s.StepsScaler, Share: s.stepsShare(),
 		Splats: func(factor float64) int { return recipe.SplatsFor(cams, points, factor) }}
-	if from := r.prev.from; from != nil { // which may have begun with less: see makePlan
+	if from := s.prev.from; from != nil { // which may have begun with less: see makePlan
 		if h := &from.Header; h.Config.Splats > 0 && h.Config.Splats == h.SplatCeiling {
 			f.Ceiling = h.SplatCeiling
 		}
 	}
-	r.choices.followed = f
-	r.configure()
-	r.noteFollowed(f)
+	s.choices.followed = f
+	s.configure()
+	s.noteFollowed(f)
 }
 
 // splatsFollow reports whether the number of splats was chosen for the capture.
@@ -41,28 +41,28 @@ func (o *Options) splatsFollow() bool {
 }
 
 // noteFollowed says what follows the capture.
-func (r *Run) noteFollowed(f *recipe.Followed) {
+func (s *setup) noteFollowed(f *recipe.Followed) {
 	var said, raised []string
 	if f.IterationsFactor > 0 {
-		said = append(said, cli.Count(r.Config.Iterations, "step"))
+		said = append(said, cli.Count(s.Config.Iterations, "step"))
 	}
-	if r.splatsFollow() {
-		said = append(said, cli.Count(r.Config.Splats, "splat"))
+	if s.splatsFollow() {
+		said = append(said, cli.Count(s.Config.Splats, "splat"))
 	}
 	what := "recipe"
-	if r.choices.adapts {
-		what = r.Preset + " recipe"
+	if s.choices.adapts {
+		what = s.Preset + " recipe"
 	}
 	if len(said) > 0 {
-		r.noteLater(fmt.Sprintf("%s for %s: %s", what, captureText(r.training), strings.Join(said, ", ")))
+		s.noteLater(fmt.Sprintf("%s for %s: %s", what, captureText(s.training), strings.Join(said, ", ")))
 	}
 	for _, name := range []string{"opacity", "scale"} {
-		if r.choices.resolved.Origin(name+"-reg") == recipe.FromCapture {
+		if s.choices.resolved.Origin(name+"-reg") == recipe.FromCapture {
 			raised = append(raised, name)
 		}
 	}
 	if len(raised) > 0 {
-		r.detailLater(fmt.Sprintf("few photos: penalties of %s are %.2g times as large", strings.Join(raised, " and "),
+		s.detailLater(fmt.Sprintf("few photos: penalties of %s are %.2g times as large", strings.Join(raised, " and "),
 			f.Penalty()))
 	}
 }
@@ -92,21 +92,21 @@ func (o *Options) stepsShare() float64 {
 
 // makePlan plans what memory is used for. Where it has no room for the number of splats that the capture suggests, and
 // that nobody asked for, the model ends with as many as there is room for.
-func (r *Run) makePlan(cams []scene.Camera, splats int, o pipeline.TrainerOptions) (err error) {
-	r.plan, err = r.device.Plan(cams, splats, r.Config, o)
-	if !r.splatsFollow() || !errors.Is(err, pipeline.ErrTooSmall) {
+func (s *setup) makePlan(cams []scene.Camera, splats int, o pipeline.TrainerOptions) (err error) {
+	s.plan, err = s.device.Plan(cams, splats, s.Config, o)
+	if !s.splatsFollow() || !errors.Is(err, pipeline.ErrTooSmall) {
 		return err
 	}
-	one := r.Config
+	one := s.Config
 	one.Splats = 1 // which never is too many, and takes what every other number does
-	plan, least := r.device.Plan(cams, splats, one, o)
+	plan, least := s.device.Plan(cams, splats, one, o)
 	if least != nil {
 		return err
 	}
-	r.plan, r.choices.room = plan, plan.Ceiling
-	r.configure()
-	r.noteLater(fmt.Sprintf("memory has room for %s: the model ends with as many (raise %s, use smaller photos with "+
-		"%s, or %s mixed)", cli.Count(plan.Ceiling, "splat"), fault.Setting(r.device.MemorySetting()),
+	s.plan, s.choices.room = plan, plan.Ceiling
+	s.configure()
+	s.noteLater(fmt.Sprintf("memory has room for %s: the model ends with as many (raise %s, use smaller photos with "+
+		"%s, or %s mixed)", cli.Count(plan.Ceiling, "splat"), fault.Setting(s.device.MemorySetting()),
 		fault.Setting("downscale"), fault.Setting("precision")))
 	return nil
 }
@@ -120,7 +120,7 @@ func (o *Options) Choose(dir string) (said string, err error) {
 		return "", err
 	}
 	r.list = nil // training prints these notes again
-	r.followCapture()
+	r.setup.followCapture()
 	o.Factors = Factors{}
 	var texts []string
 	for _, n := range r.list {

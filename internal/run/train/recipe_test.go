@@ -90,7 +90,7 @@ func photographed(photos int) *scene.Capture {
 func followed(o *Options, photos int) recipe.Config {
 	r := NewRun(o, &cli.Console{})
 	r.training = photographed(photos)
-	r.followCapture()
+	r.setup.followCapture()
 	return r.Config
 }
 
@@ -143,7 +143,7 @@ func TestStartLarger(t *testing.T) {
 	} {
 		r := NewRun(resolved(t, tt.flags, nil), &cli.Console{})
 		r.training = &scene.Capture{Cameras: []scene.Camera{{Width: 4000, Height: 4000}, {Width: tt.width, Height: tt.height}}}
-		r.followCapture()
+		r.setup.followCapture()
 		if r.Config.NumDownscales != tt.want {
 			t.Errorf("%v, %dx%d: halved %d times, want %d", tt.flags, tt.width, tt.height, r.Config.NumDownscales,
 				tt.want)
@@ -262,7 +262,7 @@ func TestAdopt(t *testing.T) {
 		if err := r.prev.adopt(); err != nil {
 			t.Fatal(err)
 		}
-		r.followCapture()
+		r.setup.followCapture()
 		want := begun
 		tt.change(&want)
 		if changes := want.Changes(r.Config); len(changes) > 0 || r.Preset != tt.preset || !r.BackgroundChosen() ||

@@ -61,30 +61,32 @@ func (k *knowns) trainedAnchors(f scene.Frame) pipeline.Anchors {
 }
 
 // noteTrial says whether poses are refined, and why.
-func (r *Run) noteTrial(t pipeline.PoseTrial) {
-	if t.Photos == 0 {
-		return // nothing was tried: poses are refined because that was asked for, or no photo could be decoded
+func noteTrial(console *cli.Console) func(pipeline.PoseTrial) {
+	return func(t pipeline.PoseTrial) {
+		if t.Photos == 0 {
+			return // nothing was tried: poses are refined because that was asked for, or no photo could be decoded
+		}
+		what, fits := "they stay as they are given", "better"
+		if t.Refined {
+			what = "they are refined"
+		}
+		if t.Gain < 0 {
+			fits = "worse"
+		}
+		console.Note(fmt.Sprintf("poses were tried on %s after %s: the tenth of the pixels that was held back fits %.1f %% "+
+			"%s with cameras moved by the others, in %d photos better: %s", cli.Count(t.Photos, "photo"),
+			cli.Count(t.Step, "step"), 100*math.Abs(t.Gain), fits, t.Better, what))
 	}
-	what, fits := "they stay as they are given", "better"
-	if t.Refined {
-		what = "they are refined"
-	}
-	if t.Gain < 0 {
-		fits = "worse"
-	}
-	r.Console.Note(fmt.Sprintf("poses were tried on %s after %s: the tenth of the pixels that was held back fits %.1f %% "+
-		"%s with cameras moved by the others, in %d photos better: %s", cli.Count(t.Photos, "photo"),
-		cli.Count(t.Step, "step"), 100*math.Abs(t.Gain), fits, t.Better, what))
 }
 
 // useRefined makes the cameras that are written those that training has found.
-func (r *Run) useRefined() error {
-	refined, err := r.Trainer.RefinedCameras()
+func (o *outputs) useRefined() error {
+	refined, err := o.Trainer.RefinedCameras()
 	if err != nil {
 		return err
 	}
 	for i, c := range refined {
-		r.cameras[r.Train[i]] = r.Capture.Frame.ToCapture(c, r.origin)
+		o.cameras[o.Train[i]] = o.Capture.Frame.ToCapture(c, o.origin)
 	}
 	return nil
 }

@@ -27,7 +27,7 @@ func TestRescue(t *testing.T) {
 	if err == nil {
 		_, err = r.Started(&out)
 	}
-	if err = errors.Join(err, r.saver.begin(r.Trainer)); err != nil {
+	if err = errors.Join(err, r.saver.begin()); err != nil {
 		t.Fatal(err)
 	}
 	full := fmt.Errorf("grow: %w", pipeline.ErrOutOfMemory)

@@ -29,7 +29,7 @@ func TestSlowText(t *testing.T) {
 		r.Capture, r.training = c, c
 		r.Config = recipe.Config{Iterations: 4200}
 		r.Load.Downscale = captured.DownscaleFlag(tt.downscale)
-		got := r.slowText(tt.cores)
+		got := r.setup.slowText(tt.cores)
 		if (got == "") != (tt.want == "") || !strings.HasSuffix(got, tt.want) {
 			t.Errorf("%+v: %q", tt, got)
 		}

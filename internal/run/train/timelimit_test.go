@@ -69,7 +69,7 @@ func TestLimitChooses(t *testing.T) {
 func limitedRun(o *Options, photos int) *Run {
 	r := NewRun(o, &cli.Console{})
 	r.training, r.Train = photographed(photos), make([]int, photos)
-	r.followCapture()
+	r.setup.followCapture()
 	return r
 }
 
@@ -123,7 +123,7 @@ func checkShorten(t *testing.T, name string, options func(again texts) *Options,
 			full := r.Config
 			steps := max(1, int(share*float64(full.Iterations)))
 			g := growth{first: 100, ceiling: 1e6, fewer: r.splatsFollow()}
-			again := r.shorten(halvings(full, 480)[halved], steps, g)
+			again := r.limit.shorten(halvings(full, 480)[halved], steps, g)
 			c := &r.Config
 			if n := c.Iterations; n > steps+1 || float64(n) < 0.99*float64(steps)-2 {
 				t.Errorf("%s: %d steps, %d fit", name, n, steps)
@@ -156,7 +156,7 @@ func checkShorten(t *testing.T, name string, options func(again texts) *Options,
 func TestShortenNothing(t *testing.T) {
 	r := limitedRun(resolved(t, nil, nil), 50)
 	full := r.Config
-	if again := r.shorten(full, full.Iterations, growth{}); again != nil || r.Config != full {
+	if again := r.limit.shorten(full, full.Iterations, growth{}); again != nil || r.Config != full {
 		t.Errorf("%v: %v, was %v", again, r.Config, full)
 	}
 }
@@ -186,7 +186,7 @@ func timed(t *testing.T, scene, out, rehearsed, trained string) *Options {
 func TestLimitBegins(t *testing.T) {
 	r := NewRun(&Options{}, &cli.Console{})
 	r.Begun = time.Now().Add(-time.Hour)
-	r.startClock()
+	r.limit.startClock()
 	if passed := r.limit.clock.passed(); passed < time.Hour || passed > 2*time.Hour {
 		t.Errorf("%v have passed of a limit that began an hour ago", passed)
 	}
@@ -385,7 +385,7 @@ func TestRehearsalLeavesNothing(t *testing.T) {
 	t.Setenv("TMPDIR", temp)
 	r, _ := startedRun(t, true)
 	before := r.Trainer.MemoryStats().DeviceBytes
-	b, err := r.estimateBesides(r.Trainer)
+	b, err := r.limit.estimateBesides(r.Trainer)
 	if left, failed := os.ReadDir(temp); err != nil || failed != nil || b.end() <= closingTime || len(left) > 0 {
 		t.Errorf("%v, left %v: %v, %v", b, left, err, failed)
 	}
@@ -400,8 +400,13 @@ func TestRehearsalLeavesNothing(t *testing.T) {
 	if err := r.Close(); err != nil {
 		t.Fatal(err)
 	}
-	*r = *NewRun(limited, r.Console)
-	r.startClock()
+	r = NewRun(limited, r.Console)
+	defer func() {
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	r.limit.startClock()
 	if err := r.Begin(t.Context()); err != nil {
 		t.Fatal(err)
 	}

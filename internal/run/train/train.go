@@ -15,7 +15,6 @@ import (
 	"vksplat/internal/run/output"
 	"vksplat/internal/run/remedy"
 	"vksplat/pipeline"
-	"vksplat/pipeline/checkpoint"
 	"vksplat/scene/initial"
 	"vksplat/scene/inspect"
 	"vksplat/scene/results"
@@ -36,13 +35,14 @@ type Run struct {
 	prev      previous
 	place     place
 	saver     *saver
-	limit     timeLimit
-	predicted *prediction // of a dry run with a time limit, else nil
+	setup     setup
+	limit     limiter
+	out       outputs
+	ending    ending
 
 	done       int     // the step up to which everything is done
 	stepped    Stepped // of the present step
 	failure    error   // why training ends
-	written    string  // the model that this process wrote last, "" for none
 	unmeasured bool    // the user stopped while the held-out photos were measured
 	begun      bool    // a step was trained or a file written
 }
@@ -57,6 +57,11 @@ func NewRun(o *Options, console *cli.Console) *Run {
 	r.prev = previous{Options: o, notes: n, data: &r.dataset, dir: filepath.Join(o.Out, output.CheckpointFolder)}
 	r.place = place{Options: o, notes: n, prev: &r.prev, emit: r.emit}
 	r.saver = newSaver(o, console, r)
+	r.setup = setup{o, n, &r.dataset, &r.machine, &r.prev}
+	r.limit = limiter{setup: &r.setup, place: &r.place, asked: func(saves cli.Steps) { r.saver.asked = saves }}
+	r.out = outputs{Options: o, notes: n, dataset: &r.dataset, machine: &r.machine, prev: &r.prev, place: &r.place,
+		watch: &r.control.watch, begin: r.begin, history: r.saver.history}
+	r.ending = ending{o, n, &r.machine, &r.prev, r.saver, &r.limit, &r.out}
 	r.control.saveNow, r.control.stop = r.saver.saveNow, func() {}
 	return r
 }
@@ -69,14 +74,14 @@ func Do(console *cli.Console, o *Options) (st *output.Stats, err error) {
 		console = console.ToStderr()
 	}
 	r := NewRun(o, console)
-	r.startClock()
+	r.limit.startClock()
 	release, err := r.place.claim()
 	if err != nil {
 		return nil, err
 	}
 	defer release()
 	defer func() {
-		err = errors.Join(err, r.emit(&Ended{err, r.written, r.limit.then}))
+		err = errors.Join(err, r.emit(&Ended{err, r.out.written, r.limit.then}))
 		// on a device that is lost nothing ends in order
 		if closing := r.Close(); !errors.Is(err, pipeline.ErrDeviceLost) {
 			err = errors.Join(err, closing)
@@ -86,9 +91,9 @@ func Do(console *cli.Console, o *Options) (st *output.Stats, err error) {
 	defer r.FlushNotes()
 	defer func() {
 		if errors.Is(err, context.Canceled) {
-			err = r.interruptedBy()
+			err = r.limit.interruptedBy()
 		}
-		err = r.lostHint(r.divergedHint(remedy.Memory(err)))
+		err = r.ending.lostHint(r.ending.divergedHint(remedy.Memory(err)))
 	}()
 	ctx, release2 := console.Interruptible(r.control.stops)
 	defer release2()
@@ -121,23 +126,23 @@ func Do(console *cli.Console, o *Options) (st *output.Stats, err error) {
 
 // conclude saves what was trained and does what comes after.
 func (r *Run) conclude(ctx context.Context, interrupted bool) (st *output.Stats, err error) {
-	saveErr := r.saver.end(interrupted, !r.limit.over && r.tooEarly())
+	saveErr := r.saver.end(interrupted, !r.limit.over && tooEarly(&r.id, &r.control.watch))
 	if errors.Is(saveErr, pipeline.ErrDiverged) {
 		return nil, saveErr // there is no model to write or measure
 	}
 	if interrupted && r.place.staged && saveErr == nil { // else the model is all that is left of the training
-		return nil, r.givenUp()
+		return nil, r.ending.givenUp()
 	}
 	st, err = r.finish(ctx, interrupted)
 	r.place.dropDemoPicture(r.Trainer.Step())
-	r.noteOverrun()
+	r.limit.noteOverrun()
 	if saveErr = r.saver.ended(); errors.Is(saveErr, pipeline.ErrDiverged) {
 		return nil, saveErr
 	}
 	if err == nil {
-		err = r.stoppedError(interrupted, saveErr == nil)
+		err = r.ending.stoppedError(interrupted, r.unmeasured, saveErr == nil)
 	}
-	return st, r.fullHint(errors.Join(err, saveErr))
+	return st, r.ending.fullHint(errors.Join(err, saveErr))
 }
 
 // start has the run write beside an earlier one that it replaces, and shows the run to its observers. events is standard output.
@@ -167,6 +172,7 @@ func (r *Run) Started(events io.Writer) (*Started, error) {
 		r.prev.ownPast()); err != nil {
 		return nil, output.FolderError(r.Out, err)
 	}
+	r.out.past = r.past
 	r.control.trainer, r.control.past = r.Trainer, r.past
 	r.sight = &sight{o: r.Options, warn: r.Console.Warn, photos: len(r.Train), from: from, visited: map[int]bool{}}
 	line := StartLine{Event: meter.EventStart, Version: cli.Version(), Device: r.deviceNames(), Scene: r.Scene,
@@ -179,17 +185,9 @@ func (r *Run) Started(events io.Writer) (*Started, error) {
 }
 
 // divergedHint adds to the error of a run that went astray the last checkpoint from before.
-func (r *Run) divergedHint(err error) error {
-	if !errors.Is(err, pipeline.ErrDiverged) || r.saver.newest() == "" {
-		return err
-	}
-	return fault.WithHint(err, "lower the learning rates, then start over or resume from the last checkpoint before it "+
-		"diverged: "+fault.Command("train SCENE -m OUT --resume="+cli.Quoted(r.saver.newest())+" --accept-changes"))
-}
-
 // Begin does everything that comes before the first line.
 func (r *Run) Begin(ctx context.Context) (err error) {
-	r.startClock()
+	r.limit.startClock()
 	r.Console.Verbose = r.Verbose
 	if drawsBetween(r.Options) {
 		r.control.between = pipeline.NewInterludes()
@@ -207,7 +205,7 @@ func (r *Run) Begin(ctx context.Context) (err error) {
 	if err := r.open(ctx); err != nil {
 		return err
 	}
-	r.noteSlow()
+	r.setup.noteSlow()
 	return r.prepare(ctx)
 }
 
@@ -270,18 +268,6 @@ func (r *Run) sort(list []output.CheckpointFile) error {
 }
 
 // record returns what checkpoints say of the run.
-func (r *Run) record() pipeline.RunRecord {
-	c := r.Capture
-	return pipeline.RunRecord{
-		Version: cli.Version(), Preset: r.Preset,
-		Capture: checkpoint.CaptureRecord{Fingerprint: r.id.text, Parts: r.id.parts, Photos: len(r.Train),
-			HeldOut: len(r.Test), Split: captured.SplitHash(r.Train), Points: r.nPoints,
-			Resolution: captured.Resolution(c.Cameras)},
-		Frame: checkpoint.FrameRecord{Center: c.Frame.Center, Scale: c.Frame.Scale, SceneScale: c.SceneScale,
-			Origin: r.origin},
-	}
-}
-
 // begin notes, with the first step or file of a run, what it was begun with.
 func (r *Run) begin() {
 	if r.begun {
@@ -294,24 +280,22 @@ func (r *Run) begin() {
 	_ = r.emit(&Begun{}) // it has no error
 }
 
+func (r *Run) writeModel(step int) error { return r.out.writeModel(step) }
+
 // These and begin are what its saver needs of a run.
 func (r *Run) at(path string) string { return r.place.at(path) }
 func (r *Run) identify()             { r.id.identify(r.Trainer) }
 func (r *Run) replaceEarlier() error { return r.place.replaceEarlier() }
 
 // pictureNames are those of the pictures of held-out photos.
-func (r *Run) pictureNames() []string {
-	return captured.PictureNames(captured.Pick(r.Capture.Cameras, r.Test))
-}
-
 // train trains, and measures and saves on the way where that is asked for. Its error may be that of ctx.
 func (r *Run) train(ctx context.Context) error {
 	if !r.Checkpoints.Off {
-		run := r.record()
+		run := r.record(&r.id)
 		run.Aside = func() string { return r.past.since.text() }
 		r.Trainer.SetRun(run)
 	}
-	if err := r.saver.begin(r.Trainer); err != nil {
+	if err := r.saver.begin(); err != nil {
 		return err
 	}
 	r.plan.Limit() // the driver has compiled the kernels
@@ -371,7 +355,7 @@ func (r *Run) measureOnTheWay(ctx context.Context) error {
 	}
 	views, err := r.measure(ctx, step)
 	if err == nil && len(views) > 0 {
-		err = r.emit(&Scored{r.stats(false, views)})
+		err = r.emit(&Scored{r.out.stats(false, views)})
 	}
 	// A disk that is full is no reason to stop training: room may be made.
 	if errors.Is(err, fault.ErrTryAgain) {
@@ -411,7 +395,7 @@ func (r *Run) trainTo(ctx context.Context, step int, after func()) error {
 				stop()
 			}
 			after()
-			if !p.More && r.timeIsUp(p.Level) {
+			if !p.More && r.limit.timeIsUp(p.Level) {
 				r.Console.Note("time limit of " + r.TimeLimit.text() + ": " + r.control.stops())
 				r.control.stop()
 			}
@@ -451,8 +435,8 @@ func (r *Run) open(ctx context.Context) error {
 	if err := r.apply(idleRules(r.Options, c)); err != nil {
 		return err
 	}
-	r.followCapture()
-	if !r.limitChooses() { // else the schedule is not known yet
+	r.setup.followCapture()
+	if !r.limit.limitChooses() { // else the schedule is not known yet
 		if err := r.apply(scheduleRules(r.Options, false)); err != nil {
 			return err
 		}
@@ -467,7 +451,7 @@ func (r *Run) open(ctx context.Context) error {
 	if err := r.prev.checkConfig(); err != nil {
 		return err
 	}
-	if err := initial.Check(r.training, r.initOptions()); err != nil {
+	if err := initial.Check(r.training, r.setup.initOptions()); err != nil {
 		return err
 	}
 	report, err := inspect.Capture(ctx, c,
@@ -528,7 +512,7 @@ func (r *Run) prepare(ctx context.Context) (err error) {
 	} else if err := r.addSky(ctx, r.device.RAM()); err != nil {
 		return err
 	}
-	if !r.limitChooses() { // else the last step is not known yet
+	if !r.limit.limitChooses() { // else the last step is not known yet
 		if err := r.place.refuseForeignPictures(r.pictureNames()); err != nil {
 			return err
 		}
@@ -568,6 +552,7 @@ func (r *Run) Close() error {
 	for _, o := range r.observers {
 		errs = append(errs, o.Close())
 	}
+	r.observers = nil
 	if r.place.staged {
 		r.saver.settle()
 	}

@@ -8,6 +8,8 @@ import (
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
 	"vksplat/internal/run/captured"
+	"vksplat/pipeline"
+	"vksplat/pipeline/checkpoint"
 	"vksplat/scene"
 	"vksplat/scene/colmap"
 	"vksplat/scene/load"
@@ -178,4 +180,20 @@ func (d *dataset) decodedCameras(trained []scene.Camera) []scene.Camera {
 		cams[id] = trained[i]
 	}
 	return cams
+}
+
+func (d *dataset) record(id *identity) pipeline.RunRecord {
+	c := d.Capture
+	return pipeline.RunRecord{
+		Version: cli.Version(), Preset: d.Preset,
+		Capture: checkpoint.CaptureRecord{Fingerprint: id.text, Parts: id.parts, Photos: len(d.Train),
+			HeldOut: len(d.Test), Split: captured.SplitHash(d.Train), Points: d.nPoints,
+			Resolution: captured.Resolution(c.Cameras)},
+		Frame: checkpoint.FrameRecord{Center: c.Frame.Center, Scale: c.Frame.Scale, SceneScale: c.SceneScale,
+			Origin: d.origin},
+	}
+}
+
+func (d *dataset) pictureNames() []string {
+	return captured.PictureNames(captured.Pick(d.Capture.Cameras, d.Test))
 }

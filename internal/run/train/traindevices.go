@@ -166,5 +166,6 @@ func (m *machine) close() error {
 	for _, d := range m.others {
 		errs = append(errs, models.CloseDevice(d))
 	}
+	m.Trainer, m.photos, m.device, m.others = nil, nil, nil, nil
 	return errors.Join(errs...)
 }

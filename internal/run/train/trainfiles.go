@@ -9,12 +9,12 @@ import (
 )
 
 // writeExports converts the model of a step, which is on disk.
-func (r *Run) writeExports(step int) error {
+func (o *outputs) writeExports(step int) error {
 	var errs []error
-	for _, path := range r.Exports {
-		err := r.place.own.Begin(splatfile.Outputs(path)...)
+	for _, path := range o.Exports {
+		err := o.place.own.Begin(splatfile.Outputs(path)...)
 		if err == nil {
-			err = convert.ExportTo(r.Console, modelFile(r.Out, step), path)
+			err = convert.ExportTo(o.console, modelFile(o.Out, step), path)
 		}
 		if err != nil {
 			errs = append(errs, fmt.Errorf("export %s: %w", path, err))

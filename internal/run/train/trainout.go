@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"syscall"
 	"time"
 
 	"vksplat/internal/cli"
@@ -22,10 +21,19 @@ import (
 
 // writeInputs writes what was trained on. That is written with the model, so that a run that ends without one leaves
 // what an earlier run wrote alone.
-func (r *Run) writeInputs() error {
-	w := captured.Inputs{Points: r.points, Cameras: r.cameras, Test: r.Test, Cfg: r.CfgArgs(),
-		Record: r.captureRecord(), Origin: r.origin}
-	return w.Write(r.place.at(r.Out))
+// outputs writes the results of a run.
+type outputs struct {
+	*Options
+	*notes
+	*dataset
+	*machine
+	prev    *previous
+	place   *place
+	past    *history
+	watch   *stopwatch
+	begin   func()                // before any file is written
+	history func() *output.RunLog // of the checkpoints
+	written string                // the model that this process wrote last, "" for none
 }
 
 // modelFile is where the model of a step goes.
@@ -34,44 +42,104 @@ func modelFile(out string, step int) string {
 }
 
 // writeModel writes the model in the capture's frame, less the origin.
-func (r *Run) writeModel(step int) error {
-	finish, err := r.startModel(step)
+// startModel is writeModel as far as the device has to do with it. finish does the rest and must be called once.
+// fullHint adds to the error of a full disk what of the run is complete, and how to go on.
+// finish saves the model, measures the held-out photos and writes all results.
+func (r *Run) finish(ctx context.Context, interrupted bool) (*output.Stats, error) {
+	if err := r.emit(&Trained{}); err != nil {
+		return nil, err
+	}
+	step, began := r.Trainer.Step(), time.Now()
+	finish, err := r.out.startModel(step)
+	if err != nil {
+		return nil, err
+	}
+	files := make(chan error, 1)
+	go func() { // the disk works while the device and the cores measure
+		err := finish()
+		if err == nil {
+			err = r.out.writeInputs()
+		}
+		files <- err
+	}()
+	var views []results.ViewScore
+	if len(r.Test) > 0 && !r.unmeasured {
+		views, err = r.measure(ctx, step)
+	}
+	if err := errors.Join(<-files, err); err != nil {
+		return nil, err
+	}
+	_ = r.saver.ended() // conclude reports its error
+	if old := r.place.at(filepath.Join(r.Out, "results.json")); len(r.Test) == 0 && output.IsFile(old) {
+		r.Console.Warn(old + " and what belongs to it are left from an earlier run; this one measured nothing")
+	}
+	st := r.out.stats(interrupted || r.unmeasured, views)
+	if err := output.WriteJSON(r.place.at(filepath.Join(r.Out, output.StatsFile)), st); err != nil {
+		return nil, err
+	}
+	if err := r.place.replaceEarlier(); err != nil {
+		return nil, err
+	}
+	if n := r.Trainer.CeilingHits(); n > 0 && r.Config.MaxSplats == 0 {
+		r.Console.Warn(fmt.Sprintf("memory is full of splats: %d times one wanted to grow and could not; %s", n,
+			r.out.moreSplats()))
+	}
+	done := &Finished{Stats: st, From: r.Trainer.StartStep(), Seconds: time.Since(began).Seconds(),
+		Model: modelFile(r.Out, step), Checkpoint: r.saver.newest()}
+	if err := r.emit(done); err != nil {
+		return nil, err
+	}
+	return st, r.out.writeExports(step)
+}
+
+// moreSplats says what gives room to splats where memory limits them. The ceiling of a run stays that of its start, for
+// the sake of equal bytes: more memory alone changes nothing for one that goes on.
+// stats says how the run stands. views are the scores of the held-out photos.
+// captureRecord returns what is recorded of this run's capture.
+
+func (o *outputs) writeInputs() error {
+	w := captured.Inputs{Points: o.points, Cameras: o.cameras, Test: o.Test, Cfg: o.CfgArgs(),
+		Record: o.captureRecord(), Origin: o.origin}
+	return w.Write(o.place.at(o.Out))
+}
+
+func (o *outputs) writeModel(step int) error {
+	finish, err := o.startModel(step)
 	if err != nil {
 		return err
 	}
 	return finish()
 }
 
-// startModel is writeModel as far as the device has to do with it. finish does the rest and must be called once.
-func (r *Run) startModel(step int) (finish func() error, err error) {
-	r.begin()
-	if err := r.useRefined(); err != nil {
+func (o *outputs) startModel(step int) (finish func() error, err error) {
+	o.begin()
+	if err := o.useRefined(); err != nil {
 		return nil, err
 	}
-	path := modelFile(r.Out, step)
-	if err := r.place.own.Begin(path); err != nil {
+	path := modelFile(o.Out, step)
+	if err := o.place.own.Begin(path); err != nil {
 		return nil, err
 	}
-	at := r.place.at(path)
+	at := o.place.at(path)
 	if err := os.MkdirAll(filepath.Dir(at), 0o777); err != nil {
 		return nil, err
 	}
-	meta := ply.Meta{Generator: "vksplat " + cli.Version(), Step: step, Seed: r.Config.Seed,
-		Antialiased: r.Config.Antialiased,
-		Background:  &r.Config.Background, Exposure: r.Config.Appearance()}
-	if r.Config.Near != ply.DefaultNear {
-		meta.Near = r.Config.Near
+	meta := ply.Meta{Generator: "vksplat " + cli.Version(), Step: step, Seed: o.Config.Seed,
+		Antialiased: o.Config.Antialiased,
+		Background:  &o.Config.Background, Exposure: o.Config.Appearance()}
+	if o.Config.Near != ply.DefaultNear {
+		meta.Near = o.Config.Near
 	}
-	if r.origin != [3]float64{} {
-		meta.Origin = &r.origin
+	if o.origin != [3]float64{} {
+		meta.Origin = &o.origin
 	}
 	// Neither what the device fails in nor its remedies have to do with the file.
 	var lost error
-	rest, err := ply.StartPieces(at, r.Trainer.NSplats(), r.Config.SHDegree, meta,
+	rest, err := ply.StartPieces(at, o.Trainer.NSplats(), o.Config.SHDegree, meta,
 		func(put func(*scene.Splats) error) error {
 			var refused error
-			failed := r.Trainer.ReadSplats(func(piece *scene.Splats) error {
-				refused = put(piece.ToCapture(r.Capture.Frame, r.origin))
+			failed := o.Trainer.ReadSplats(func(piece *scene.Splats) error {
+				refused = put(piece.ToCapture(o.Capture.Frame, o.origin))
 				return refused
 			})
 			if refused == nil {
@@ -91,89 +159,14 @@ func (r *Run) startModel(step int) (finish func() error, err error) {
 		if err := rest(); err != nil {
 			return err
 		}
-		r.written = path
+		o.written = path
 		return nil
 	}, nil
 }
 
-// fullHint adds to the error of a full disk what of the run is complete, and how to go on.
-func (r *Run) fullHint(err error) error {
-	if !errors.Is(err, syscall.ENOSPC) && !errors.Is(err, syscall.EDQUOT) {
-		return err
-	}
-	checkpoint := r.saver.newest()
-	state := "no model of this run has been written"
-	if r.written != "" {
-		state = "the model " + r.written + " is complete"
-	}
-	then := "try again"
-	if checkpoint != "" {
-		state += ", and so is the checkpoint " + checkpoint
-		if r.written == "" {
-			state = "no model of this run has been written; the checkpoint " + checkpoint + " is complete"
-		}
-		then = "continue with: " + r.Resumed(r.Options)
-	}
-	text := state + "; once there is room, " + then
-	if before := fault.Hint(err); before != "" {
-		text = before + "; " + text
-	}
-	return fault.WithHint(err, text)
-}
-
-// finish saves the model, measures the held-out photos and writes all results.
-func (r *Run) finish(ctx context.Context, interrupted bool) (*output.Stats, error) {
-	if err := r.emit(&Trained{}); err != nil {
-		return nil, err
-	}
-	step, began := r.Trainer.Step(), time.Now()
-	finish, err := r.startModel(step)
-	if err != nil {
-		return nil, err
-	}
-	files := make(chan error, 1)
-	go func() { // the disk works while the device and the cores measure
-		err := finish()
-		if err == nil {
-			err = r.writeInputs()
-		}
-		files <- err
-	}()
-	var views []results.ViewScore
-	if len(r.Test) > 0 && !r.unmeasured {
-		views, err = r.measure(ctx, step)
-	}
-	if err := errors.Join(<-files, err); err != nil {
-		return nil, err
-	}
-	_ = r.saver.ended() // conclude reports its error
-	if old := r.place.at(filepath.Join(r.Out, "results.json")); len(r.Test) == 0 && output.IsFile(old) {
-		r.Console.Warn(old + " and what belongs to it are left from an earlier run; this one measured nothing")
-	}
-	st := r.stats(interrupted || r.unmeasured, views)
-	if err := output.WriteJSON(r.place.at(filepath.Join(r.Out, output.StatsFile)), st); err != nil {
-		return nil, err
-	}
-	if err := r.place.replaceEarlier(); err != nil {
-		return nil, err
-	}
-	if n := r.Trainer.CeilingHits(); n > 0 && r.Config.MaxSplats == 0 {
-		r.Console.Warn(fmt.Sprintf("memory is full of splats: %d times one wanted to grow and could not; %s", n,
-			r.moreSplats()))
-	}
-	done := &Finished{Stats: st, From: r.Trainer.StartStep(), Seconds: time.Since(began).Seconds(),
-		Model: modelFile(r.Out, step), Checkpoint: r.saver.newest()}
-	if err := r.emit(done); err != nil {
-		return nil, err
-	}
-	return st, r.writeExports(step)
-}
-
-// moreSplats says what gives room to splats where memory limits them. The ceiling of a run stays that of its start, for
-// the sake of equal bytes: more memory alone changes nothing for one that goes on.
-func (r *Run) moreSplats() string {
-	if from := r.prev.from; from != nil {
-		if ceiling := from.Ceiling(r.Config); ceiling > 0 {
+func (o *outputs) moreSplats() string {
+	if from := o.prev.from; from != nil {
+		if ceiling := from.Ceiling(o.Config); ceiling > 0 {
 			return fmt.Sprintf("the run's ceiling of %s is fixed since its start: for more detail give %s N with %s, or "+
 				"train from scratch", cli.Count(ceiling, "splat"), fault.Setting("max-splats"), fault.Setting("accept-changes"))
 		}
@@ -181,23 +174,22 @@ func (r *Run) moreSplats() string {
 	return "train from scratch with more " + fault.Setting("max-vram") + " for more detail"
 }
 
-// stats says how the run stands. views are the scores of the held-out photos.
-func (r *Run) stats(interrupted bool, views []results.ViewScore) *output.Stats {
-	memory := r.Trainer.MemoryStats()
+func (o *outputs) stats(interrupted bool, views []results.ViewScore) *output.Stats {
+	memory := o.Trainer.MemoryStats()
 	st := &output.Stats{
-		Version: cli.Version(), Commit: cli.CommitID(), Device: r.deviceNames(), Scene: r.Scene, Step: r.Trainer.Step(),
+		Version: cli.Version(), Commit: cli.CommitID(), Device: o.deviceNames(), Scene: o.Scene, Step: o.Trainer.Step(),
 		Interrupted: interrupted,
-		TrainImages: len(r.Train), TestImages: len(r.Test), EvalAt: r.EvalAt,
-		Resolution: captured.Resolution(r.Capture.Cameras), Points: r.nPoints, Splats: r.Trainer.NSplats(),
-		LoopSeconds: r.Trainer.Seconds(), TrainSeconds: r.past.secondsBefore + r.Trainer.Seconds(),
-		Run: r.saver.history(), Seed: r.Config.Seed, Config: r.Config,
+		TrainImages: len(o.Train), TestImages: len(o.Test), EvalAt: o.EvalAt,
+		Resolution: captured.Resolution(o.Capture.Cameras), Points: o.nPoints, Splats: o.Trainer.NSplats(),
+		LoopSeconds: o.Trainer.Seconds(), TrainSeconds: o.past.secondsBefore + o.Trainer.Seconds(),
+		Run: o.history(), Seed: o.Config.Seed, Config: o.Config,
 		PeakDeviceBytes: memory.PeakDeviceBytes, Allocations: memory.Allocations, LastGrowthStep: memory.LastGrowth,
 		PeakRSSBytes:   meter.PeakRSS(),
 		ProcessSeconds: time.Since(cli.ProcessStart).Seconds(),
-		StartSeconds:   r.control.watch.first.Sub(cli.ProcessStart).Seconds(),
+		StartSeconds:   o.watch.first.Sub(cli.ProcessStart).Seconds(),
 	}
-	_, st.PipelineSeconds, st.PipelinesCached = r.device.Pipelines()
-	for _, p := range r.Trainer.PassTimes() {
+	_, st.PipelineSeconds, st.PipelinesCached = o.device.Pipelines()
+	for _, p := range o.Trainer.PassTimes() {
 		st.Passes = append(st.Passes, output.PassLine{Name: p.Name, MS: meter.Rounded(p.Milliseconds)})
 	}
 	if len(views) > 0 {
@@ -206,14 +198,13 @@ func (r *Run) stats(interrupted bool, views []results.ViewScore) *output.Stats {
 	return st
 }
 
-// captureRecord returns what is recorded of this run's capture.
-func (r *Run) captureRecord() captured.Record {
-	c := &r.Config
-	rec := captured.Record{Source: captured.SourceOf(r.Scene, &r.Load), HeldOut: r.heldOutNames(),
+func (o *outputs) captureRecord() captured.Record {
+	c := &o.Config
+	rec := captured.Record{Source: captured.SourceOf(o.Scene, &o.Load), HeldOut: o.heldOutNames(),
 		Background: c.Background,
-		Near:       c.Near, Exposure: c.Appearance(), Resplit: r.prev.resplit}
-	if r.prev.from != nil {
-		if before, err := captured.ReadRecord(r.Out); err == nil && before != nil {
+		Near:       c.Near, Exposure: c.Appearance(), Resplit: o.prev.resplit}
+	if o.prev.from != nil {
+		if before, err := captured.ReadRecord(o.Out); err == nil && before != nil {
 			rec.Resplit = rec.Resplit || before.Resplit
 		}
 	}
