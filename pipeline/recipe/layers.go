@@ -7,8 +7,8 @@ func Given(origin Origin, values map[string]any) Source {
 	return func(*Resolved) Layer { return Layer{Origin: origin, Values: values} }
 }
 
-// OfPreset stretches the numbers of steps that a preset gives to the iterations that are asked for, where the preset has
-// a number of its own: its recipe is meant as a whole. values are the preset's.
+// OfPreset stretches the numbers of steps that a preset gives to the iterations that are asked for, where the preset
+// has a number of its own: its recipe is meant as a whole. values are the preset's.
 func OfPreset(values map[string]any) Source {
 	return func(below *Resolved) Layer {
 		own, has := values["iterations"].(int)
@@ -195,8 +195,8 @@ const (
 	FewPhotos    = "few_photos"
 )
 
-// MayChange reports whether a factor may change a setting. It never changes what the caller asked for. It changes what a
-// file gave only if the factor itself was asked for.
+// MayChange reports whether a factor may change a setting. It never changes what the caller asked for. It changes what
+// a file gave only if the factor itself was asked for.
 func (r *Resolved) MayChange(factor, name string) bool {
 	by := r.AskedBy(name)
 	return by == FromDefault || by == FromFile && r.Asked(factor)

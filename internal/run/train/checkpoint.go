@@ -32,8 +32,10 @@ type saver struct {
 	out     string
 	dir     string // of checkpoints, in out
 	console *cli.Console
+	place   *place
+	id      *identity
 	run     saved
-	trainer *pipeline.Trainer
+	trainer *pipeline.Trainer // nil until it is made
 
 	kept    []output.CheckpointFile // those of this run and its past, by step
 	pending *checkpoint.Write
@@ -53,21 +55,18 @@ type saver struct {
 
 // saved is what a saver needs of the run that it saves.
 type saved interface {
-	at(path string) string     // where a file of OUT is written
-	begin()                    // before any is written: the run begins
-	identify()                 // before a checkpoint is: the trainer gets the fingerprint
-	replaceEarlier() error     // once there is one
+	begin()                    // before the first file of OUT is written
 	writeModel(step int) error // beside the checkpoints that were asked for
 	emit(e Event) error
 }
 
-func newSaver(o *Options, console *cli.Console, run saved) *saver {
-	return &saver{o: &o.Checkpoints, config: &o.Config, out: o.Out, console: console, run: run,
+func newSaver(o *Options, console *cli.Console, p *place, id *identity, run saved) *saver {
+	return &saver{o: &o.Checkpoints, config: &o.Config, out: o.Out, console: console, place: p, id: id, run: run,
 		dir: filepath.Join(o.Out, output.CheckpointFolder)}
 }
 
 // staged reports whether the run has not replaced an earlier one in OUT yet, whose checkpoints stay so long.
-func (s *saver) staged() bool { return s.run.at(s.dir) != s.dir }
+func (s *saver) staged() bool { return s.place.at(s.dir) != s.dir }
 
 // checkpointPath returns where the checkpoint of a step goes.
 func (s *saver) checkpointPath(step int) string {
@@ -104,8 +103,8 @@ func (s *saver) saveNow() {
 // early writes a checkpoint between two stops: it is due, or a viewer wants it and is told of it.
 func (s *saver) early() {
 	asked := s.now.Swap(false)
-	if asked {
-		s.keep(s.trainer.Step())
+	if step := s.trainer.Step(); asked && !slices.Contains(s.asked, step) {
+		s.asked, s.remembered = append(s.asked, step), false // it stays, as those of --save-at do
 	}
 	err := s.save(true)
 	if err != nil {
@@ -113,13 +112,6 @@ func (s *saver) early() {
 	}
 	if asked {
 		_ = s.run.emit(&Saved{s.pending, s.checkpointPath(s.trainer.Step()), s.trainer.Step(), err}) // it has no error
-	}
-}
-
-// keep has the checkpoint of a step stay, as those of --save-at do.
-func (s *saver) keep(step int) {
-	if !slices.Contains(s.asked, step) {
-		s.asked, s.remembered = append(s.asked, step), false
 	}
 }
 
@@ -208,8 +200,8 @@ func (s *saver) save(background bool) error {
 	defer func() { s.last = time.Now() }()
 	t := s.trainer
 	s.run.begin()
-	if err := os.MkdirAll(s.run.at(s.dir), 0o777); err != nil {
-		return output.FolderError(s.run.at(s.dir), err)
+	if err := os.MkdirAll(s.place.at(s.dir), 0o777); err != nil {
+		return output.FolderError(s.place.at(s.dir), err)
 	}
 	if err := s.rememberAsked(); err != nil {
 		return err
@@ -217,8 +209,8 @@ func (s *saver) save(background bool) error {
 	if err := s.makeRoom(t.CheckpointBytes(0) + checkpointHeader); err != nil {
 		return err
 	}
-	s.run.identify()
-	path := s.run.at(s.checkpointPath(t.Step()))
+	s.id.identify(t)
+	path := s.place.at(s.checkpointPath(t.Step()))
 	var w *checkpoint.Write
 	var err error
 	if background && t.Complete() {
@@ -262,7 +254,7 @@ func (s *saver) collect() error {
 		PauseSeconds: w.Pause.Seconds(), Seconds: w.Took().Seconds()})
 	s.kept = slices.DeleteFunc(s.kept, func(f output.CheckpointFile) bool { return f.Step == w.Step })
 	s.kept = append(s.kept, output.CheckpointFile{Path: s.checkpointPath(w.Step), Step: w.Step})
-	if err := s.run.replaceEarlier(); err != nil { // it is tried again with the next checkpoint
+	if err := s.place.replaceEarlier(); err != nil { // it is tried again with the next checkpoint
 		s.console.Warn(err.Error() + "; training continues")
 	}
 	if !s.staged() {
@@ -288,7 +280,7 @@ func (s *saver) prune(keep int) {
 
 // makeRoom checks that the disk has need bytes. Where it has not, all checkpoints but the newest go.
 func (s *saver) makeRoom(need int64) error {
-	dir := s.run.at(s.dir)
+	dir := s.place.at(s.dir)
 	free, known := atomicfile.FreeSpace(dir)
 	if known && free < need && len(s.kept) > 1 && !s.staged() {
 		s.prune(1)
@@ -398,7 +390,8 @@ func (s *saver) recall(list []output.CheckpointFile, upTo int) {
 		return
 	}
 	var steps []int // where they cannot be read, there are none
-	if data, err := os.ReadFile(filepath.Join(s.dir, output.AskedFile)); err == nil && json.Unmarshal(data, &steps) == nil {
+	data, err := os.ReadFile(filepath.Join(s.dir, output.AskedFile))
+	if err == nil && json.Unmarshal(data, &steps) == nil {
 		s.asked = append(s.asked, steps...)
 	}
 	s.kept = slices.DeleteFunc(list, func(f output.CheckpointFile) bool { return f.Step > upTo })
@@ -411,7 +404,7 @@ func (s *saver) rememberAsked() error {
 	if s.remembered || len(s.asked) == 0 {
 		return nil
 	}
-	err := output.WriteJSON(filepath.Join(s.run.at(s.dir), output.AskedFile), s.asked)
+	err := output.WriteJSON(filepath.Join(s.place.at(s.dir), output.AskedFile), s.asked)
 	s.remembered = err == nil
 	return err
 }

@@ -49,7 +49,7 @@ func followsFactor(o *Options, s *recipe.Setting, c *recipe.Config) bool {
 	}
 	return slices.ContainsFunc(factors, func(f factor) bool {
 		on := !f.value(&o.Factors).IsZero() && (f.name != recipe.SplatsFactor || c.Splats == 0)
-		if f.name == recipe.SplatsFactor && s.Name == "splats" { // 0 asks for what follows the capture, whoever gives it
+		if f.name == recipe.SplatsFactor && s.Name == "splats" { // 0 asks for what follows, whoever gives it
 			return on
 		}
 		return on && f.chooses(s) && mayChange(f.name, s.Name)

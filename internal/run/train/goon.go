@@ -12,7 +12,7 @@ import (
 	"vksplat/scene/initial"
 )
 
-// askedOf is what a run was asked for beside the recipe and the photos. It says nothing of the machine, and of what only
+// asked is what a run was asked for beside the recipe and the photos. It says nothing of the machine, and of what only
 // shows the run: that is chosen anew.
 type asked struct {
 	Exports         []string  `json:"exports"` // absolute

@@ -67,7 +67,8 @@ func (o *DepthOptions) check() error {
 	return nil
 }
 
-// knowns are what is known of the photos that are trained on: nil where it is not compared, and once the trainer has it.
+// knowns are known depths, normals and poses of the photos that are trained on: nil where they are not compared, and once
+// the trainer has them.
 type knowns struct {
 	*Options
 	*notes

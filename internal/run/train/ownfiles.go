@@ -60,6 +60,17 @@ func (p *place) refuseForeign() error {
 	return output.RefuseForeign(p.own.Foreign(p.runNames()), p.remedy())
 }
 
+// sort finds what of an earlier run this one replaces, and refuses files of the user.
+func (p *place) sort() error {
+	if err := p.refuseForeign(); err != nil {
+		return err
+	}
+	if p.old = output.Replaced(p.Out, p.prev.after()); p.replaces() {
+		return output.RefuseUnreachable(p.Out)
+	}
+	return nil
+}
+
 // remedy is what can be done about files in OUT besides moving them away.
 func (p *place) remedy() string {
 	if p.Checkpoints.Demo { // it has no setting overwrite

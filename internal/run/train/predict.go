@@ -33,7 +33,8 @@ func (lim *limiter) predict(ctx context.Context, cams []scene.Camera, init *scen
 	if err != nil {
 		return err
 	}
-	lim.predicted = &prediction{Steps: lim.Config.Iterations, Seconds: meter.Rounded(h.seconds(&lim.Config)), Fit: c.fit,
+	lim.predicted = &prediction{Steps: lim.Config.Iterations, Seconds: meter.Rounded(h.seconds(&lim.Config)),
+		Fit:   c.fit,
 		least: c.least}
 	return nil
 }

@@ -142,7 +142,8 @@ func TestStartLarger(t *testing.T) {
 		{texts{"preset": "3dgs"}, 64, 64, 0},
 	} {
 		r := NewRun(resolved(t, tt.flags, nil), &cli.Console{})
-		r.training = &scene.Capture{Cameras: []scene.Camera{{Width: 4000, Height: 4000}, {Width: tt.width, Height: tt.height}}}
+		cams := []scene.Camera{{Width: 4000, Height: 4000}, {Width: tt.width, Height: tt.height}}
+		r.training = &scene.Capture{Cameras: cams}
 		r.setup.followCapture()
 		if r.Config.NumDownscales != tt.want {
 			t.Errorf("%v, %dx%d: halved %d times, want %d", tt.flags, tt.width, tt.height, r.Config.NumDownscales,
@@ -221,8 +222,8 @@ func TestChosenPreset(t *testing.T) {
 	} {
 		o := resolved(t, tt.flags, tt.file)
 		if o.Preset != tt.preset || o.presetBy() != tt.by {
-			t.Errorf("%v, file %v: preset %s by %q, want %s by %q", tt.flags, tt.file, o.Preset, o.presetBy(), tt.preset,
-				tt.by)
+			t.Errorf("%v, file %v: preset %s by %q, want %s by %q", tt.flags, tt.file, o.Preset, o.presetBy(),
+				tt.preset, tt.by)
 		}
 	}
 }

@@ -54,7 +54,8 @@ func TestMetricsResume(t *testing.T) {
 			t.Fatal(err)
 		}
 		f := &metricsFile{path: path}
-		if err := f.Observe(&Started{Options: &Options{}, At: func(path string) string { return path }, Past: h}); err != nil {
+		there := func(path string) string { return path }
+		if err := f.Observe(&Started{Options: &Options{}, At: there, Past: h}); err != nil {
 			t.Fatal(err)
 		}
 		return h, f

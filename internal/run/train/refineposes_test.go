@@ -99,17 +99,18 @@ func TestRefinePoses(t *testing.T) {
 func TestRefusePoses(t *testing.T) {
 	r := NewRun(NewOptions(), cli.New(nil, io.Discard, io.Discard))
 	cams, devices := []scene.Camera{{Name: "a"}}, 1
+	judged := func() error { return r.apply(poseRules(r.Options, cams, devices)) }
 	r.Config.RefinePoses = true
-	if err := r.apply(poseRules(r.Options, cams, devices)); err != nil {
+	if err := judged(); err != nil {
 		t.Error(err)
 	}
 	devices = 2
-	if err := r.apply(poseRules(r.Options, cams, devices)); err == nil || !strings.Contains(err.Error(), "one device alone, 2 were given") ||
+	if err := judged(); err == nil || !strings.Contains(err.Error(), "one device alone, 2 were given") ||
 		!strings.Contains(fault.Hint(err), "give one device") {
 		t.Error(err)
 	}
 	devices, cams[0].Photo = 1, "wide.jpg"
-	if err := r.apply(poseRules(r.Options, cams, devices)); err == nil || !strings.Contains(err.Error(), "panorama wide.jpg") {
+	if err := judged(); err == nil || !strings.Contains(err.Error(), "panorama wide.jpg") {
 		t.Error(err)
 	}
 	cams[0].Photo = ""
@@ -122,12 +123,12 @@ func TestRefusePoses(t *testing.T) {
 		{func(r *Run) { r.Divided, r.Config.PoseStart = nil, r.Config.Iterations }, "training ends with"},
 	} {
 		refused.set(r)
-		if err := r.apply(poseRules(r.Options, cams, devices)); err == nil || !strings.Contains(err.Error(), refused.word) {
+		if err := judged(); err == nil || !strings.Contains(err.Error(), refused.word) {
 			t.Errorf("%s: %v", refused.word, err)
 		}
 	}
 	r.Config.RefinePoses = false
-	if err := r.apply(poseRules(r.Options, cams, devices)); err != nil {
+	if err := judged(); err != nil {
 		t.Error(err)
 	}
 }

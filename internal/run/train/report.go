@@ -168,6 +168,7 @@ func (r *reportFile) about(st *output.Stats) []report.Row {
 		{Key: "peak memory of the process", Value: pipeline.BytesText(st.PeakRSSBytes)},
 		{Key: "capture", Value: output.Absolute(r.o.Scene)},
 		{Key: "model", Value: modelFile(r.o.Out, st.Step)},
-		{Key: "scores", Value: "of the model's file, drawn with " + drawnBy(r.o, r.started.Capture, r.started.Test).String()},
+		{Key: "scores", Value: fmt.Sprint("of the model's file, drawn with ",
+			drawnBy(r.o, r.started.Capture, r.started.Test))},
 	}
 }

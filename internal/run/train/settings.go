@@ -136,7 +136,7 @@ const WholeSource = "source"
 func (o *Options) Resolve(v Vocabulary, config map[string]string, given []string) error {
 	c := &o.choices
 	c.defaults, c.caller = o.Config, valuesOf(&o.Config, given)
-	if err := o.read(v, config, &c.file, o.Given); err != nil {
+	if err := read(o, v, config, &c.file, o.Given); err != nil {
 		return err
 	}
 	o.choosePreset()
@@ -148,7 +148,7 @@ func (o *Options) Resolve(v Vocabulary, config map[string]string, given []string
 		return fault.Usagef("leave out one of the two", "preset %s has the strategy %s, and %s is asked for", o.Preset,
 			s, o.Config.Strategy)
 	}
-	if err := o.read(v, preset, &c.preset, o.Asked); err != nil {
+	if err := read(o, v, preset, &c.preset, o.Asked); err != nil {
 		return err
 	}
 	if f := o.StepsScaler; !(f > 0) || f > mostScaled {
@@ -170,7 +170,7 @@ func (o *Options) Resolve(v Vocabulary, config map[string]string, given []string
 }
 
 // read makes a layer of texts, and sets in o what is no setting of the recipe and not given by a stronger layer.
-func (o *Options) read(v Vocabulary, texts map[string]string, layer *map[string]any,
+func read(o *Options, v Vocabulary, texts map[string]string, layer *map[string]any,
 	stronger func(name string) bool) error {
 	alone := NewOptions()
 	for _, name := range slices.Sorted(maps.Keys(texts)) {
@@ -225,14 +225,14 @@ func (o *Options) NamePreset(name string) string {
 }
 
 // choosePreset sets Preset, unless one is named. A strategy alone means the preset of its name, and so does a setting
-// that only the strategy 3dgs has: the values of one strategy make no sense with the other. MCMC starts from faint small
-// splats and needs its regularisers.
+// that only the strategy 3dgs has: the values of one strategy make no sense with the other. MCMC starts from faint
+// small splats and needs its regularisers.
 func (o *Options) choosePreset() {
 	switch {
 	case o.Preset != "":
 	case o.Asked("strategy"):
 		o.Preset = o.Config.Strategy
-	case slices.ContainsFunc(recipe.Settings, o.grows):
+	case slices.ContainsFunc(recipe.Settings, func(s recipe.Setting) bool { return grows(o, s) }):
 		o.Preset = recipe.Strategy3DGS
 	default:
 		o.Preset = defaultPreset
@@ -240,7 +240,7 @@ func (o *Options) choosePreset() {
 }
 
 // grows reports whether a setting that only the strategy 3dgs has is asked for, and not to be off.
-func (o *Options) grows(s recipe.Setting) bool {
+func grows(o *Options, s recipe.Setting) bool {
 	value, found := o.choices.file[s.Name]
 	if !found {
 		value, found = o.choices.caller[s.Name]

@@ -112,11 +112,12 @@ func TestPictureFailsInTheMiddle(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(stuck, "a folder"), 0o777); err != nil {
 		t.Fatal(err)
 	}
+	drawn := drawnBy(r.Options, r.Capture, r.Test)
 	views, err := r.measure(ctx, 3)
 	if err == nil || !strings.Contains(err.Error(), stuck) || views != nil || r.unmeasured ||
-		r.past.evaluated(3, drawnBy(r.Options, r.Capture, r.Test)) != nil || output.IsFile(filepath.Join(r.Out, "results.json")) {
-		t.Errorf("measured %v, recorded %v, stopped %v: %v", views, r.past.evaluated(3, drawnBy(r.Options, r.Capture, r.Test)), r.unmeasured,
-			err)
+		r.past.evaluated(3, drawn) != nil || output.IsFile(filepath.Join(r.Out, "results.json")) {
+		t.Errorf("measured %v, recorded %v, stopped %v: %v", views, r.past.evaluated(3, drawn),
+			r.unmeasured, err)
 	}
 	if err := os.RemoveAll(stuck); err != nil {
 		t.Fatal(err)

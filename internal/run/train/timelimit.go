@@ -287,7 +287,8 @@ func (lim *limiter) keepLimit() error {
 	if lim.prev.from == nil && lim.prev.begun == nil {
 		why = fault.Setting("iterations") + " sets the number of steps"
 	}
-	lim.noteLater(fmt.Sprintf("time limit %s: %s; the limit ends the run if it takes longer", lim.TimeLimit.text(), why))
+	lim.noteLater(fmt.Sprintf("time limit %s: %s; the limit ends the run if it takes longer", lim.TimeLimit.text(),
+		why))
 	return nil
 }
 

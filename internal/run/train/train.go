@@ -16,7 +16,6 @@ import (
 	"vksplat/internal/run/remedy"
 	"vksplat/pipeline"
 	"vksplat/scene/initial"
-	"vksplat/scene/inspect"
 	"vksplat/scene/results"
 )
 
@@ -56,7 +55,7 @@ func NewRun(o *Options, console *cli.Console) *Run {
 	r.id = identity{notes: n, known: &r.known}
 	r.prev = previous{Options: o, notes: n, data: &r.dataset, dir: filepath.Join(o.Out, output.CheckpointFolder)}
 	r.place = place{Options: o, notes: n, prev: &r.prev, emit: r.emit}
-	r.saver = newSaver(o, console, r)
+	r.saver = newSaver(o, console, &r.place, &r.id, r)
 	r.setup = setup{o, n, &r.dataset, &r.machine, &r.prev}
 	r.limit = limiter{setup: &r.setup, place: &r.place, asked: func(saves cli.Steps) { r.saver.asked = saves }}
 	r.out = outputs{Options: o, notes: n, dataset: &r.dataset, machine: &r.machine, prev: &r.prev, place: &r.place,
@@ -145,7 +144,8 @@ func (r *Run) conclude(ctx context.Context, interrupted bool) (st *output.Stats,
 	return st, r.ending.fullHint(errors.Join(err, saveErr))
 }
 
-// start has the run write beside an earlier one that it replaces, and shows the run to its observers. events is standard output.
+// start has the run write beside an earlier one that it replaces, and shows the run to its observers. events is
+// standard output.
 func (r *Run) start(events io.Writer) (err error) {
 	if err := r.place.stage(); err != nil {
 		return err
@@ -180,8 +180,8 @@ func (r *Run) Started(events io.Writer) (*Started, error) {
 		Resolution: captured.Resolution(r.Capture.Cameras), Points: r.nPoints,
 		PlannedBytes: r.Trainer.PlannedBytes(), BudgetBytes: r.deviceBudget()}
 	return &Started{Options: r.Options, Console: r.Console, Out: events, Line: line, Capture: r.Capture, Train: r.Train,
-		Test: r.Test, Nearest: r.nearest, At: r.place.at, Splats: r.Trainer.NSplats(), Driver: r.device.Driver(), Past: r.past,
-		Control: &r.control}, nil
+		Test: r.Test, Nearest: r.nearest, At: r.place.at, Splats: r.Trainer.NSplats(), Driver: r.device.Driver(),
+		Past: r.past, Control: &r.control}, nil
 }
 
 // divergedHint adds to the error of a run that went astray the last checkpoint from before.
@@ -247,7 +247,8 @@ func (r *Run) find() error {
 	case err != nil:
 		return err
 	case !r.DryRun:
-		return r.sort(list)
+		r.saver.recall(list, r.prev.after())
+		return r.place.sort()
 	case r.prev.from != nil && r.TimeLimit > 0:
 		return fault.Usagef("leave out "+fault.Setting("time-limit"), "%s: times are predicted of runs from the start",
 			fault.Named("dry-run", "time-limit"))
@@ -255,19 +256,6 @@ func (r *Run) find() error {
 	return nil
 }
 
-// sort separates what in OUT is this run's past from what it replaces, and refuses files of the user.
-func (r *Run) sort(list []output.CheckpointFile) error {
-	if err := r.place.refuseForeign(); err != nil {
-		return err
-	}
-	r.saver.recall(list, r.prev.after())
-	if r.place.old = output.Replaced(r.Out, r.prev.after()); r.place.replaces() {
-		return output.RefuseUnreachable(r.Out)
-	}
-	return nil
-}
-
-// record returns what checkpoints say of the run.
 // begin notes, with the first step or file of a run, what it was begun with.
 func (r *Run) begin() {
 	if r.begun {
@@ -282,12 +270,6 @@ func (r *Run) begin() {
 
 func (r *Run) writeModel(step int) error { return r.out.writeModel(step) }
 
-// These and begin are what its saver needs of a run.
-func (r *Run) at(path string) string { return r.place.at(path) }
-func (r *Run) identify()             { r.id.identify(r.Trainer) }
-func (r *Run) replaceEarlier() error { return r.place.replaceEarlier() }
-
-// pictureNames are those of the pictures of held-out photos.
 // train trains, and measures and saves on the way where that is asked for. Its error may be that of ctx.
 func (r *Run) train(ctx context.Context) error {
 	if !r.Checkpoints.Off {
@@ -374,7 +356,8 @@ func (r *Run) measure(ctx context.Context, step int) ([]results.ViewScore, error
 		defer r.control.during(StageMeasuring)()
 	}
 	s := &scorer{dataset: &r.dataset, machine: &r.machine, o: r.Options, past: r.past, spent: r.control.watch.seconds,
-		at: r.place.at, own: r.place.own.Begin, emit: r.emit, measured: r.limit.clock.evaluated, resumed: r.prev.from != nil}
+		at: r.place.at, own: r.place.own.Begin, emit: r.emit, measured: r.limit.clock.evaluated,
+		resumed: r.prev.from != nil}
 	views, err := s.measure(ctx, step)
 	if err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		r.unmeasured = true
@@ -454,26 +437,7 @@ func (r *Run) open(ctx context.Context) error {
 	if err := initial.Check(r.training, r.setup.initOptions()); err != nil {
 		return err
 	}
-	report, err := inspect.Capture(ctx, c,
-		inspect.Options{Unused: r.Init.Kind == initial.InitRandom || r.Init.Kind == initial.InitPLY})
-	if err != nil {
-		return err
-	}
-	for _, w := range report.Warnings() {
-		text := w.String()
-		if w.Remedy != "" {
-			text += " (" + w.Remedy + ")"
-		}
-		switch {
-		case w.Code == "other-format":
-			r.detailLater(text)
-		case inspect.Note(w):
-			r.noteLater(text)
-		default:
-			r.warnLater(text)
-		}
-	}
-	if err := report.Fatal(); err != nil {
+	if err := r.inspect(ctx); err != nil {
 		return err
 	}
 	if !r.Checkpoints.Off {

@@ -1,6 +1,7 @@
 package train
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -12,6 +13,8 @@ import (
 	"vksplat/pipeline/checkpoint"
 	"vksplat/scene"
 	"vksplat/scene/colmap"
+	"vksplat/scene/initial"
+	"vksplat/scene/inspect"
 	"vksplat/scene/load"
 	"vksplat/scene/metric"
 	"vksplat/scene/ply"
@@ -196,4 +199,28 @@ func (d *dataset) record(id *identity) pipeline.RunRecord {
 
 func (d *dataset) pictureNames() []string {
 	return captured.PictureNames(captured.Pick(d.Capture.Cameras, d.Test))
+}
+
+// inspect says what is wrong with the capture, and refuses what cannot be trained on.
+func (d *dataset) inspect(ctx context.Context) error {
+	report, err := inspect.Capture(ctx, d.Capture,
+		inspect.Options{Unused: d.Init.Kind == initial.InitRandom || d.Init.Kind == initial.InitPLY})
+	if err != nil {
+		return err
+	}
+	for _, w := range report.Warnings() {
+		text := w.String()
+		if w.Remedy != "" {
+			text += " (" + w.Remedy + ")"
+		}
+		switch {
+		case w.Code == "other-format":
+			d.detailLater(text)
+		case inspect.Note(w):
+			d.noteLater(text)
+		default:
+			d.warnLater(text)
+		}
+	}
+	return report.Fatal()
 }
