@@ -30,6 +30,7 @@ func TestRescue(t *testing.T) {
 	if err = errors.Join(err, r.saver.begin()); err != nil {
 		t.Fatal(err)
 	}
+	r.Trainer.SetRun(r.record(&r.id))
 	full := fmt.Errorf("grow: %w", pipeline.ErrOutOfMemory)
 	if err := r.saver.rescue(full); err != full {
 		t.Errorf("before the first step: %v", err)
