@@ -18,30 +18,34 @@ func (p *place) claim() (release func(), err error) {
 		return nil, err
 	}
 	var all []func()
-	release = func() {
+	free := func() {
 		for _, f := range slices.Backward(all) {
 			f()
 		}
 	}
+	defer func() {
+		if err != nil {
+			free()
+		}
+	}()
 	if p.DryRun {
-		return release, p.refuseOut()
+		return free, p.refuseOut()
 	}
 	if !p.Claimed {
 		if err := output.RefusePlace(p.Out, "model-path", output.RunMarks...); err != nil {
 			return nil, err
 		}
-		free, err := output.ClaimTelling(p.Out, func() {
+		own, err := output.ClaimTelling(p.Out, func() {
 			p.console.Note("another run is writing in " + p.Out + ": waiting a few seconds for it to end")
 		})
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, free)
-		p.console.OnAbort = free
+		all = append(all, own)
+		p.console.OnAbort = own
 	}
 	note, err := output.Recover(p.Out)
 	if err != nil {
-		release()
 		return nil, err
 	}
 	if note != "" {
@@ -50,22 +54,19 @@ func (p *place) claim() (release func(), err error) {
 	o := &p.Checkpoints
 	if err := convert.RefuseExports(output.ReadWritten(p.Out), p.Exports, "export", o.Resume != "",
 		o.Overwrite); err != nil {
-		release()
 		return nil, err
 	}
 	for _, path := range p.Exports {
 		if err := p.foreignTo(path); err != nil {
-			release()
 			return nil, err
 		}
-		free, err := output.Claim(filepath.Dir(path), false)
+		of, err := output.Claim(filepath.Dir(path), false)
 		if err != nil {
-			release()
 			return nil, err
 		}
-		all = append(all, free)
+		all = append(all, of)
 	}
-	return release, nil
+	return free, nil
 }
 
 // refuseOut refuses, for a plan, the folder that a run would refuse whatever it trains. Nothing is written.

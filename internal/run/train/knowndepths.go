@@ -67,8 +67,8 @@ func (o *DepthOptions) check() error {
 	return nil
 }
 
-// knowns are known depths, normals and poses of the photos that are trained on: nil where they are not compared, and once
-// the trainer has them.
+// knowns are known depths, normals and poses of the photos that are trained on: nil where they are not compared, and
+// once the trainer has them.
 type knowns struct {
 	*Options
 	*notes

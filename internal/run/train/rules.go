@@ -245,7 +245,8 @@ func planRules(o *Options, p *pipeline.Plan, resumed bool, memory string) []rule
 		(c.Refinements() > 0 || !o.isResolved() || o.Asked("max-splats"))
 	return []rule{
 		warn(o.PhotoVRAM > 0 && p.Device.PhotoFits == 0,
-			"%s %s holds no photo: each is copied to the device for its step", fault.Setting("photo-vram"), pipeline.BytesText(o.PhotoVRAM)),
+			"%s %s holds no photo: each is copied to the device for its step", fault.Setting("photo-vram"),
+			pipeline.BytesText(o.PhotoVRAM)),
 		note(p.Shares != nil, "the devices have unequal memory: the model may grow to %s splats on them",
 			cli.SharesText(p.Shares)),
 		warn(limited, "memory has room for %s, fewer than %s %d: the model stops growing there (raise %s, use smaller "+
