@@ -19,10 +19,7 @@ import (
 	"vksplat/farm/wire"
 	"vksplat/farmd/flows"
 	"vksplat/internal/cli"
-	"vksplat/internal/fault"
 )
-
-func init() { fault.SpellSettings("flag", func(name string) string { return "--" + name }) }
 
 // What the workflows of package flows are called by.
 const (

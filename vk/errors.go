@@ -10,25 +10,23 @@ import (
 // The kinds of failure that a caller may want to tell apart, for errors.Is.
 var (
 	// ErrOutOfMemory is wrapped by errors that say that a budget or the device has no room.
-	ErrOutOfMemory = fault.Sentinel(fault.ErrMachine, "out of device memory", func() string {
-		return "allow more memory, stop other programs that use the GPU, or train fewer splats"
-	})
+	ErrOutOfMemory = fault.Sentinel(fault.ErrMachine, "out of device memory",
+		"allow more memory, stop other programs that use the GPU, or train fewer splats")
 	// ErrDeviceLost says that the driver gave the device up: a hang, a reset, a removal. Everything on the device is
 	// gone; a new Device is needed.
-	ErrDeviceLost = fault.Sentinel(fault.ErrDeviceLost, "device lost", func() string {
-		return "the driver reset the GPU: look into the kernel log (dmesg), try a newer driver, " +
-			"or stop other programs that use the GPU"
-	})
+	ErrDeviceLost = fault.Sentinel(fault.ErrDeviceLost, "device lost",
+		"the driver reset the GPU: look into the kernel log (dmesg), try a newer driver, " +
+			"or stop other programs that use the GPU")
 	// ErrNoLoader says that the machine has no Vulkan loader, or one that is too old.
-	ErrNoLoader = fault.Sentinel(fault.ErrMachine, "no usable Vulkan loader", nil)
+	ErrNoLoader = fault.Sentinel(fault.ErrMachine, "no usable Vulkan loader", "")
 	// ErrNoDevice says that no driver offers the device asked for.
-	ErrNoDevice = fault.Sentinel(fault.ErrMachine, "no Vulkan device", nil)
+	ErrNoDevice = fault.Sentinel(fault.ErrMachine, "no Vulkan device", "")
 	// ErrMissingFeature says that a device lacks something that every device must have here; the error names it.
-	ErrMissingFeature = fault.Sentinel(fault.ErrMachine, "missing device feature", nil)
+	ErrMissingFeature = fault.Sentinel(fault.ErrMachine, "missing device feature", "")
 	// ErrNoValidation says that the validation layer was asked for and is not installed.
 	ErrNoValidation = errors.New("no validation layer")
 	// ErrBadLimits says that the file of lower limits is absent or makes no sense.
-	ErrBadLimits = fault.Sentinel(fault.ErrUsage, "bad file of device limits", nil)
+	ErrBadLimits = fault.Sentinel(fault.ErrUsage, "bad file of device limits", "")
 )
 
 // Result is a VkResult. Negative values are failures.

@@ -119,8 +119,8 @@ func TestTemplateTasks(t *testing.T) {
 		t.Fatal(err)
 	}
 	texts := templateTexts(t)
-	step := regexp.MustCompile(`(?m)^  - name: (\w+)\n(?:    dependencies: .*dependsOn: (\w+).*\n)?(?:    host.*\n)?` +
-		`    parameterSpace: .*range: "([0-9-]+)"`)
+	step := regexp.MustCompile(`(?m)^  - name: (\w+)\n(?:    dependencies: .*dependsOn: (\w+).*\n)?` +
+		`(?:    host.*\n)?    parameterSpace: .*range: "([0-9-]+)"`)
 	layer := regexp.MustCompile(`(?m)^    \("(\w+)", "([0-9-]+)", (?:None|"(\w+)"),`)
 	var steps, layers [][]string
 	for _, m := range step.FindAllStringSubmatch(texts["openjd.yaml"], -1) {

@@ -119,7 +119,7 @@ type Error struct {
 }
 
 // ErrSpec is wrapped by every Error.
-var ErrSpec = fault.Sentinel(fault.ErrSetup, "bad job document", nil)
+var ErrSpec = fault.Sentinel(fault.ErrSetup, "bad job document", "")
 
 func (e *Error) Error() string {
 	where := e.File
