@@ -259,7 +259,8 @@ func TestShortageOfACappedShare(t *testing.T) {
 	if !unified(d) {
 		t.Skip("the device has memory of its own")
 	}
-	m := regexp.MustCompile(`give --max-vram (\d+MiB) and --max-ram (\d+MiB) or more`).FindStringSubmatch(fault.Hint(err))
+	m := regexp.MustCompile(`give --max-vram (\d+MiB) and --max-ram (\d+MiB) or more`).FindStringSubmatch(
+		fault.Hint(err))
 	if !errors.Is(err, ErrLittleRAM) || m == nil {
 		t.Fatalf("%v; %s", err, fault.Hint(err))
 	}

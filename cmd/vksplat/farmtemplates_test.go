@@ -111,8 +111,8 @@ func TestTemplateSyntax(t *testing.T) {
 	}
 }
 
-// TestTemplateTasks wants the templates to run each task of the job that they were written for once, after those that it
-// needs.
+// TestTemplateTasks wants the templates to run each task of the job that they were written for once, after those that
+// it needs.
 func TestTemplateTasks(t *testing.T) {
 	_, plan, err := readJob("../../examples/three-scenes.toml")
 	if err != nil {

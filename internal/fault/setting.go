@@ -92,7 +92,9 @@ func flagName(text string) string {
 	if !is {
 		return ""
 	}
-	end := strings.IndexFunc(name, func(c rune) bool { return c != '-' && (c < 'a' || c > 'z') && (c < '0' || c > '9') })
+	end := strings.IndexFunc(name, func(c rune) bool {
+		return c != '-' && (c < 'a' || c > 'z') && (c < '0' || c > '9')
+	})
 	if end >= 0 {
 		name = name[:end]
 	}

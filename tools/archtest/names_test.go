@@ -119,7 +119,8 @@ func TestExports(t *testing.T) {
 		}
 		for _, names := range exported(f.ast) {
 			if !slices.ContainsFunc(names, func(n *ast.Ident) bool { return used[f.dir+" "+n.Name] }) {
-				t.Errorf("%s: %s is exported, and no other package uses it", r.fset.Position(names[0].Pos()), names[0].Name)
+				t.Errorf("%s: %s is exported, and no other package uses it", r.fset.Position(names[0].Pos()),
+					names[0].Name)
 			}
 		}
 	}
