@@ -19,6 +19,7 @@ import (
 	"vksplat/farm/wire"
 	"vksplat/farmd/flows"
 	"vksplat/internal/cli"
+	"vksplat/internal/fault"
 )
 
 // What the workflows of package flows are called by.
