@@ -130,7 +130,7 @@ func (s *setup) planStart(cams []scene.Camera, o *pipeline.TrainerOptions) (spla
 // firstSplats makes the first splats. Where they are not as many as planned, memory is planned for them.
 func (s *setup) firstSplats(ctx context.Context, cams []scene.Camera, planned int,
 	o *pipeline.TrainerOptions) (*scene.Splats, error) {
-	s.plan.Limit()
+	s.console.LimitHeap(s.plan.HeapLimit())
 	init, err := initial.Splats(ctx, s.training, s.initOptions())
 	if err != nil {
 		return nil, err
@@ -181,7 +181,7 @@ func (r *Run) makeTrainer(ctx context.Context, cams []scene.Camera, init *scene.
 
 // openPhotos opens the cache of decoded photos.
 func (s *setup) openPhotos(ctx context.Context, cams []scene.Camera) (err error) {
-	s.plan.Limit()
+	s.console.LimitHeap(s.plan.HeapLimit())
 	if s.Load.Strict {
 		if err := s.decodable(ctx, s.decodedCameras(cams)); err != nil {
 			return err

@@ -83,7 +83,7 @@ func (s *scorer) evaluate(ctx context.Context, step int) ([]results.ViewScore, e
 	if s.photos != nil {
 		s.photos.Empty() // its memory is lent to the photos of this evaluation
 	}
-	s.plan.Limit()
+	s.dataset.console.LimitHeap(s.plan.HeapLimit())
 	round, err := evaluate.NewViewRound(cams, &s.plan.Host)
 	if err != nil {
 		return nil, err

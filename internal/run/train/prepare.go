@@ -9,6 +9,7 @@ import (
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
 	"vksplat/internal/run/captured"
+	"vksplat/internal/run/models"
 	"vksplat/internal/run/output"
 	"vksplat/pipeline"
 	"vksplat/scene/initial"
@@ -83,7 +84,7 @@ func (r *Run) find() error {
 }
 
 func (r *Run) open(ctx context.Context) error {
-	if err := pipeline.LimitHeap(r.Options.Device); err != nil {
+	if err := models.LimitHeap(r.Console, r.Options.Device); err != nil {
 		return err
 	}
 	if err := r.load(); err != nil {

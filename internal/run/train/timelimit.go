@@ -312,7 +312,7 @@ func (lim *limiter) noteOverrun() {
 }
 
 // ErrTimeLimit says that the time limit ended a run that had nothing to keep.
-var ErrTimeLimit = fault.Sentinel(fault.ErrInterrupted, "interrupted by the time limit", nil)
+var ErrTimeLimit = fault.Sentinel(fault.ErrInterrupted, "interrupted by the time limit", "")
 
 // interruptedBy is the error of a run that ended before its last step.
 func (lim *limiter) interruptedBy() error {

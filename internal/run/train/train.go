@@ -211,7 +211,7 @@ func (r *Run) train(ctx context.Context) error {
 	if err := r.saver.begin(); err != nil {
 		return err
 	}
-	r.plan.Limit() // the driver has compiled the kernels
+	r.Console.LimitHeap(r.plan.HeapLimit()) // the driver has compiled the kernels
 	r.done = r.Trainer.Step()
 	if from := r.prev.from; from != nil && r.done == from.Header.Step && from.Header.Next.Step < r.done {
 		r.done-- // what belongs to the last step is not done: a refinement or a reset

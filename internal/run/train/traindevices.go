@@ -63,7 +63,7 @@ func (m *machine) openDevices() (err error) {
 	if err != nil {
 		return err
 	}
-	m.device.LimitHeap()
+	m.console.LimitHeap(m.device.HeapLimit())
 	if note := models.DeviceNote(m.device); note != "" {
 		m.noteLater(note)
 	}
