@@ -26,7 +26,7 @@ func (p *previous) adopt() error {
 	case p.begun != nil:
 		preset, was = p.begun.Preset, p.begun.Config
 	default:
-		return nil // there is nothing to go on with
+		return nil // there is nothing to resume
 	}
 	if p.begun != nil {
 		p.adoptCapture(p.begun)

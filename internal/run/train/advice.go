@@ -9,8 +9,7 @@ import (
 	"vksplat/scene"
 )
 
-// A run that will take longer than this is told of a faster command, once, after
-// so many steps.
+// A run that will take longer than adviceSeconds gets a faster command as advice, once, after adviceAfter steps.
 const (
 	adviceAfter   = 200
 	adviceSeconds = 3600

@@ -100,7 +100,7 @@ func (s *saver) saveNow() {
 	}
 }
 
-// early writes a checkpoint between two stops: it is due, or a viewer wants it and is told of it.
+// early writes a checkpoint between two stops: it is due, or a viewer asked for it.
 func (s *saver) early() {
 	asked := s.now.Swap(false)
 	if step := s.trainer.Step(); asked && !slices.Contains(s.asked, step) {
@@ -272,7 +272,7 @@ func (s *saver) prune(keep int) {
 			continue
 		}
 		if left++; left > keep {
-			_ = os.Remove(f.Path) // it takes room and harms nobody
+			_ = os.Remove(f.Path) // it takes room and does no harm
 			s.kept = slices.Delete(s.kept, i, i+1)
 		}
 	}

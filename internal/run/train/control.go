@@ -61,7 +61,7 @@ type control struct {
 	stage   atomic.Int32       // a Stage
 	stop    context.CancelFunc // ends the training, as Ctrl-C does
 	saveNow func()
-	between *pipeline.Interludes // nil: nobody draws
+	between *pipeline.Interludes // nil: no observer draws
 	trainer *pipeline.Trainer
 	past    *history
 	watch   stopwatch

@@ -21,6 +21,8 @@ type ending struct {
 	out   *outputs
 }
 
+// stoppedError says what a run that was stopped has written, and how to continue; nil where it was not, or where its
+// time limit ended it, which is no failure. saved says that its checkpoint was, if it has one.
 func (e *ending) stoppedError(interrupted, unmeasured, saved bool) (err error) {
 	step, then := e.Trainer.Step(), "continue with: "+e.Resumed(e.Options)
 	saved = saved && e.saver.newest() != ""
@@ -56,6 +58,8 @@ func (e *ending) stoppedError(interrupted, unmeasured, saved bool) (err error) {
 	return err
 }
 
+// lostHint adds to the error of a device that the driver gave up what of the run is saved, and the command that
+// resumes from there. The state of a device is gone with it, and with that the model, whatever the others have.
 func (e *ending) lostHint(err error) error {
 	if !errors.Is(err, pipeline.ErrDeviceLost) || e.Checkpoints.Off {
 		return err
@@ -82,12 +86,14 @@ func (e *ending) lostHint(err error) error {
 	return fault.WithHint(fmt.Errorf("%w; %s", err, state), about+"; "+again)
 }
 
+// givenUp is the error of a run that the user stopped before it could take the place of the earlier one.
 func (e *ending) givenUp() error {
 	return fault.WithHint(fmt.Errorf("%w after step %d of %d, before the first checkpoint", e.limit.interruptedBy(),
 		e.Trainer.Step(), e.Config.Iterations),
 		"the same command starts from scratch; the earlier run in "+e.Out+" is as it was")
 }
 
+// divergedHint adds to the error of a run that went astray the last checkpoint from before.
 func (e *ending) divergedHint(err error) error {
 	if !errors.Is(err, pipeline.ErrDiverged) || e.saver.newest() == "" {
 		return err
@@ -96,6 +102,7 @@ func (e *ending) divergedHint(err error) error {
 		"diverged: "+fault.Command("train SCENE -m OUT --resume="+cli.Quoted(e.saver.newest())+" --accept-changes"))
 }
 
+// fullHint adds to the error of a full disk what of the run is complete, and how to continue.
 func (e *ending) fullHint(err error) error {
 	if !errors.Is(err, syscall.ENOSPC) && !errors.Is(err, syscall.EDQUOT) {
 		return err

@@ -99,8 +99,8 @@ type Control interface {
 	Spent() float64       // seconds of training, in earlier processes too
 }
 
-// observers make what shows and records a run. Each may refuse its options, and is nil where nobody asks for it. They
-// are told of events in this order.
+// observers make what shows and records a run. Each may refuse its options, and is nil where it is not asked for. They
+// get events in this order.
 var observers = []func(o *Options, console *cli.Console) (Observer, error){
 	newProgress, newMetricsFile, newBoard, newReport, newPreview,
 }

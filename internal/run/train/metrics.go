@@ -53,7 +53,7 @@ type history struct {
 }
 
 // interval is the sums over the steps since the last line. Checkpoints take them along: the next line is of the same
-// steps when the run goes on.
+// steps when the run is resumed.
 type interval struct {
 	N    int     `json:"n"` // steps
 	Loss float64 `json:"loss"`

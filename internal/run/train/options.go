@@ -108,7 +108,7 @@ const (
 	defaultKeepAtEnd   = 1
 )
 
-// CheckpointOptions says when checkpoints are written and what a run goes on with.
+// CheckpointOptions says when checkpoints are written and what a run resumes from.
 type CheckpointOptions struct {
 	Every     everyFlag
 	SaveAt    cli.Steps

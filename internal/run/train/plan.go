@@ -36,7 +36,7 @@ func (r *Run) showPlan() error {
 	return nil
 }
 
-// resumption is what a dry run says of a run that goes on.
+// resumption is what a dry run prints about a run that is resumed.
 type resumption struct {
 	Checkpoint  string `json:"checkpoint,omitempty"` // none: it begins once more
 	Step        int    `json:"step"`

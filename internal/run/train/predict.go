@@ -58,5 +58,5 @@ func (p *prediction) text(limit LimitFlag) string {
 type planJSON struct {
 	*pipeline.Plan
 	Prediction *prediction `json:"prediction,omitempty"` // with a time limit
-	Resume     *resumption `json:"resume,omitempty"`     // of a run that goes on
+	Resume     *resumption `json:"resume,omitempty"`     // of a run that is resumed
 }

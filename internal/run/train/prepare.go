@@ -15,6 +15,7 @@ import (
 	"vksplat/scene/initial"
 )
 
+// Begin does everything that comes before the first line.
 func (r *Run) Begin(ctx context.Context) (err error) {
 	r.limit.startClock()
 	r.Console.Verbose = r.Verbose
@@ -38,6 +39,8 @@ func (r *Run) Begin(ctx context.Context) (err error) {
 	return r.prepare(ctx)
 }
 
+// find removes what processes left that were killed, and opens the checkpoint that the run resumes from. For a dry run
+// it does the latter alone.
 func (r *Run) find() error {
 	switch {
 	case r.DryRun && r.Checkpoints.Resume == "":
@@ -83,6 +86,7 @@ func (r *Run) find() error {
 	return nil
 }
 
+// open reads the capture and opens the device: quick checks before slow ones.
 func (r *Run) open(ctx context.Context) error {
 	if err := models.LimitHeap(r.Console, r.Options.Device); err != nil {
 		return err
@@ -127,6 +131,8 @@ func (r *Run) open(ctx context.Context) error {
 	return r.openDevices()
 }
 
+// prepare keeps what is to be written of the capture, moves it to the training
+// frame, and hands everything to the device.
 func (r *Run) prepare(ctx context.Context) (err error) {
 	if r.origin, err = r.Capture.Origin(string(r.Options.Origin)); err != nil {
 		return err
@@ -161,6 +167,7 @@ func (r *Run) prepare(ctx context.Context) (err error) {
 	return r.equip(ctx)
 }
 
+// FirstLine says what is trained on what.
 func (r *Run) FirstLine() string {
 	images := cli.Count(len(r.Capture.Cameras), "image")
 	if len(r.Test) > 0 {
@@ -172,8 +179,10 @@ func (r *Run) FirstLine() string {
 		pipeline.BytesText(r.deviceBudget()))
 }
 
+// slowCompile is after how many seconds compilation is worth a line.
 const slowCompile = 1
 
+// compiledText says that compiling n kernels took long, and whether it will again; "" where it did not.
 func compiledText(n int, seconds float64, cached bool) string {
 	switch {
 	case seconds < slowCompile:

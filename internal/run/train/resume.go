@@ -71,7 +71,7 @@ func (p *previous) findNewest(list []output.CheckpointFile) error {
 	return nil
 }
 
-// overwriting is how the run is replaced by one that begins anew.
+// overwriting is how the run is replaced by one from the start.
 func (p *previous) overwriting() string {
 	if p.goesOn {
 		return fault.Command("train "+cli.Quoted(p.Scene)+" -m "+cli.Quoted(p.Out)+" --overwrite") +

@@ -73,7 +73,7 @@ func (s *setup) noteSlow() {
 	}
 }
 
-// slowText is that note for so many cores, "" where the run takes minutes as it is.
+// slowText is that note for a number of cores, "" where the run takes minutes as it is.
 func (s *setup) slowText(cores int) string {
 	c, cams, seconds := &s.Config, s.training.Cameras, 0.0
 	for i := range scheduleSamples {

@@ -17,10 +17,10 @@ func TestSlowText(t *testing.T) {
 		width, height, downscale, cores int
 		want                            string // "": nothing is said
 	}{
-		{1080, 1920, 0, 2, "take about 7h15m; try downscale 8, or time-limit 15m"},
-		{540, 960, 0, 2, "take about 1h48m; try downscale 4, or time-limit 15m"},
-		{270, 480, 2, 2, "take about 27m13s; try downscale 4, or time-limit 15m"},
-		{270, 480, 8, 2, "take about 27m13s; try time-limit 15m"},
+		{1080, 1920, 0, 2, "take about 7h15m; try --downscale 8, or --time-limit 15m"},
+		{540, 960, 0, 2, "take about 1h48m; try --downscale 4, or --time-limit 15m"},
+		{270, 480, 2, 2, "take about 27m13s; try --downscale 4, or --time-limit 15m"},
+		{270, 480, 8, 2, "take about 27m13s; try --time-limit 15m"},
 		{135, 240, 4, 2, ""},
 		{540, 960, 0, 64, ""},
 	} {

@@ -22,7 +22,7 @@ func (r *Run) endLastStep(ctx context.Context, runErr error) error {
 	return runErr
 }
 
-// stopped takes in how training ended, by the error of run: whether the user stopped it. Where that was in the last
+// stopped reports whether the user stopped the training, which ended with runErr. Where that was in the last
 // step, which is done all the same, the run is as good as any.
 func (r *Run) stopped(ctx context.Context, runErr error) (interrupted bool, err error) {
 	runErr = r.endLastStep(ctx, runErr)
@@ -41,17 +41,11 @@ func (r *Run) stopped(ctx context.Context, runErr error) (interrupted bool, err 
 	return false, nil
 }
 
-// stoppedError says what a run that was stopped has written, and how to continue; nil where it was not, or where its
-// time limit ended it, which is no failure. saved says that its checkpoint was, if it has one.
-// lostHint adds to the error of a device that the driver gave up what of the run is saved, and the command that goes on
-// from there. The state of a device is gone with it, and with that the model, whatever the others have.
-// givenUp is the error of a run that the user stopped before it could take the place of the earlier one.
 // worthWaiting is after how many seconds of training a run that is stopped waits for the hashes that its first
 // checkpoint needs.
 const worthWaiting = 60
 
-// tooEarly reports whether a run that is stopped now had rather end than wait until all photos have been read.
-// tooEarly reports whether a run that is stopped now had rather end than wait until all photos have been read.
+// tooEarly reports whether a run that is stopped now ends rather than waits until all photos have been read.
 func tooEarly(id *identity, watch *stopwatch) bool {
 	return id.pending() && watch.seconds() < worthWaiting
 }

@@ -292,7 +292,7 @@ func (lim *limiter) keepLimit() error {
 	return nil
 }
 
-// timeIsUp reports whether training has to end, after a step on photos that are halved so many times. It is true once.
+// timeIsUp reports whether training has to end, after a step on photos that are halved level times. It is true once.
 func (lim *limiter) timeIsUp(level int) bool {
 	l := &lim.timeLimit
 	l.clock.trained(level)

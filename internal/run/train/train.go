@@ -183,10 +183,6 @@ func (r *Run) Started(events io.Writer) (*Started, error) {
 		Past: r.past, Control: &r.control}, nil
 }
 
-// divergedHint adds to the error of a run that went astray the last checkpoint from before.
-// Begin does everything that comes before the first line.
-// find removes what processes left that were killed, and opens the checkpoint that the run resumes from. For a dry run
-// it does the latter alone.
 // begin notes, with the first step or file of a run, what it was begun with.
 func (r *Run) begin() {
 	if r.begun {
@@ -199,6 +195,7 @@ func (r *Run) begin() {
 	_ = r.emit(&Begun{}) // it has no error
 }
 
+// writeModel writes the model of a step.
 func (r *Run) writeModel(step int) error { return r.out.writeModel(step) }
 
 // train trains, and measures and saves on the way where that is asked for. Its error may be that of ctx.
@@ -334,12 +331,6 @@ func (r *Run) afterStep(p pipeline.Progress) error {
 	return errors.Join(err, r.sight.step(&p))
 }
 
-// open reads the capture and opens the device: quick checks before slow ones.
-// prepare keeps what is to be written of the capture, moves it to the training
-// frame, and hands everything to the device.
-// FirstLine says what is trained on what.
-// slowCompile is after how many seconds the user is told what they were spent on.
-// compiledText says that compiling n kernels took long, and whether it will again; "" where it did not.
 // Close frees everything.
 func (r *Run) Close() error {
 	var errs []error

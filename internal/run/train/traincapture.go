@@ -185,6 +185,7 @@ func (d *dataset) decodedCameras(trained []scene.Camera) []scene.Camera {
 	return cams
 }
 
+// record returns what checkpoints say of the run.
 func (d *dataset) record(id *identity) pipeline.RunRecord {
 	c := d.Capture
 	return pipeline.RunRecord{
@@ -197,6 +198,7 @@ func (d *dataset) record(id *identity) pipeline.RunRecord {
 	}
 }
 
+// pictureNames are those of the pictures of held-out photos.
 func (d *dataset) pictureNames() []string {
 	return captured.PictureNames(captured.Pick(d.Capture.Cameras, d.Test))
 }

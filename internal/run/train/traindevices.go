@@ -71,7 +71,7 @@ func (m *machine) openDevices() (err error) {
 }
 
 // chooseDevices opens others of the first device's kind where the run is large enough for several: for their memory, or
-// for their speed. What was begun goes on with as many as before, so that the bytes stay those of one run.
+// for their speed. A run is resumed on as many as before, so that the bytes stay those of one run.
 func (m *machine) chooseDevices(cams []scene.Camera, splats int, o *pipeline.TrainerOptions,
 	from *checkpoint.File) error {
 	if m.Config.NativeLens { // works on one device alone
@@ -89,7 +89,7 @@ func (m *machine) chooseDevices(cams []scene.Camera, splats int, o *pipeline.Tra
 	return err
 }
 
-// devicesFor returns how many devices a run of so many splats at the start takes, of a first one and others like it,
+// devicesFor returns how many devices a run that starts with some splats takes, of a first one and others like it,
 // and why.
 func (m *machine) devicesFor(cams []scene.Camera, splats, others int, o pipeline.TrainerOptions,
 	from *checkpoint.File) (n int, why string) {

@@ -19,8 +19,6 @@ import (
 	"vksplat/scene/results"
 )
 
-// writeInputs writes what was trained on. That is written with the model, so that a run that ends without one leaves
-// what an earlier run wrote alone.
 // outputs writes the results of a run.
 type outputs struct {
 	*Options
@@ -41,9 +39,6 @@ func modelFile(out string, step int) string {
 	return filepath.Join(out, output.ModelFolder+strconv.Itoa(step), output.ModelName)
 }
 
-// writeModel writes the model in the capture's frame, less the origin.
-// startModel is writeModel as far as the device has to do with it. finish does the rest and must be called once.
-// fullHint adds to the error of a full disk what of the run is complete, and how to go on.
 // finish saves the model, measures the held-out photos and writes all results.
 func (r *Run) finish(ctx context.Context, interrupted bool) (*output.Stats, error) {
 	if err := r.emit(&Trained{}); err != nil {
@@ -92,17 +87,15 @@ func (r *Run) finish(ctx context.Context, interrupted bool) (*output.Stats, erro
 	return st, r.out.writeExports(step)
 }
 
-// moreSplats says what gives room to splats where memory limits them. The ceiling of a run stays that of its start, for
-// the sake of equal bytes: more memory alone changes nothing for one that goes on.
-// stats says how the run stands. views are the scores of the held-out photos.
-// captureRecord returns what is recorded of this run's capture.
-
+// writeInputs writes what was trained on. That is written with the model, so that a run that ends without one leaves
+// what an earlier run wrote alone.
 func (o *outputs) writeInputs() error {
 	w := captured.Inputs{Points: o.points, Cameras: o.cameras, Test: o.Test, Cfg: o.CfgArgs(),
 		Record: o.captureRecord(), Origin: o.origin}
 	return w.Write(o.place.at(o.Out))
 }
 
+// writeModel writes the model in the capture's frame, less the origin.
 func (o *outputs) writeModel(step int) error {
 	finish, err := o.startModel(step)
 	if err != nil {
@@ -111,6 +104,7 @@ func (o *outputs) writeModel(step int) error {
 	return finish()
 }
 
+// startModel is writeModel as far as the device has to do with it. finish does the rest and must be called once.
 func (o *outputs) startModel(step int) (finish func() error, err error) {
 	o.begin()
 	if err := o.useRefined(); err != nil {
@@ -164,6 +158,8 @@ func (o *outputs) startModel(step int) (finish func() error, err error) {
 	}, nil
 }
 
+// moreSplats says what gives room to splats where memory limits them. The ceiling of a run stays that of its start, for
+// the sake of equal bytes: more memory alone changes nothing for one that is resumed.
 func (o *outputs) moreSplats() string {
 	if from := o.prev.from; from != nil {
 		if ceiling := from.Ceiling(o.Config); ceiling > 0 {
@@ -174,6 +170,7 @@ func (o *outputs) moreSplats() string {
 	return "train from scratch with more " + fault.Setting("max-vram") + " for more detail"
 }
 
+// stats says how the run stands. views are the scores of the held-out photos.
 func (o *outputs) stats(interrupted bool, views []results.ViewScore) *output.Stats {
 	memory := o.Trainer.MemoryStats()
 	st := &output.Stats{
@@ -198,6 +195,7 @@ func (o *outputs) stats(interrupted bool, views []results.ViewScore) *output.Sta
 	return st
 }
 
+// captureRecord returns what is recorded of this run's capture.
 func (o *outputs) captureRecord() captured.Record {
 	c := &o.Config
 	rec := captured.Record{Source: captured.SourceOf(o.Scene, &o.Load), HeldOut: o.heldOutNames(),
