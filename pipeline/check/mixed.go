@@ -61,7 +61,7 @@ func (c chunkRows) trains(row, trained int) bool {
 // representable rounds a model to what a chunk in mixed precision holds.
 func representable(m *ref.Model[float32]) {
 	for i, x := range m.SH {
-		m.SH[i] = ref.HalfValue(ref.NearestHalf(x))
+		m.SH[i] = layout.HalfValue(layout.NearestHalf(x))
 	}
 	for _, p := range []*ref.Params[float32]{&m.M, &m.V} {
 		for _, t := range p.Tensors() {
@@ -79,9 +79,9 @@ func (c chunkRows) word(m *ref.Model[float32], r, i int) uint32 {
 		return math.Float32bits(*m.Params.At(r, i))
 	case r < c.stored:
 		at := layout.RowSh + 2*(r-layout.RowSh)
-		w := uint32(ref.NearestHalf(*m.Params.At(at, i)))
+		w := uint32(layout.NearestHalf(*m.Params.At(at, i)))
 		if at+1 < c.params {
-			w |= uint32(ref.NearestHalf(*m.Params.At(at+1, i))) << 16
+			w |= uint32(layout.NearestHalf(*m.Params.At(at+1, i))) << 16
 		}
 		return w
 	case r < c.stats:
@@ -98,9 +98,9 @@ func (c chunkRows) setWord(m *ref.Model[float32], r, i int, w uint32) {
 		*m.Params.At(r, i) = math.Float32frombits(w)
 	case r < c.stored:
 		at := layout.RowSh + 2*(r-layout.RowSh)
-		*m.Params.At(at, i) = ref.HalfValue(uint16(w))
+		*m.Params.At(at, i) = layout.HalfValue(uint16(w))
 		if at+1 < c.params {
-			*m.Params.At(at+1, i) = ref.HalfValue(uint16(w >> 16))
+			*m.Params.At(at+1, i) = layout.HalfValue(uint16(w >> 16))
 		}
 	case r < c.stats:
 		r -= c.stored
@@ -152,7 +152,7 @@ func compareMixed(got *ref.Model[float32], want *ref.Model[float64], c ref.Round
 			x, y := *got.Params.At(r, i), *want.Params.At(r, i)
 			if r >= layout.RowSh {
 				err = first(err,
-					roundedWithin("chunk.sh", i, r, x, y, by.value(r, i), bits, ref.RoundHalf, ref.HalfValue))
+					roundedWithin("chunk.sh", i, r, x, y, by.value(r, i), bits, layout.RoundHalf, layout.HalfValue))
 			} else if !(math.Abs(float64(x)-y) <= by.value(r, i)) {
 				err = first(err, fmt.Errorf("binding chunk: %s of splat %d: got %g, want %g", rowName(r), i, x, y))
 			}
@@ -306,7 +306,7 @@ func checkMixedCoefficients(t *trial) error {
 func checkMixedHalves(t *trial) error {
 	m := ref.NewModel(t.splats(1<<16/48+1, 3))
 	for i := range m.SH {
-		m.SH[i] = ref.HalfValue(uint16(i))
+		m.SH[i] = layout.HalfValue(uint16(i))
 	}
 	got, err := t.unseen(m, layout.StepParams{InvBias1: 1, InvSqrtBias2: 1, LrSh0: 1, LrShn: 1})
 	if err != nil {
