@@ -29,12 +29,10 @@ func adamCases() (cases []Case) {
 	return append(cases, mixedAdamCases()...)
 }
 
-// single makes n splats and gradients of one view of them.
 func (t source) single(n, degree int) []*backward {
 	return []*backward{t.backward(n, degree, t.camera(123, 83))}
 }
 
-// batch makes random splats, and gradients of several views of them.
 func (t source) batch(n, degree, views int) (b []*backward) {
 	p := t.splats(n, degree)
 	for w := range views {
@@ -195,7 +193,6 @@ func checkUnseenBits(t *trial, b []*backward, with adamVariant) {
 	}
 }
 
-// wordsOf32 are the bits of floats.
 func wordsOf32(x []float32) []uint32 {
 	w := make([]uint32, len(x))
 	for i := range x {

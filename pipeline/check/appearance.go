@@ -120,12 +120,10 @@ func (l *looks) run(adam bool, failed uint32) {
 	l.found, l.out, l.vRender, l.after = got(t, found), got(t, seen), got(t, vRender), got(t, table)
 }
 
-// numbers64 converts 24 numbers.
 func numbers64(x *[layout.AppearanceNumbers]float32) *ref.Appearance[float64] {
 	return (*ref.Appearance[float64])(ref.ConvertSlice[float64](x[:]))
 }
 
-// appearance returns the photo's in float64.
 func (l *looks) appearance() *ref.Appearance[float64] {
 	own, cameras := make([]ref.Appearance[float64], len(l.table)), make([]int, len(l.table))
 	for i := range l.table {

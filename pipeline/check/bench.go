@@ -113,8 +113,8 @@ func comparePairs(got, want []layout.TilePairs) {
 
 func verifyCases() []Case {
 	return casesOf("verify", table{
-		{"numbers", func(t *trial) { checkBroken(t, t.verifyFloats()) }},
-		{"order", func(t *trial) { checkBroken(t, t.verifyOrder()) }},
+		{"numbers", func(t *trial) { checkBroken(t, verifyFloats(t.source)) }},
+		{"order", func(t *trial) { checkBroken(t, verifyOrder(t.source)) }},
 		{"pixels and a failed unit", checkVerifyCounts},
 	})
 }
@@ -143,14 +143,13 @@ func checkVerify(t *trial, v ref.Verification) {
 
 const verifySize = 70 * 256 // more than the grid has invocations
 
-// broken is a sound buffer and what to put where so that it is not.
 type broken struct {
 	ref.Verification
 	at   []int // words
 	with uint32
 }
 
-func (t source) verifyFloats() (list []broken) {
+func verifyFloats(t source) (list []broken) {
 	words := make([]uint32, 3*verifySize)
 	for i := range words {
 		words[i] = math.Float32bits(float32(t.NormFloat64()))
@@ -178,7 +177,7 @@ func (t source) verifyFloats() (list []broken) {
 	return list
 }
 
-func (t source) verifyOrder() []broken {
+func verifyOrder(t source) []broken {
 	const n = verifySize
 	up, order, shuffled, offsets := make([]uint32, n), make([]uint32, n), make([]uint32, n), make([]uint32, n/16+1)
 	for i, p := range t.Perm(n) {
@@ -199,7 +198,6 @@ func (t source) verifyOrder() []broken {
 			Index: offsets, N: n}, []int{0, 40, n - 1}, 1}}
 }
 
-// runVerify returns the first wrong element that verify finds.
 func runVerify(t *trial, v ref.Verification, set counts, count uint32, p layout.StepParams) uint32 {
 	bound, index := uint32(v.Bound), v.Index
 	if v.Mode == layout.VerifyDistinct || v.Mode == layout.VerifyOffsets {

@@ -62,7 +62,7 @@ func Cases() []Case {
 	return cases
 }
 
-// kernels are those that have cases of their own. Variants for processors run in those of their kernel: see rasterCase.
+// kernels are those that have cases of their own. Variants for processors run in those of their kernel: see rasterCases.
 func kernels() []*vk.Kernel {
 	return slices.DeleteFunc(slices.Clone(shaders.All), func(k *vk.Kernel) bool {
 		return strings.HasSuffix(k.Name, "_handed")
@@ -136,7 +136,6 @@ func outcome(f func()) (err error) {
 	return nil
 }
 
-// newCase makes a case of one kernel.
 func newCase(kernel, name string, check func(t *trial)) Case {
 	return Case{Kernel: kernel, Name: name, check: check}
 }

@@ -11,7 +11,6 @@ import (
 	"vksplat/vk"
 )
 
-// depthCases are those of blending depth.
 func depthCases() []Case {
 	type image struct {
 		name          string
@@ -137,7 +136,6 @@ func (d *deep) checkSums() {
 	}
 }
 
-// checkBackward compares the gradients.
 func (d *deep) checkBackward() {
 	d.run()
 	grads, beside := ref.RasterizeBwdDepth(projection64(d.p).Splats, d.inverse(), d.r.lists,
@@ -157,7 +155,6 @@ func (d *deep) checkBackward() {
 	nearNorm("v_beside_slots (inverse depth)", inverse, wantInverse, 2e-4+packedNorm(packing, wantInverse, 11, 12))
 }
 
-// checkDepthSubgroups runs in every subgroup size that the device has.
 func checkDepthSubgroups(t *trial) {
 	d := newDeep(t, t.crowd(400, 33, 20, 0.05), t.camera(33, 20), true)
 	var one *deep
@@ -272,7 +269,6 @@ func (p *photo) witness(share float64) *witness {
 	return w
 }
 
-// fillTable makes the table of the words of all tiles.
 func (w *witness) fillTable(tiles [][]uint32) {
 	w.table = make([]uint32, depthViews*depthLevels)
 	if w.total == 0 {
@@ -290,7 +286,6 @@ func (w *witness) fillTable(tiles [][]uint32) {
 	}
 }
 
-// sums are the sums of inverse depths.
 func (w *witness) sums() (sums []float64) {
 	for i := range w.known {
 		sums = append(sums, float64(w.depths[2*i]))
@@ -318,7 +313,6 @@ func (w *witness) pass(vSums, vAlphas []float64, add bool, abs float64) *shaders
 		Spec: shaders.DepthLossSpec{Masked: w.mask != nil, Shrunk: w.level > 0}}
 }
 
-// grid has two workgroups more than there are tiles.
 func (w *witness) grid() vk.Grid {
 	return vk.Groups(int(w.params.View.TileWidth*w.params.View.TileHeight) + 2)
 }
@@ -332,7 +326,6 @@ func checkDepthLoss(p *photo, share float64) {
 	p.t.run()
 }
 
-// tilted says what normals are known.
 type tilted struct {
 	share   float64 // of the cells
 	shift   int     // cells are 2^shift pixels wide and high
@@ -389,7 +382,6 @@ func checkNormalLoss(p *photo, o tilted) {
 	t.run()
 }
 
-// anyPositive are n positive floats.
 func (t source) anyPositive(n int) []float32 {
 	x := make([]float32, n)
 	for i := range x {

@@ -62,7 +62,6 @@ func (t *trial) rec() *vk.Recorder {
 	return t.recorder
 }
 
-// alloc makes mapped memory that lives until the passes have run.
 func (t *trial) alloc(kind vk.MemoryKind, bytes int64) vk.View {
 	v, err := t.d.Alloc(kind, bytes, "input")
 	must(err)
@@ -146,13 +145,6 @@ func roughly[R ref.Real](want []R, abs, rel float64) judge {
 
 // nothing wants that no word was written.
 func nothing(b *binding) { writtenPart(b.name, b.words, 0, 0) }
-
-// untouched wants every bit of an update to be as it was.
-func (t *trial) untouched(v vk.View) {
-	b := t.bindings[v.Name()]
-	b.judged = true
-	same(b.name, b.words, b.start)
-}
 
 // dispatch records a pass, whose kernel says which of its bindings it writes.
 func (t *trial) dispatch(p vk.Pass, g vk.Grid) {
@@ -239,7 +231,6 @@ func wordsOf(b []byte) []uint32 {
 	return w
 }
 
-// floatsOf returns the floats that x is made of.
 func floatsOf[T any](x []T) (f []float32) {
 	for i := range x {
 		for _, w := range wordsOf(vk.Bytes(&x[i])) {
@@ -249,7 +240,6 @@ func floatsOf[T any](x []T) (f []float32) {
 	return f
 }
 
-// with returns data with the element at i replaced.
 func with[T any](data []T, i int, v T) []T {
 	c := slices.Clone(data)
 	c[i] = v
@@ -340,7 +330,6 @@ func nearNorm[T ref.Real](name string, got []float32, want []T, limit float64) {
 		at, got[at], float64(want[at]))
 }
 
-// areFinite wants numbers.
 func areFinite(name string, x []float32) {
 	for i, v := range x {
 		if !(math.Abs(float64(v)) <= math.MaxFloat32) {

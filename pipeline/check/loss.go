@@ -136,13 +136,11 @@ func newPhoto(t *trial, width, height int, same bool) *photo {
 	return p
 }
 
-// decode makes texels and target of pix.
 func (p *photo) decode() {
 	p.texels = ref.TargetFromRGBA8(p.pix, p.background)
 	p.target = ref.Shrink(p.texels, p.texelWidth, p.texelHeight, 3, p.level)
 }
 
-// opaque makes the photo opaque.
 func (p *photo) opaque() {
 	for i := 3; i < len(p.pix); i += 4 {
 		p.pix[i] = 255
@@ -157,7 +155,6 @@ func (p *photo) then(check func(*photo)) {
 	}
 }
 
-// inputs makes what the kernels read of p.
 func (p *photo) inputs() (params layout.StepParams, render vk.Slice[[4]float32], target vk.Slice[uint32]) {
 	params = paramsOf(&ref.View[float32]{Width: p.width, Height: p.height, Background: p.background})
 	params.SsimLambda, params.Huber, params.SsimSame = p.lambda, p.huber, layout.Bit(p.same)
@@ -247,7 +244,6 @@ func (p *photo) checkLoss() {
 	near("partials", []float32{float32(ssim / terms)}, []float64{r.SSIM * float64(3*r.Windows) / terms}, 1e-5, 0)
 }
 
-// colorLoss returns what a difference of colour adds to the loss.
 func (p *photo) colorLoss(d float64) float64 {
 	h := float64(p.huber)
 	if d < h {
@@ -298,7 +294,6 @@ func checkFormats(check func(*photo)) func(t *trial) {
 	})
 }
 
-// checkPerfect compares a picture with itself.
 func checkPerfect(check func(*photo)) func(t *trial) {
 	return func(t *trial) {
 		p := newPhoto(t, 40, 30, false)

@@ -91,7 +91,6 @@ func (p *photo) masked(share float64) *photo {
 	return p
 }
 
-// counts reports whether pixel i counts: all of its texels do.
 func (p *photo) counts(i int) bool {
 	side := 1 << p.level
 	for k := range side * side {
@@ -149,7 +148,6 @@ func checkFullMask(check func(*photo)) func(t *trial) {
 	}
 }
 
-// packedWords returns the words of RGB8 pixels.
 func packedWords(rgba []uint8) []uint32 {
 	words := make([]uint32, (3*len(rgba)/4+3)/4)
 	at := 0

@@ -204,7 +204,6 @@ func checkCopies(t *trial, n int, round, failed uint32) {
 	compareCopies(d.download(all, m.Degree), after)
 }
 
-// copySplats records mcmc_place and mcmc_update.
 func (d *model) copySplats(p layout.StepParams, start, homes, sources, drawn []uint32, round uint32) {
 	t, size, rows, state := d.t, uint32(d.size), uint32(d.Stored), uint32(d.Stats)
 	params, counters, list := in(t, p), in(t, start...), in(t, homes...)

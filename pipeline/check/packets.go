@@ -124,7 +124,6 @@ func headersOf(n ...uint32) []layout.PacketHeader {
 	return h
 }
 
-// joining is one call of join_packets and of settle.
 type joining struct {
 	headers  []layout.PacketHeader
 	capacity uint32
@@ -295,7 +294,7 @@ func reduceCases() []Case {
 		{"64 slots and 65", func(t *trial) {
 			p := &ref.Projection[float32]{}
 			for _, size := range [][2]float64{{8, 8}, {8, 9}, {9, 8}, {8, 7}} { // tiles
-				t.addCircle(p, [2]float64{8 * size[0], 8 * size[1]}, 8*size[0]-0.6, 8*size[1]-0.6)
+				addCircle(t.source, p, [2]float64{8 * size[0], 8 * size[1]}, 8*size[0]-0.6, 8*size[1]-0.6)
 			}
 			checkReduce(t, p, t.camera(200, 200), 1)
 		}},
@@ -349,7 +348,7 @@ func checkReduceFailed(t *trial, bands int) {
 }
 
 // addCircle adds an upright ellipse with the given extents.
-func (t source) addCircle(p *ref.Projection[float32], mean [2]float64, ex, ey float64) {
+func addCircle(t source, p *ref.Projection[float32], mean [2]float64, ex, ey float64) {
 	t.addEllipse(p, mean, 1, 1, 0.5)
 	last := len(p.Splats) - 1
 	p.Extents[last] = [3]float32{float32(ex), float32(ey), float32(ex)}

@@ -86,7 +86,6 @@ func checkRasterAlone(t *trial) {
 	t.alone = false
 }
 
-// checkLooks has room for n splats, of which some are there.
 func checkLooks(t *trial, n, active int) {
 	eachOf([]ref.Look{ref.LookColor, ref.LookDepth, ref.LookCenters, ref.LookEllipsoids},
 		func(look ref.Look) { checkLook(t, look, n, active) })
@@ -187,7 +186,6 @@ func bandOf[T any](ring []T, first, end, row int) (out []T) {
 	return out
 }
 
-// wantRows is bandOf the reference.
 func wantRows(m ref.Maps[float64], first, end int) (out []float64) {
 	for y := first; y < end; y++ {
 		for c := range m.C {
@@ -201,7 +199,6 @@ func maps64(m ref.Maps[float32]) ref.Maps[float64] {
 	return ref.Maps[float64]{C: m.C, Height: m.Height, Width: m.Width, Data: ref.ConvertSlice[float64](m.Data)}
 }
 
-// maps makes features of either sign.
 func (t source) maps(c, height, width int) ref.Maps[float32] {
 	m := ref.NewMaps[float32](c, height, width)
 	for i := range m.Data {
@@ -230,7 +227,6 @@ func checkLPIPSInput(t *trial, width, height, first, ring int) {
 	near("features", bandOf(got(t, features), first, first+height, 3*width), wantRows(want, 0, height), 2e-6, 0)
 }
 
-// conv is a convolution of random features with random kernels.
 type conv struct {
 	side, stride, pad, width, height int
 	in                               ref.Maps[float32]

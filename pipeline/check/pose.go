@@ -206,7 +206,6 @@ func (x *poses) params() layout.StepParams {
 	return p
 }
 
-// rows converts the table.
 func (x *poses) rows() (own []ref.PoseNumbers[float64], given []ref.GivenPose[float64]) {
 	for i := range x.table {
 		row := &x.table[i]

@@ -341,7 +341,6 @@ func checkNearLens(t *trial, mode int) {
 	checkProject(t, t.splatsAt(places, func([3]float32) float64 { return -6 }), v)
 }
 
-// lensOf binds a view's lens as kernels read it.
 func (t *trial) lensOf(v *ref.View[float32]) vk.Slice[layout.Lens] {
 	d := v.Lens
 	if d == nil {

@@ -47,7 +47,7 @@ func rasterizeCases() []Case {
 }
 
 // passedOver returns splats of all shapes for a view of 160x120 pixels, of which some are all but transparent.
-func (t source) passedOver() *ref.Projection[float32] {
+func passedOver(t source) *ref.Projection[float32] {
 	p := t.ellipses(700, 160, 120)
 	for i := 0; i < len(p.Splats); i += 3 {
 		p.Splats[i].Opacity = ref.AlphaThreshold * float32(1+math.Pow(10, -2-5*t.Float64()))
@@ -58,7 +58,7 @@ func (t source) passedOver() *ref.Projection[float32] {
 // checkPassedOver compares with a run in which no splat is passed over for missing a patch: shapes down to needles,
 // opacities down to the least.
 func checkPassedOver(t *trial) {
-	p, v := t.passedOver(), t.camera(160, 120)
+	p, v := passedOver(t.source), t.camera(160, 120)
 	some, all := t.rasterizeBoth(p, v)
 	t.run()
 	// The variants are compiled apart: last bits may differ, as far as Vulkan promises. A splat that is wrongly passed
@@ -93,7 +93,6 @@ func rasterCases(kernel string, rows table, modes ...func(t *trial)) (cases []Ca
 	return cases
 }
 
-// rasterLanes are the lanes of a workgroup of rasterize.
 func (t *trial) rasterLanes() uint32 {
 	if t.cpuRaster {
 		return layout.TilePixels / 4
@@ -101,7 +100,6 @@ func (t *trial) rasterLanes() uint32 {
 	return layout.TilePixels
 }
 
-// bucketSize is how many isects a bucket has.
 func (t *trial) bucketSize() int {
 	if t.cpuRaster {
 		return layout.MostBucket
@@ -276,7 +274,6 @@ func (r *raster) compareStates(p *ref.Projection[float32], v *ref.View[float32],
 	}
 }
 
-// onBlack is a view without background.
 func onBlack(v *ref.View[float32]) *ref.View[float32] {
 	black := *v
 	black.Background = [3]float32{}
@@ -362,7 +359,7 @@ func checkRasterPoison(t *trial) {
 
 // colorless returns splats on every tile of an image whose colours are no numbers: what they leave in shared memory
 // spoils whoever reads it.
-func (t source) colorless(width, height int) *ref.Projection[float32] {
+func colorless(t source, width, height int) *ref.Projection[float32] {
 	p := t.crowd(100, width, height, 0.1)
 	for i := range p.Splats {
 		p.Splats[i].Color = [3]float32{nan, nan, nan}
@@ -375,7 +372,7 @@ func (t source) colorless(width, height int) *ref.Projection[float32] {
 func checkStaleDispatch(t *trial) {
 	one, v := &ref.Projection[float32]{}, t.camera(160, 160)
 	t.addEllipse(one, [2]float64{80, 80}, 100, 90, 0.7)
-	t.rasterize(t.colorless(160, 160), v, 0, 1, true, nil)
+	t.rasterize(colorless(t.source, 160, 160), v, 0, 1, true, nil)
 	r := t.rasterize(one, v, 0, 1, true, nil)
 	t.run()
 	want := image64(one, v, r.lists)
@@ -386,7 +383,6 @@ func checkStaleDispatch(t *trial) {
 
 var infinite = [3]float32{bad[1], bad[1], bad[1]}
 
-// addSplat adds splat i of another projection.
 func addSplat(p, from *ref.Projection[float32], i int) {
 	p.Splats, p.Extents = append(p.Splats, from.Splats[i]), append(p.Extents, from.Extents[i])
 	p.DepthKeys = append(p.DepthKeys, from.DepthKeys[i])

@@ -34,7 +34,6 @@ func rasterizeBwdCases() []Case {
 	})
 }
 
-// slotGrads are what the backward pass writes.
 type slotGrads struct {
 	slots vk.Slice[layout.ProjectedGrad]
 	abs   vk.Slice[[2]float32]
@@ -58,7 +57,6 @@ func (t *trial) rasterizeBwd(r *raster, vRender [][4]float32, subgroup uint32, a
 	return g
 }
 
-// pixelGrads returns random gradients of pixels.
 func (t source) pixelGrads(n int) [][4]float32 {
 	v := make([][4]float32, n)
 	for i := range v {
@@ -129,7 +127,7 @@ func compareGrads(name string, got []layout.ProjectedGrad, want []ref.ProjectedG
 
 // checkPassedOverBwd wants the same gradients, to the bit, where no splat is passed over for missing a patch.
 func checkPassedOverBwd(t *trial) {
-	p, v := t.passedOver(), t.camera(160, 120)
+	p, v := passedOver(t.source), t.camera(160, 120)
 	vRender, size := t.pixelGrads(v.Width*v.Height), t.d.Info().Limits.SubgroupSize
 	some, all := t.rasterizeBoth(p, v)
 	touchesAll := *some
@@ -148,7 +146,8 @@ func checkStaleDispatchBwd(t *trial) {
 	one, v := &ref.Projection[float32]{}, t.camera(160, 160)
 	t.addEllipse(one, [2]float64{80, 80}, 100, 90, 0.7)
 	vRender, size := t.pixelGrads(v.Width*v.Height), t.d.Info().Limits.SubgroupSize
-	clean, spoilt := t.rasterize(one, v, 0, 1, true, nil), t.rasterize(t.colorless(160, 160), v, 0, 1, true, nil)
+	clean := t.rasterize(one, v, 0, 1, true, nil)
+	spoilt := t.rasterize(colorless(t.source, 160, 160), v, 0, 1, true, nil)
 	want := t.rasterizeBwd(clean, vRender, size, false)
 	t.rasterizeBwd(spoilt, vRender, size, false)
 	again := t.rasterizeBwd(clean, vRender, size, false)
@@ -166,7 +165,6 @@ func (t *trial) inSubgroups(size uint32, f func()) {
 	t.subgroup = 0
 }
 
-// checkSubgroups runs in every subgroup size that the device has.
 func checkSubgroups(t *trial) {
 	p, v := t.crowd(400, 33, 20, 0.05), t.camera(33, 20)
 	vRender := t.pixelGrads(v.Width * v.Height)

@@ -122,7 +122,6 @@ func (t source) refinable(n int, m mix) *ref.Model[float32] {
 	return model
 }
 
-// refinement is how one is run.
 type refinement struct {
 	ceiling      int
 	chunks       int
@@ -157,14 +156,12 @@ type refined struct {
 	grow, prune                           vk.Slice[uint32] // keys
 }
 
-// newRefined makes the buffers of a refinement of d.
 func newRefined(d *model, p layout.StepParams, start []uint32) *refined {
 	next := func() vk.Slice[uint32] { return scratch[uint32](d.t, d.size*len(d.chunks)) }
 	return &refined{params: in(d.t, p), counters: scratchOf(d.t, start), actions: next(), fresh: next(), holes: next(),
 		list: next(), grow: next(), prune: next()}
 }
 
-// refine records the passes of a refinement of n splats.
 func (r *refined) refine(d *model, n int) {
 	t, args := d.t, argsOf(d.t, nil)
 	size, rows, state, each := uint32(d.size), uint32(d.Stored), uint32(d.Stats), vk.Items(d.size, 256)
@@ -195,7 +192,6 @@ func (r *refined) refine(d *model, n int) {
 	t.dispatch(&shaders.RefineCommit{Counters: r.counters}, vk.Groups(1))
 }
 
-// classify records refine_classify.
 func (r *refined) classify(d *model) {
 	d.dispatch(256, func(first uint32, chunk vk.Slice[float32]) vk.Pass {
 		return &shaders.RefineClassify{Params: r.params, Counters: r.counters, Chunk: chunk, Actions: r.actions,
@@ -406,7 +402,6 @@ func checkClassifyThresholds(t *trial) {
 	})
 }
 
-// checkHoles prunes one in so many splats.
 func checkHoles(t *trial, n, oneIn int) {
 	actions, flags := t.uints(n, 3), make([]uint32, n)
 	var want []uint32
@@ -430,7 +425,6 @@ func checkHoles(t *trial, n, oneIn int) {
 	t.run()
 }
 
-// planning is counts that refine_plan reads, and what it makes of them.
 type planning struct {
 	n, holes, ranked, target, ceiling, capacity, failed uint32
 	wanted, after, added                                uint32

@@ -47,7 +47,6 @@ func scanCases() []Case {
 
 func countersWith(n int) []uint32 { return junkCounters(counts{layout.NVisible: uint32(n)}) }
 
-// blockSums returns the sums of values by block.
 func blockSums(values []uint32) []uint32 {
 	sums := make([]uint32, blocksOf(len(values), layout.ScanBlock))
 	for i, v := range values {
@@ -183,7 +182,6 @@ func checkScan(t *trial, values []uint32) {
 	t.run()
 }
 
-// counts are counters by their slots.
 type counts = map[int]uint32
 
 // junkCounters returns counters of an earlier unit.
@@ -263,7 +261,6 @@ func unitGrids(n, tiles uint32) counts {
 
 func groups(n, block uint32) uint32 { return uint32((uint64(n) + uint64(block) - 1) / uint64(block)) }
 
-// checkGrid wants a grid of n workgroups, or a few more where they do not fit in one row of 65535.
 func checkGrid(slot int, a [3]uint32, n uint32) {
 	total := uint64(a[0]) * uint64(a[1]) * uint64(a[2])
 	enough := total == uint64(n)

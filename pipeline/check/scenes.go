@@ -107,7 +107,6 @@ func (t source) crowd(n, width, height int, opacity float64) *ref.Projection[flo
 	return p
 }
 
-// paramsOf fills the kernels' parameters for a view.
 func paramsOf(v *ref.View[float32]) layout.StepParams {
 	g := v.Grid()
 	p := layout.StepParams{View: layout.View{Rot: v.R, Trans: v.T, Focal: [2]float32{v.Fx, v.Fy},
@@ -131,7 +130,6 @@ func shapesOf(p *ref.Projection[float32]) [][4]float32 {
 	return out
 }
 
-// paintsOf converts what they are painted with.
 func paintsOf(splats []ref.Projected[float32]) [][4]float32 {
 	out := make([][4]float32, len(splats))
 	for i, s := range splats {
@@ -140,7 +138,6 @@ func paintsOf(splats []ref.Projected[float32]) [][4]float32 {
 	return out
 }
 
-// projectionOf takes the kernels' layout apart.
 func projectionOf(shapes, paints [][4]float32, keys []uint32) *ref.Projection[float32] {
 	p := &ref.Projection[float32]{DepthKeys: keys}
 	for i, paint := range paints {
@@ -165,7 +162,6 @@ func projection64(p *ref.Projection[float32]) *ref.Projection[float64] {
 	return out
 }
 
-// pixels64 converts pixels, or gradients of them.
 func pixels64(x [][4]float32) [][4]float64 {
 	out := make([][4]float64, len(x))
 	for i := range x {
@@ -174,7 +170,6 @@ func pixels64(x [][4]float32) [][4]float64 {
 	return out
 }
 
-// flat64 lists the numbers of pixels.
 func flat64(x [][4]float64) (out []float64) {
 	for i := range x {
 		out = append(out, x[i][:]...)
@@ -182,7 +177,6 @@ func flat64(x [][4]float64) (out []float64) {
 	return out
 }
 
-// gradientsOf converts gradients to the kernels' layout.
 func gradientsOf(v []ref.ProjectedGrad[float32]) []layout.ProjectedGrad {
 	out := make([]layout.ProjectedGrad, len(v))
 	for i, g := range v {

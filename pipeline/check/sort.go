@@ -397,7 +397,7 @@ func (s sweepShape) sorter(t *trial, counters vk.Slice[uint32], args vk.Slice[[3
 
 // publish returns what blocks with the given sums may have published when another looks: of some their own sum, of
 // others, among them the first, that of all up to them.
-func (t source) publish(sums []uint32) []uint32 {
+func publish(t source, sums []uint32) []uint32 {
 	words, all := make([]uint32, len(sums)), uint32(0)
 	often := 1 + t.IntN(2*len(sums))
 	for i, sum := range sums {
@@ -419,7 +419,7 @@ func checkLookBack(t *trial, s sweepShape, before int) {
 	h := histogramOf(keys, 0, s.bits, before+1, false)
 	for d := range 1 << s.bits {
 		counts := h[d*(before+1) : (d+1)*(before+1)]
-		for block, word := range t.publish(counts[:before]) {
+		for block, word := range publish(t.source, counts[:before]) {
 			published[block<<s.bits+d] = word
 			tallies[d] += counts[block]
 		}

@@ -79,7 +79,7 @@ func checkScanLookBack(t *trial, before int) {
 	t.addEllipse(p, [2]float64{24, 24}, 0.1, 0.1, 0.9) // one tile
 	n, v := before*layout.Group+3, t.camera(250, 130)
 	counters, firsts := scratchOf(t, countersWith(n)), scratch[uint32](t, n)
-	tallies := scratchOf(t, append(append([]uint32{uint32(before)}, t.publish(sums)...), 0))
+	tallies := scratchOf(t, append(append([]uint32{uint32(before)}, publish(t.source, sums)...), 0))
 	t.dispatch(&shaders.ScanTiles{Params: in(t, paramsOf(v)), Counters: counters, SplatFromRank: in(t, make([]uint32,
 		n)...), Shapes: in(t, shapesOf(p)...), FirstIsect: firsts, Tallies: tallies, DispatchArgs: argsOf(t, nil),
 		Push: shaders.ScanTilesPush{NBands: 1, Capacity: 1 << 20, MostGroups: 1024}}, vk.Groups(1))
