@@ -104,8 +104,8 @@ func (l *looks) run(adam bool, failed uint32) {
 	params.WhiteBalance, params.Vignetting = layout.Bit(l.camera.WhiteBalance), layout.Bit(l.camera.Vignetting)
 	n, tiles := len(l.render), int(params.View.TileWidth*params.View.TileHeight)
 	step, table, render := in(t, params), scratchOf(t, l.table), in(t, l.render...)
-	found, seen := scratch[layout.Correction](t, 1), scratch[[4]float32](t, n)
-	vRender, vCorrection := scratch[[4]float32](t, n), scratch[[4]float32](t, 7*tiles)
+	found, seen := out[layout.Correction](t, 1), out[[4]float32](t, n)
+	vRender, vCorrection := out[[4]float32](t, n), scratch[[4]float32](t, 7*tiles)
 	t.dispatch(&shaders.FindAppearance{Params: step, Appearances: table, Correction: found,
 		Push: shaders.FindAppearancePush{NViews: uint32(len(l.table))}}, vk.Groups(1))
 	t.dispatch(&shaders.ApplyAppearance{Params: step, Correction: found, Render: render, Seen: seen},

@@ -246,7 +246,7 @@ func with[T any](data []T, i int, v T) []T {
 	return c
 }
 
-// closeScaled is nearBy that returns its error.
+// closeScaled is nearBy, but returns its error.
 func closeScaled[T ref.Real](binding string, got []float32, want []T, limit func(i int) float64) error {
 	if len(got) != len(want) {
 		return fmt.Errorf("binding %s: %d elements, want %d", binding, len(got), len(want))

@@ -182,8 +182,8 @@ func (p *photo) run(check func(*photo)) {
 	params, render, target := p.inputs()
 	n, tiles := p.width*p.height, int(params.View.TileWidth*params.View.TileHeight)
 	step, inliers, maps := in(t, params), in(t, p.inliers()...), scratch[float32](t, 9*n)
-	partials, counted := scratch[[3]float32](t, tiles), scratch[[3]float32](t, tiles)
-	vRender := scratch[[4]float32](t, n)
+	partials, counted := out[[3]float32](t, tiles), out[[3]float32](t, tiles)
+	vRender := out[[4]float32](t, n)
 	spec := shaders.LossSpec{TargetFloat: p.floats, Masked: p.mask != nil || p.maskable, Alpha: p.alphaLoss > 0,
 		Packed: p.packed || p.packable, Shrunk: p.level > 0 || p.shrinkable, Robust: p.robust}
 	t.dispatch(&shaders.Loss{Params: step, Render: render, Target: target, SsimMaps: maps, Partials: partials,

@@ -108,7 +108,7 @@ func checkMCMCPlan(t *trial, p planning) {
 func checkWeigh(t *trial, m *ref.Model[float32], round uint32) {
 	d := t.upload(m, refineChunk, 1)
 	n, total := m.N, d.size*len(d.chunks)
-	actions, holes, weights := scratch[uint32](t, total), scratch[uint32](t, total), scratch[uint32](t, total)
+	actions, holes, weights := out[uint32](t, total), out[uint32](t, total), out[uint32](t, total)
 	drawn := out[uint32](t, total, exactly(make([]uint32, n)...))
 	params := in(t, mcmcParams(mcmcConfig(0), 0, 0))
 	counters := in(t, junkCounters(counts{layout.NActive: uint32(n)})...)

@@ -54,7 +54,7 @@ func checkPlaces(t *trial, p *ref.Projection[float32], v *ref.View[float32], ban
 	}
 	whole := v.Grid()
 	n := whole.Tiles() * layout.TileSquares
-	shown, want := scratch[uint32](t, n), make([][]uint32, n)
+	shown, want := out[uint32](t, n), make([][]uint32, n)
 	for band := range bands {
 		g := whole.Band(band, bands)
 		lists := ref.NewLists(p, g)

@@ -258,7 +258,7 @@ func checkSendGrads(t *trial, n int, absgrad bool, failed uint32) {
 	if absgrad {
 		wantAbs = abs[2*packetBefore : 2*end]
 	}
-	sent := scratch[float32](t, 9*(n+3))
+	sent := out[float32](t, 9*(n+3))
 	t.dispatch(&shaders.SendGrads{Params: in(t, layout.StepParams{Unit: unitOfPackets}), Counters: in(t, start...),
 		FirstOf: in(t, offsetsOf(n)...), Paints: in(t, floatsOf(paintsOf(splats))...), VProjected: in(t,
 			floatsOf(grads)...), VAbsMean2d: in(t, abs...),

@@ -217,7 +217,7 @@ func checkLPIPSInput(t *trial, width, height, first, ring int) {
 	gain, offset := ref.LPIPSGain[float32](true)
 	gain64, offset64 := ref.LPIPSGain[float64](true)
 	want := ref.LPIPSInput(ref.ConvertSlice[float64](picture), width, height, gain64, offset64)
-	features := scratch[float32](t, ring*3*width)
+	features := out[float32](t, ring*3*width)
 	t.dispatch(&shaders.LpipsInput{MapRows: in(t, layout.MapRows{First: uint32(first), Count: uint32(height)}),
 		Picture: vk.Cast[[3]float32](in(t, picture...).View), Features: features,
 		Push: shaders.LpipsInputPush{Gain: gain, Offset: offset, Width: uint32(width), Ring: uint32(ring)}},
@@ -254,7 +254,7 @@ func (c *conv) run(t *trial, first, count, from, to, ring, outRing int) []float3
 	for i, w := range c.kernels {
 		turned[i%terms*n+i/terms] = w
 	}
-	made := scratch[float32](t, outRing*n*width)
+	made := out[float32](t, outRing*n*width)
 	t.dispatch(&shaders.LpipsConv{MapRows: in(t, bandRows(first, count)...), Features: in(t, ringOf(c.in, from, to,
 		ring)...), Weights: in(t, turned...), Biases: in(t, c.biases...), Convolved: made,
 		Push: shaders.LpipsConvPush{Layer: 1, Width: uint32(c.width), Height: uint32(c.height),
@@ -304,7 +304,7 @@ func checkPool(t *trial, side, stride, width, height, channels int) {
 	for first := 0; first < want.Height; first += max(1, want.Height/2) {
 		count := min(max(1, want.Height/2), want.Height-first)
 		from, to := first*stride, (first+count-1)*stride+side
-		pooled := scratch[float32](t, (count+1)*channels*want.Width)
+		pooled := out[float32](t, (count+1)*channels*want.Width)
 		t.dispatch(&shaders.LpipsPool{MapRows: in(t, bandRows(first, count)...), Features: in(t, ringOf(m, from, to,
 			to-from)...), Pooled: pooled, Push: shaders.LpipsPoolPush{Layer: 1, Channels: uint32(channels),
 			Width: uint32(width), Ring: uint32(to - from), OutWidth: uint32(want.Width), OutRing: uint32(count + 1)},
@@ -331,7 +331,7 @@ func checkLPIPSDistance(t *trial, channels, width, height int, equal bool) {
 		}
 	}
 	const first, before = 6, 3 // rows of the maps in front of the band, numbers in front of the layer's sums
-	sums := scratch[float32](t, before+first+height)
+	sums := out[float32](t, before+first+height)
 	shifted := func(m ref.Maps[float32]) []float32 { // rows as if there were some before
 		plain, row := ringOf(m, 0, height, height), channels*width
 		out := make([]float32, len(plain))

@@ -82,7 +82,7 @@ func checkPoseGrad(t *trial, b *backward, failed uint32) {
 	m := t.upload(ref.NewModel(b.p), chunkSplats, 1)
 	b.see(b.p) // as it was uploaded
 	groups := len(m.chunks) * chunkSplats / layout.PoseSplats
-	sums := scratch[[4]float32](t, 2*groups)
+	sums := out[[4]float32](t, 2*groups)
 	pass := shaders.PoseGrad{Params: in(t, paramsOf(b.v)), Counters: in(t, b.counters(failed)...), DepthKeys: in(t,
 		b.proj.DepthKeys...), VProjected: in(t, gradientsOf(b.grad)...), Paints: in(t, b.paints()...), Partials: sums,
 		Mixed: m.Mixed}
@@ -230,7 +230,7 @@ func (x *poses) used() ref.PoseNumbers[float64] {
 func (x *poses) run(adam bool, failed uint32) {
 	t, n := x.t, len(x.table)-1
 	params, table := in(t, x.params()), scratchOf(t, x.table)
-	refined, found := scratch[layout.StepParams](t, 1), scratch[layout.PoseOfStep](t, 1)
+	refined, found := out[layout.StepParams](t, 1), out[layout.PoseOfStep](t, 1)
 	push := layout.NewPoseFrame(x.table[:n])
 	t.dispatch(&shaders.RefinePose{Params: params, Poses: table, Refined: refined, Pose: found,
 		Push: shaders.RefinePosePush{NViews: uint32(n), NInverse: push.Inverse, TurnInverse: push.Turn,

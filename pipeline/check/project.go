@@ -55,8 +55,8 @@ func projectRows() table {
 func runProject(t *trial, p *ref.Params[float32], v *ref.View[float32], active int) *ref.Projection[float32] {
 	m := t.upload(ref.NewModel(p), chunkSplats, 1)
 	n := len(m.chunks) * chunkSplats
-	shapes, paints := scratch[[4]float32](t, 2*n), scratch[[4]float32](t, n)
-	keys, lens, params := scratch[uint32](t, n), t.lensOf(v), in(t, paramsOf(v))
+	shapes, paints := out[[4]float32](t, 2*n), out[[4]float32](t, n)
+	keys, lens, params := out[uint32](t, n), t.lensOf(v), in(t, paramsOf(v))
 	counters := in(t, junkCounters(counts{layout.NActive: uint32(active)})...)
 	m.dispatch(128, func(id uint32, chunk vk.Slice[float32]) vk.Pass {
 		first := int(id)
@@ -211,7 +211,7 @@ func checkProjectPages(t *trial, p *ref.Params[float32], v *ref.View[float32]) {
 		}
 	}
 	all := n * pageSplats
-	shapes, paints, keys := scratch[[4]float32](t, 2*all), scratch[[4]float32](t, all), scratch[uint32](t, all)
+	shapes, paints, keys := out[[4]float32](t, 2*all), out[[4]float32](t, all), out[uint32](t, all)
 	params, pages := in(t, paramsOf(v)), in(t, list...)
 	counters := in(t, junkCounters(counts{layout.NActive: uint32(all)})...)
 	for i := range data {

@@ -78,7 +78,7 @@ func checkScanLookBack(t *trial, before int) {
 	p := &ref.Projection[float32]{}
 	t.addEllipse(p, [2]float64{24, 24}, 0.1, 0.1, 0.9) // one tile
 	n, v := before*layout.Group+3, t.camera(250, 130)
-	counters, firsts := scratchOf(t, countersWith(n)), scratch[uint32](t, n)
+	counters, firsts := scratchOf(t, countersWith(n)), out[uint32](t, n)
 	tallies := scratchOf(t, append(append([]uint32{uint32(before)}, publish(t.source, sums)...), 0))
 	t.dispatch(&shaders.ScanTiles{Params: in(t, paramsOf(v)), Counters: counters, SplatFromRank: in(t, make([]uint32,
 		n)...), Shapes: in(t, shapesOf(p)...), FirstIsect: firsts, Tallies: tallies, DispatchArgs: argsOf(t, nil),
@@ -136,8 +136,8 @@ func runTiles(t *trial, p *ref.Projection[float32], v *ref.View[float32], band, 
 		start[layout.NIsects] = 0 // as begin sets it: scan_tiles does not run then
 	}
 	params, shapes, splatOf := in(t, paramsOf(v)), in(t, shapesOf(p)...), in(t, ranks...)
-	counters, tileCounts, args := scratchOf(t, start), scratch[uint32](t, n), argsOf(t, nil)
-	ids, splats, slots := scratch[uint32](t, capacity), scratch[uint32](t, capacity), scratch[uint32](t, capacity)
+	counters, tileCounts, args := scratchOf(t, start), out[uint32](t, n), argsOf(t, nil)
+	ids, splats, slots := out[uint32](t, capacity), out[uint32](t, capacity), out[uint32](t, capacity)
 	if t.lookback {
 		push := shaders.ScanTilesPush{Band: uint32(band), NBands: uint32(bands), Capacity: uint32(capacity),
 			MostGroups: 1024}
