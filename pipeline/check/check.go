@@ -62,7 +62,8 @@ func Cases() []Case {
 	return cases
 }
 
-// kernels are those that have cases of their own. Variants for processors run in those of their kernel: see rasterCases.
+// kernels are those that have cases of their own. Variants for processors run in those of their kernel: see
+// rasterCases.
 func kernels() []*vk.Kernel {
 	return slices.DeleteFunc(slices.Clone(shaders.All), func(k *vk.Kernel) bool {
 		return strings.HasSuffix(k.Name, "_handed")

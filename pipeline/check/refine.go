@@ -14,19 +14,24 @@ import (
 // refineChunk is the chunk size of refinements: a few hundred splats fill several.
 const refineChunk = 130
 
+// allFates is a mix of all actions.
+var allFates = mix{keep: 4, duplicate: 2, split: 2, prune: 3}
+
+// check refines 400 splats.
+func (r refinement) check(t *trial) {
+	r.chunks = 8
+	checkRefine(t, t.refinable(400, allFates), r)
+}
+
 func refineCases() []Case {
-	mixed, none := mix{keep: 4, duplicate: 2, split: 2, prune: 3}, math.MaxInt32
 	run := func(m mix, sizes ...int) func(t *trial) {
-		return over(sizes,
-			func(t *trial, n int) { checkRefine(t, t.refinable(n, m), refinement{ceiling: none, chunks: 8}) })
-	}
-	with := func(r refinement) func(t *trial) {
-		r.chunks = 8
-		return func(t *trial) { checkRefine(t, t.refinable(400, mixed), r) }
+		return over(sizes, func(t *trial, n int) {
+			checkRefine(t, t.refinable(n, m), refinement{ceiling: math.MaxInt32, chunks: 8})
+		})
 	}
 	return slices.Concat(casesOf("refine_place", table{
 		{"sizes and several chunks",
-			run(mixed, 0, 1, 2, 3, refineChunk-1, refineChunk, refineChunk+1, 255, 256, 257, 500)},
+			run(allFates, 0, 1, 2, 3, refineChunk-1, refineChunk, refineChunk+1, 255, 256, 257, 500)},
 		{"more holes than new splats", run(mix{keep: 4, duplicate: 1, split: 1, prune: 6}, 500)},
 		{"more new splats than holes", run(mix{keep: 2, duplicate: 4, split: 4, prune: 1}, 500)},
 		{"all are pruned", run(mix{prune: 1}, 1, 300)},
@@ -38,10 +43,10 @@ func refineCases() []Case {
 			checkRefine(t, m, refinement{ceiling: 1000, chunks: 3})
 		})},
 		{"the ceiling holds growth back", over([]int{0, 1, 300, 399, 400, 410, 450},
-			func(t *trial, ceiling int) { with(refinement{ceiling: ceiling})(t) })},
+			func(t *trial, ceiling int) { refinement{ceiling: ceiling}.check(t) })},
 		{"capacity just enough", func(t *trial) { checkCapacity(t, 0) }},
 		{"revised opacities", over([]float32{-5, -1, 0, 3, 20, 90}, func(t *trial, logit float32) {
-			m := t.refinable(300, mixed)
+			m := t.refinable(300, allFates)
 			for i := range m.N {
 				if m.LogitOpacities[i] > -5 {
 					m.LogitOpacities[i] = logit
@@ -50,17 +55,21 @@ func refineCases() []Case {
 			checkRefine(t, m, refinement{ceiling: 400, chunks: 4, revised: true})
 		})},
 	}), []Case{
-		mixedCase("refine_place", "in mixed precision", run(mixed, 1, refineChunk, 500)),
+		mixedCase("refine_place", "in mixed precision", run(allFates, 1, refineChunk, 500)),
 		newCase("refine_update", "all split", run(mix{split: 1}, 1, 300)),
 		newCase("refine_update", "nothing happens but that statistics start anew", run(mix{keep: 1}, 1, 300)),
-		newCase("refine_update", "no pruning by scale", with(refinement{ceiling: 1000, anyScale: true})),
+		newCase("refine_update", "no pruning by scale", refinement{ceiling: 1000, anyScale: true}.check),
 		newCase("refine_plan", "capacity one short: nothing changes", func(t *trial) { checkCapacity(t, -1) }),
-		newCase("refine_commit", "after a failure nothing changes",
-			with(refinement{ceiling: 1000, failedBefore: true})),
-		// Those in which who grows or goes depends on all splats.
+		newCase("refine_commit", "after a failure nothing changes", refinement{ceiling: 1000, failedBefore: true}.check),
+	}, rankedCases())
+}
+
+// rankedCases are those in which who grows or goes depends on all splats.
+func rankedCases() []Case {
+	return []Case{
 		newCase("refine_select", "a target: growth, pruning, neither",
 			over([]int{1, 150, 299, 300, 301, 330, 450, 5000},
-				func(t *trial, target int) { with(refinement{ceiling: 1000, target: target})(t) })),
+				func(t *trial, target int) { refinement{ceiling: 1000, target: target}.check(t) })),
 		newCase("refine_select", "equals grow and go by id", over([]int{0, 200, 350}, func(t *trial, target int) {
 			m := t.refinable(300, mix{duplicate: 1})
 			for i := range m.N {
@@ -69,7 +78,7 @@ func refineCases() []Case {
 			checkRefine(t, m, refinement{ceiling: 350, chunks: 4, target: target})
 		})),
 		newCase("refine_rank", "a target above the ceiling, and splats never seen", func(t *trial) {
-			m := t.refinable(400, mixed)
+			m := t.refinable(400, allFates)
 			for i := range m.N {
 				if t.IntN(2) == 0 {
 					m.Grad2D[i], m.Count[i] = 0, 0
@@ -77,7 +86,7 @@ func refineCases() []Case {
 			}
 			checkRefine(t, m, refinement{ceiling: 410, chunks: 8, target: 700})
 		}),
-	})
+	}
 }
 
 // mix is in which shares splats are meant for each action.
