@@ -60,7 +60,8 @@ func refineCases() []Case {
 		newCase("refine_update", "nothing happens but that statistics start anew", run(mix{keep: 1}, 1, 300)),
 		newCase("refine_update", "no pruning by scale", refinement{ceiling: 1000, anyScale: true}.check),
 		newCase("refine_plan", "capacity one short: nothing changes", func(t *trial) { checkCapacity(t, -1) }),
-		newCase("refine_commit", "after a failure nothing changes", refinement{ceiling: 1000, failedBefore: true}.check),
+		newCase("refine_commit", "after a failure nothing changes",
+			refinement{ceiling: 1000, failedBefore: true}.check),
 	}, rankedCases())
 }
 
