@@ -43,7 +43,7 @@ var layers = []layer{
 		"photos in host memory know no device: pipeline takes them there", false},
 	{"pipeline/team", []string{"shaders/layout", "vk"},
 		"it carries packets between devices and knows no pass", false},
-	{"pipeline", []string{"pipeline", "pipeline/bench", "pipeline/checkpoint", "pipeline/failure", "pipeline/lpips",
+	{"pipeline", []string{"pipeline/bench", "pipeline/checkpoint", "pipeline/failure", "pipeline/lpips",
 		"pipeline/photos", "pipeline/recipe", "pipeline/team", "scene/...", "shaders", "shaders/layout", "vk",
 		"internal/*"},
 		"imports point one way, cmd -> pipeline -> shaders -> vk, and the step does not import its judge", false},
