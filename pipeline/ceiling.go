@@ -5,7 +5,6 @@ import (
 	"math"
 
 	"vksplat/pipeline/recipe"
-	"vksplat/pipeline/ref"
 	"vksplat/scene"
 )
 
@@ -16,11 +15,11 @@ func thinned(c *recipe.Config, s *scene.Splats) *scene.Splats {
 		return s
 	}
 	t := scene.NewSplats(c.Splats, s.Degree)
-	all, some := paramsOf(s), paramsOf(t)
+	all, some := s.Tensors(), t.Tensors()
 	for i := range t.N {
 		from := int(int64(i) * int64(s.N) / int64(t.N))
-		for r := range ref.ParamRows(s.Degree) {
-			*some.At(r, i) = *all.At(r, from)
+		for k := range all {
+			copy(some[k].At(i), all[k].At(from))
 		}
 	}
 	return t

@@ -358,3 +358,12 @@ func modelIn(t testing.TB, path string) *scene.Splats {
 	}
 	return s
 }
+
+// paramsOf returns the parameters of s, by rows: not a copy.
+func paramsOf(s *scene.Splats) *ref.Params[float32] {
+	var arrays [][]float32
+	for _, t := range s.Tensors() {
+		arrays = append(arrays, t.Data)
+	}
+	return ref.ParamsOf(s.N, s.Degree, arrays)
+}

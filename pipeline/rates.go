@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"vksplat/pipeline/bench"
-	"vksplat/pipeline/ref"
 	"vksplat/shaders"
+	"vksplat/shaders/layout"
 	"vksplat/vk"
 )
 
@@ -88,7 +88,7 @@ func (d *Device) fmaRate() (rate float64, err error) {
 		return &shaders.BenchFma{FmaSums: sums,
 			Push: shaders.BenchFmaPush{N: rateLanes, Rounds: rounds, Scale: 0.5, Shift: 1}}
 	})
-	return rateLanes * ref.FMARound * rounds, err
+	return rateLanes * layout.FMARound * rounds, err
 }
 
 // sharedRate returns the words that all lanes together read from shared memory in a second, or shuffle.
@@ -102,7 +102,7 @@ func (d *Device) sharedRate(shuffle bool) (rate float64, err error) {
 		return &shaders.BenchShared{SharedSums: sums, Spec: shaders.BenchSharedSpec{Shuffle: shuffle},
 			Push: shaders.BenchSharedPush{N: rateLanes, Rounds: rounds, Stride: 33}} // lanes hit different banks
 	})
-	return rateLanes * ref.SharedRound * rounds, err
+	return rateLanes * layout.SharedRound * rounds, err
 }
 
 // roundsPerSecond returns how many rounds a second rateLanes invocations of a pass do, each of them.

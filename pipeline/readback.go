@@ -7,7 +7,6 @@ import (
 
 	"vksplat/internal/parallel"
 	"vksplat/pipeline/checkpoint"
-	"vksplat/pipeline/ref"
 	"vksplat/scene"
 	"vksplat/shaders/layout"
 	"vksplat/vk"
@@ -22,7 +21,7 @@ const blockSplats = 1 << 11
 // readbackBytes is what ReadSplats takes in RAM for a model of at most n splats: a piece in mapped memory, as bytes, as
 // those of the piece before, as numbers, what is made of them, and what is being written.
 func readbackBytes(degree, n int) int64 {
-	return 6 * 4 * int64(ref.ParamRows(degree)) * int64(min(n, pieceSplats))
+	return 6 * 4 * int64(layout.RowsOf(degree, false).NParams) * int64(min(n, pieceSplats))
 }
 
 // ReadSplats gives the model, in the training frame, to each, piece by piece in the order of the splats: RAM is bounded
@@ -92,7 +91,7 @@ func (w *splatPieces) splat(tensors []scene.SplatTensor, i int, words []byte) {
 // valueAt returns parameter r from the words of a splat.
 func (w *splatPieces) valueAt(words []byte, r int) float32 {
 	if w.Mixed && r >= layout.RowSh {
-		return ref.HalfValue(binary.LittleEndian.Uint16(words[4*layout.RowSh+2*(r-layout.RowSh):]))
+		return layout.HalfValue(binary.LittleEndian.Uint16(words[4*layout.RowSh+2*(r-layout.RowSh):]))
 	}
 	return math.Float32frombits(binary.LittleEndian.Uint32(words[4*r:]))
 }

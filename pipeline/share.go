@@ -106,7 +106,7 @@ func newBounds(c *scene.Camera, near, widen float64, first, rows int) *bounds {
 		float64(first + layout.Tiles(rows)*layout.TileSize)}
 	focal, centre, size := [2]float64{c.Fx, c.Fy}, [2]float64{c.Cx, c.Cy},
 		[2]float64{float64(c.Width), float64(c.Height)}
-	for k := range b.steep { // see ref.View.slopes: the Jacobian's slopes are limited to the picture and a margin
+	for k := range b.steep { // the Jacobian's slopes are limited to the picture and a margin
 		margin := layout.JacobianMargin * 0.5 * size[k] / focal[k]
 		slope := max(math.Abs(centre[k]/focal[k]+margin), math.Abs((size[k]-centre[k])/focal[k]+margin))
 		b.steep[k] = focal[k] * math.Sqrt(1+slope*slope)
