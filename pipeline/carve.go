@@ -9,19 +9,7 @@ import (
 	"vksplat/vk"
 )
 
-const mcmcReach = 2
-
-// reach is how many distances to the nearest camera a splat may be large. Of MCMC's given number of splats a few large
-// ones may be all of the backdrop: they are gone a refinement after they were made again, each time leaving a hole, if
-// they may be no larger than their distance.
-func (v *view) reach() float32 {
-	if v.strategy.mcmc {
-		return mcmcReach
-	}
-	return 1
-}
-
-// carve makes floaters invisible.
+// carve makes floaters invisible. reach is how many distances to the nearest camera a splat may be large.
 func (v *view) carve() {
 	for _, c := range v.model.chunks {
 		v.r.Dispatch(&shaders.Carve{
@@ -29,7 +17,7 @@ func (v *view) carve() {
 			Push: shaders.CarvePush{
 				FirstId: uint32(c.first), ChunkSplats: uint32(c.splats), NVoters: uint32(v.voters.N()),
 				FirstMoments:  uint32(v.model.First + layout.RowLogitOpacities),
-				SecondMoments: uint32(v.model.Second + layout.RowLogitOpacities), Reach: v.reach(),
+				SecondMoments: uint32(v.model.Second + layout.RowLogitOpacities), Reach: v.strategy.variants().reach,
 			},
 		}, vk.Items(c.splats, 256))
 	}

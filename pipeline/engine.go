@@ -36,7 +36,7 @@ func (e *engine) besideWords() int {
 	switch {
 	case e.depths != nil:
 		return team.AbsWords + 1
-	case e.strategy.absgrad:
+	case e.strategy.variants().absgrad:
 		return team.AbsWords
 	}
 	return 0
@@ -48,14 +48,6 @@ func (e *engine) isectSpan() int64 {
 		return maxBinding(e.dev) / 4
 	}
 	return maxBinding(e.dev) / max(36, e.stateBytes())
-}
-
-// strategy is what of a configuration decides which passes are recorded. Its zero value is that of 3dgs.
-type strategy struct {
-	mcmc    bool // refinement relocates and adds
-	noise   bool // means are moved at random after each step, and splats may be of a far shell
-	absgrad bool // growth is decided by absolute gradients
-	exact   bool // the strategy 3dgs refines to a given number of splats, as mcmc does
 }
 
 // frame is what a unit in flight needs of its own. Several are in flight, so that the device never waits for the host.
@@ -160,7 +152,7 @@ func sizeOf(cameras []scene.Camera) (s viewSize, err error) {
 func newShape(dev *vk.Device, degree int, cameras []scene.Camera, kinds []recipe.Kind, targetFloats bool) (*engine,
 	error) {
 	e := &engine{dev: dev, bands: 1, kinds: kinds, sort: chooseSort(dev.Info()), raster: chooseRaster(dev.Info()),
-		compare: comparison{floats: targetFloats}, verify: os.Getenv(verifyVariable) == "1"}
+		compare: comparison{floats: targetFloats}, strategy: strategy3DGS{}, verify: os.Getenv(verifyVariable) == "1"}
 	var err error
 	if e.viewSize, err = sizeOf(cameras); err != nil {
 		return nil, err
@@ -398,7 +390,7 @@ func (e *engine) growModel(n, ceiling int) error {
 	if err := e.startAfresh(); err != nil {
 		return err
 	}
-	err := e.model.extend(min(ceiling, e.model.ample(n, e.model.growBy(e.strategy.mcmc || e.strategy.exact))), false)
+	err := e.model.extend(min(ceiling, e.model.ample(n, e.model.growBy(e.strategy.knowsFinalSize()))), false)
 	if errors.Is(err, vk.ErrOutOfMemory) {
 		err = e.model.reserve(n)
 	}

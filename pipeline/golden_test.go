@@ -229,7 +229,7 @@ func goldenAdam(t *testing.T, c *ref.AdamCase) {
 		w.begin()
 		w.depthKeys, w.vProjected = uploadOf(t, d, keys), uploadOf(t, d, v)
 		w.paints, w.vBeside = uploadOf(t, d, paints), vk.Cast[float32](w.vProjected.View) // the last is not read
-		for part := range w.unseenParts() {
+		for part := range w.strategy.variants().unseenParts {
 			w.adamUnseen(part)
 		}
 		w.projectBwdAdam()

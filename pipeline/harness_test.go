@@ -121,7 +121,7 @@ type gradients struct {
 func runBackward(t testing.TB, d *Device, p *ref.Params[float32], v *ref.View[float32], vRender [][4]float32,
 	bands int) *gradients {
 	t.Helper()
-	return runBackwardOf(t, d, p, v, vRender, bands, strategy{})
+	return runBackwardOf(t, d, p, v, vRender, bands, strategy3DGS{})
 }
 
 func runBackwardOf(t testing.TB, d *Device, p *ref.Params[float32], v *ref.View[float32], vRender [][4]float32,
@@ -185,7 +185,7 @@ func runBackwardOf(t testing.TB, d *Device, p *ref.Params[float32], v *ref.View[
 		}, vk.Items(c.splats, 256))
 	}
 	w.finish(false)
-	if how.absgrad {
+	if how.variants().absgrad {
 		r.Copy(read("v_abs_mean2d", w.vBeside.Size()), w.vBeside.View)
 	}
 	for name, x := range map[string]vk.View{"shapes": w.shapes.View, "depth_keys": w.depthKeys.View,
@@ -211,7 +211,7 @@ func runBackwardOf(t testing.TB, d *Device, p *ref.Params[float32], v *ref.View[
 		params: scene.NewSplats(p.N, p.Degree),
 		report: *f.hostReport,
 	}
-	if how.absgrad {
+	if how.variants().absgrad {
 		g.vAbsMean2D = append(g.vAbsMean2D, vk.Host(vk.Cast[[2]float32](back["v_abs_mean2d"]))[:p.N]...)
 	}
 	takeRows(g.params, e.model, vk.Host(vk.Cast[float32](back["v_params"])))

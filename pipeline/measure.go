@@ -112,8 +112,9 @@ func (m *measuring) Train(ctx context.Context, steps int, meter *bench.Meter) (e
 func (m *measuring) Counts() bench.Counts {
 	t := m.t
 	c := bench.Counts{
-		Splats: t.progress.Splats, SHDegree: t.cfg.SHDegree, Mixed: t.e.model.Mixed, AbsGrad: t.e.strategy.absgrad,
-		Bands: t.e.bands, SortBits: t.e.sort.bits, DepthBits: layout.DepthBits, TileBits: t.e.tileBits(),
+		Splats: t.progress.Splats, SHDegree: t.cfg.SHDegree, Mixed: t.e.model.Mixed,
+		AbsGrad: t.e.strategy.variants().absgrad,
+		Bands:   t.e.bands, SortBits: t.e.sort.bits, DepthBits: layout.DepthBits, TileBits: t.e.tileBits(),
 		Lanes:    int(t.e.raster.forward) / layout.Patches,
 		LanesBwd: int(t.e.raster.listLanes()), HandRound: t.e.raster.handRound,
 		Bucket: int(t.e.raster.bucket), UnseenApart: t.e.unseenApart(),

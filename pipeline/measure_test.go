@@ -79,7 +79,8 @@ func checkRounds(t *testing.T, rounds []bench.Round) {
 		if sum := r.PassesMS(); !(sum > 0) || sum > r.TimedMS() {
 			t.Errorf("passes of %g ms in steps of %g ms", sum, r.TimedMS())
 		}
-		for _, name := range []string{bench.PhotoCopy, "sort_scatter (depth)", "sort_scatter (tiles)", "rasterize_handed",
+		for _, name := range []string{bench.PhotoCopy, "sort_scatter (depth)", "sort_scatter (tiles)",
+			"rasterize_handed",
 			"finish"} {
 			if p := r.Pass(name); !(p.MS > 0) || p.Dispatches < 1 || p.Launches < 1 || p.Launches > p.Dispatches {
 				t.Errorf("%s: %+v", name, p)

@@ -140,7 +140,8 @@ func TestResumePoses(t *testing.T) {
 		}
 		without := cfg
 		without.RefinePoses = false
-		if err := c.Accepts(without, len(views)); err == nil || !strings.Contains(err.Error(), "cannot resume without") {
+		if err := c.Accepts(without, len(views)); err == nil || !strings.Contains(err.Error(),
+			"cannot resume without") {
 			t.Errorf("without: %v", err)
 		}
 	}

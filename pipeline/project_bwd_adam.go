@@ -15,7 +15,7 @@ func (v *view) projectBwdAdam() {
 			Push: shaders.ProjectBwdAdamPush{
 				FirstId: uint32(c.first), ChunkSplats: uint32(c.splats), NParams: uint32(v.model.NParams),
 			},
-			Spec: shaders.ProjectBwdAdamSpec{Absgrad: v.strategy.absgrad, Noise: v.strategy.noise,
+			Spec: shaders.ProjectBwdAdamSpec{Absgrad: v.strategy.variants().absgrad, Noise: v.strategy.variants().noise,
 				UnseenApart: v.stepsApart()},
 		}
 		if v.bent {

@@ -19,7 +19,7 @@ func (v *view) rasterizeBwd() {
 		States: v.states, Touched: v.touched, VRender: v.vShown, TileFromBucket: v.buckets,
 		VSlots: vk.Cast[float32](v.vSlots.View), VAbsSlots: vk.Cast[[2]float32](v.vBesideSlots.View),
 		Spec: shaders.RasterizeBwdSpec{WorkgroupSize: backwardLanes, SubgroupSize: v.raster.subgroup,
-			Absgrad: v.strategy.absgrad, HandRound: v.raster.handRound, BucketSize: v.raster.bucket,
+			Absgrad: v.strategy.variants().absgrad, HandRound: v.raster.handRound, BucketSize: v.raster.bucket,
 			PackedStates: v.model.Mixed},
 	}
 	if v.depths != nil {

@@ -20,7 +20,7 @@ func (v *view) reduceSlots(band int) {
 		VProjected: vk.Cast[float32](v.vProjected.View),
 		VAbsSlots:  v.vBesideSlots, VAbsMean2d: v.vBeside,
 		Push: shaders.ReduceSlotsPush{Band: uint32(band), NBands: uint32(v.bands)},
-		Spec: shaders.ReduceSlotsSpec{Absgrad: v.strategy.absgrad},
+		Spec: shaders.ReduceSlotsSpec{Absgrad: v.strategy.variants().absgrad},
 	}
 	if v.depths == nil {
 		v.r.Dispatch(plain, v.indirect(layout.ArgsReduce))

@@ -210,11 +210,7 @@ func (v *view) recordCarve() {
 // recordRefine lists a refinement.
 func (v *view) recordRefine() {
 	v.begin()
-	if v.strategy.mcmc {
-		v.refineMCMC() // chunks -> chunks, n_splats or failed
-	} else {
-		v.refine() // chunks -> chunks, n_splats or failed
-	}
+	v.strategy.refine(v) // chunks -> chunks, n_splats or failed
 	v.verifyModel("refine")
 	v.finish(false)
 }

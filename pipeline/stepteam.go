@@ -234,7 +234,7 @@ func (v *view) sendGrads(o int) {
 		VProjected: vk.Cast[float32](v.vProjected.View), VAbsMean2d: v.vBeside,
 		Headers: l.Sent[team.Grads][o], OutGrads: p.Grads, OutAbs: p.Beside,
 		Push: shaders.SendGradsPush{Index: uint32(o), HeaderId: uint32(l.Rank)},
-		Spec: shaders.SendGradsSpec{Absgrad: v.strategy.absgrad},
+		Spec: shaders.SendGradsSpec{Absgrad: v.strategy.variants().absgrad},
 	}
 	grid := vk.Items(l.Records*team.GradWords, layout.CopyBlock)
 	if v.depths == nil {
@@ -318,7 +318,8 @@ func (v *view) stepOfViews() {
 				FirstId: uint32(c.first), ChunkSplats: uint32(c.splats), NParams: uint32(v.model.NParams),
 				IndexStride: uint32(v.model.capacity()), GradStride: uint32(l.Records),
 			},
-			Spec: shaders.ProjectBwdAdamViewsSpec{Absgrad: v.strategy.absgrad, Noise: v.strategy.noise,
+			Spec: shaders.ProjectBwdAdamViewsSpec{Absgrad: v.strategy.variants().absgrad,
+				Noise:  v.strategy.variants().noise,
 				NViews: uint32(l.N)},
 		}
 		if v.depths == nil {

@@ -222,7 +222,7 @@ func TestGoldenAbsGrad(t *testing.T) {
 	d := testDevice(t)
 	for _, c := range g.Renders {
 		t.Run(c.Name, func(t *testing.T) {
-			out := runBackwardOf(t, d, c.Params, c.View, c.VRender, 2, strategy{absgrad: true})
+			out := runBackwardOf(t, d, c.Params, c.View, c.VRender, 2, strategy3DGS{absgrad: true})
 			var got, signed []float32
 			for i, v := range out.vAbsMean2D {
 				s := out.vProjected[i].Mean2d

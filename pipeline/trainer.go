@@ -178,12 +178,7 @@ func trainingShape(dev *vk.Device, at world, cams []scene.Camera, photos photos.
 	e.drawn = e.drawn.union(pictures)
 	e.looks = o.Interludes != nil
 	e.compare = comparisonOf(cams, photos, cfg)
-	e.strategy = strategy{
-		mcmc:    cfg.Strategy == recipe.StrategyMCMC,
-		noise:   cfg.Strategy == recipe.StrategyMCMC && (cfg.NoiseLR > 0 || o.Shell > 0),
-		absgrad: cfg.AbsGrad,
-		exact:   cfg.Strategy == recipe.Strategy3DGS && cfg.Splats > 0,
-	}
+	e.strategy = strategyOf(cfg, o)
 	return e, nil
 }
 

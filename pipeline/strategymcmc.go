@@ -6,17 +6,30 @@ import (
 	"vksplat/vk"
 )
 
-// copies is what the two rounds of an MCMC refinement share.
+// strategyMCMC keeps a given number of splats and relocates the dead ones (Kheradmand et al. 2024).
+type strategyMCMC struct {
+	absgrad bool
+	noise   bool // see variants
+}
+
+// variants has unseen splats stepped in one part: noise makes their optimiser compute. Of a given number of splats a
+// few large ones may be all of the backdrop: carving them at their own distance would leave a hole each time.
+func (s strategyMCMC) variants() variants {
+	return variants{absgrad: s.absgrad, noise: s.noise, unseenParts: 1, reach: 2}
+}
+
+func (strategyMCMC) knowsFinalSize() bool { return true }
+
+// copies are the buffers that the two rounds of a refinement share.
 type copies struct {
 	actions, holes, list vk.Slice[uint32] // [N]
 	weights, drawn       vk.Slice[uint32] // [N]
 	sources              vk.Slice[uint32] // [N]
 }
 
-// refineMCMC puts every dead splat in the place of a living one and adds new ones, all by drawing living splats in
-// proportion to their opacity (Kheradmand et al. 2024, section 3.3). Whether the result fits is known before anything
-// changes.
-func (v *view) refineMCMC() {
+// refine puts every dead splat in the place of a living one and adds new ones, drawing living splats in proportion to
+// their opacity (section 3.3 of the paper). Whether the result fits is known before anything changes.
+func (strategyMCMC) refine(v *view) {
 	n := v.model.capacity()
 	c := &copies{
 		actions: vk.ScratchOf[uint32](v.r, "actions", n), holes: vk.ScratchOf[uint32](v.r, "hole_offset", n),
@@ -30,7 +43,7 @@ func (v *view) refineMCMC() {
 	v.r.Dispatch(&shaders.RefineCommit{Counters: v.counters}, vk.Groups(1))
 }
 
-// copySplats is one round: weigh, draw, copy, and change what was drawn.
+// copySplats is one round: weigh, draw, copy, and update the drawn splats.
 func (v *view) copySplats(c *copies, round uint32) {
 	params, state := uint32(v.model.Stored), uint32(v.model.Stats)
 	for _, part := range v.model.chunks {

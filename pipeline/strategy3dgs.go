@@ -6,16 +6,28 @@ import (
 	"vksplat/vk"
 )
 
-// refine duplicates, splits and prunes splats in place: classify, rank, check that it fits, number what is new and what
-// goes, move.
-func (v *view) refine() {
+// strategy3DGS is the strategy of 3DGS (Kerbl et al. 2023): splats whose screen gradients are large grow, and
+// transparent or large ones go.
+type strategy3DGS struct{ absgrad bool }
+
+func (s strategy3DGS) variants() variants {
+	return variants{absgrad: s.absgrad, unseenParts: 2, reach: 1}
+}
+
+func (strategy3DGS) knowsFinalSize() bool { return false }
+
+func (strategy3DGS) refine(v *view) { v.densify(func(*view, vk.Slice[uint32], vk.Slice[uint32]) {}) }
+
+// densify duplicates, splits and prunes splats in place: classify, rank, check that it fits, number new splats and
+// holes, move. rank may replace the keys by which splats are chosen for growth.
+func (v *view) densify(rank func(v *view, keys, pruneKeys vk.Slice[uint32])) {
 	n := v.model.capacity()
 	actions := vk.ScratchOf[uint32](v.r, "actions", n)
 	fresh := vk.ScratchOf[uint32](v.r, "new_offset", n)
 	holes := vk.ScratchOf[uint32](v.r, "hole_offset", n)
 	list := vk.ScratchOf[uint32](v.r, "hole_list", n)
 	params, state := uint32(v.model.Stored), uint32(v.model.Stats)
-	v.chooseGrowth(actions, fresh, holes)
+	v.chooseGrowth(actions, fresh, holes, rank)
 	v.scan("new scan", fresh, layout.NActive, layout.ArgsScanSplats, layout.NGrown, false)
 	v.scan("hole scan", holes, layout.NActive, layout.ArgsScanSplats, layout.NHoles, false)
 	v.r.Dispatch(&shaders.RefineHoles{Counters: v.counters, Actions: actions, HoleOffset: holes, HoleList: list},
@@ -43,9 +55,10 @@ func (v *view) refine() {
 	v.r.Dispatch(&shaders.RefineCommit{Counters: v.counters}, vk.Groups(1))
 }
 
-// chooseGrowth decides for every splat: actions, and flags of what is new and what goes. Where not all that may grow
-// have room, those of the highest scores do.
-func (v *view) chooseGrowth(actions, fresh, holes vk.Slice[uint32]) {
+// chooseGrowth decides for every splat: actions, and flags of new splats and holes. Where there is not room for all
+// that may grow, those of the highest scores do.
+func (v *view) chooseGrowth(actions, fresh, holes vk.Slice[uint32], rank func(v *view, keys,
+	pruneKeys vk.Slice[uint32])) {
 	n := v.model.capacity()
 	keys := vk.ScratchOf[uint32](v.r, "grow_keys", n)
 	pruneKeys := vk.ScratchOf[uint32](v.r, "prune_keys", n)
@@ -58,10 +71,7 @@ func (v *view) chooseGrowth(actions, fresh, holes vk.Slice[uint32]) {
 			Spec: shaders.RefineClassifySpec{Mixed: v.model.Mixed},
 		}, vk.Items(c.splats, 256))
 	}
-	if v.strategy.exact {
-		v.r.Dispatch(&shaders.RefineRank{Params: v.f.params, Counters: v.counters, PruneKeys: pruneKeys, Keys: keys},
-			v.indirect(layout.ArgsSplats))
-	}
+	rank(v, keys, pruneKeys)
 	_, ranked := v.radixSort(sortJob{
 		name: "growth sort", keys: keys, drop: true, keyBits: 31, slot: layout.NVisible, args: layout.ArgsSortVisible,
 		tallies: v.tallies.depth,
