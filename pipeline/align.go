@@ -24,10 +24,10 @@ func alignRates() shaders.PoseAdamPush {
 
 // recordAlign lists a step of a camera alone: the model, and what else is learnt, stay as they are.
 func (v *view) recordAlign() {
-	e := *v.engine
-	e.appearances, e.histories, e.depths, e.compare.robust, e.compare.shrunk = nil, nil, nil, false, false
-	e.compare.masked = true // where a part of the photo is held back
-	v.engine = &e
+	s := *v.s
+	s.appearances, s.histories, s.depths, s.compare.robust, s.compare.shrunk = nil, nil, nil, false, false
+	s.compare.masked = true // where a part of the photo is held back
+	v.s = &s
 	v.begin()
 	v.refinePose()     // params poses -> refined params pose
 	v.project()        // chunks -> shapes paints depth_keys
@@ -73,21 +73,21 @@ func (t *Trainer) align(c scene.Camera, m scene.Image, steps int) (moved scene.C
 	if err := photos.Check(&c, m); err != nil {
 		return c, 0, err
 	}
-	if c.Width*c.Height > e.maxPixels {
+	if c.Width*c.Height > e.setup.views.maxPixels {
 		return c, 0, ErrPhotoSize
 	}
-	staging, err := vk.Make[uint32](e.dev, vk.Upload, int(photos.Bytes(&c)/4), "photo staging")
+	staging, err := vk.Make[uint32](e.setup.dev, vk.Upload, int(photos.Bytes(&c)/4), "photo staging")
 	if err != nil {
 		return c, 0, err
 	}
-	defer func() { err = errors.Join(err, e.dev.Free(staging.View)) }()
+	defer func() { err = errors.Join(err, e.setup.dev.Free(staging.View)) }()
 	n, flags := photos.Stage(staging.View.Host(), m, t.photos.layout.Packed)
 	photo := t.photos.copied(staging.View.Slice(0, n))
-	if err := e.poses.clearSpare(); err != nil {
+	if err := e.setup.poses.clearSpare(); err != nil {
 		return c, 0, err
 	}
 	// A checkpoint is the same whatever was measured before.
-	defer func() { err = errors.Join(err, e.poses.clearSpare()) }()
+	defer func() { err = errors.Join(err, e.setup.poses.clearSpare()) }()
 	for k := 0; k < steps; k++ {
 		if err := t.ctx.Err(); err != nil {
 			return c, 0, err
@@ -97,7 +97,7 @@ func (t *Trainer) align(c scene.Camera, m scene.Image, steps int) (moved scene.C
 			return c, 0, err
 		}
 		if r.Failed != 0 {
-			if err := e.recover(r, e.model.capacity()); err != nil {
+			if err := e.recover(r, e.setup.model.capacity()); err != nil {
 				return c, 0, err
 			}
 			k--
@@ -107,7 +107,7 @@ func (t *Trainer) align(c scene.Camera, m scene.Image, steps int) (moved scene.C
 			loss = float64(r.Loss)
 		}
 	}
-	rows, err := e.poses.download()
+	rows, err := e.setup.poses.download()
 	if err != nil {
 		return c, 0, err
 	}
@@ -123,17 +123,17 @@ func (t *Trainer) align(c scene.Camera, m scene.Image, steps int) (moved scene.C
 
 // alignStep takes step k, counted from 0, and returns the report: it may not have fit.
 func (t *Trainer) alignStep(c *scene.Camera, k int, flags uint32, photo *stagedPhoto) (*layout.Report, error) {
-	e, f := t.e, t.e.frames[0]
+	e, f := t.e, t.e.programs.frames[0]
 	p := f.hostParams
 	viewParams(&p.View, c, t.cfg.Near, t.cfg.SHDegree, t.cfg.Antialiased, t.cfg.Background)
 	t.cfg.OptimiserParams(p, k, t.sceneScale, 1)
-	p.Unit, p.Step, p.PhotoFlags, p.ViewId = 0, uint32(k), flags, uint32(e.poses.views())
+	p.Unit, p.Step, p.PhotoFlags, p.ViewId = 0, uint32(k), flags, uint32(e.setup.poses.views())
 	p.Level, p.PhotoWidth, p.PhotoHeight = 0, uint32(c.Width), uint32(c.Height)
-	p.MaxSplats, p.SplatCapacity = uint32(t.maxSplats), uint32(e.model.capacity())
-	if err := e.submit(f, recipe.Unit{Kind: recipe.Align, Step: k}, false, photo); err != nil {
+	p.MaxSplats, p.SplatCapacity = uint32(t.maxSplats), uint32(e.setup.model.capacity())
+	if err := e.programs.submit(f, recipe.Unit{Kind: recipe.Align, Step: k}, false, photo); err != nil {
 		return nil, err
 	}
-	if err := e.wait(f); err != nil {
+	if err := e.programs.wait(f); err != nil {
 		return nil, err
 	}
 	r := *f.hostReport

@@ -53,13 +53,13 @@ func partialHash(t testing.TB, d *Device, room int, change func(*recipe.Config),
 	tr := begun(t, d, partialScene, change, o)
 	defer tr.Close()
 	if room > 0 {
-		tr.e.isectCapacity = room
-		if err := tr.e.build(); err != nil {
+		tr.e.setup.isectCapacity = room
+		if err := tr.e.programs.build(); err != nil {
 			t.Fatal(err)
 		}
 	}
 	hash = endHash(t, tr)
-	table, err := tr.e.appearances.download()
+	table, err := tr.e.setup.appearances.download()
 	if err != nil {
 		t.Fatal(err)
 	}

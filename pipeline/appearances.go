@@ -101,29 +101,30 @@ func (x *appearances) close() error {
 func (g *group) addAppearances(rows []layout.Appearance) (extra checkpoint.Extra, err error) {
 	first := g.members[0].e
 	if len(g.members) == 1 {
-		first.appearances, err = newAppearances(first.dev, rows)
+		first.setup.appearances, err = newAppearances(first.setup.dev, rows)
 	} else {
 		err = g.addCommonAppearances(rows)
 	}
 	if err != nil {
 		return extra, err
 	}
-	return first.appearances.state(), nil
+	return first.setup.appearances.state(), nil
 }
 
 // addCommonAppearances makes that of a team.
 func (g *group) addCommonAppearances(rows []layout.Appearance) (err error) {
 	var devices []*vk.Device
 	for _, m := range g.members {
-		devices = append(devices, m.e.dev)
+		devices = append(devices, m.e.setup.dev)
 	}
 	if g.looks, err = vk.NewShared(devices, int64(len(rows))*appearanceBytes, "appearances"); err != nil {
 		return err
 	}
 	for _, m := range g.members {
-		x := &appearances{dev: m.e.dev, table: vk.Cast[layout.Appearance](g.looks.View(m.e.dev)), common: g.looks}
+		x := &appearances{dev: m.e.setup.dev, table: vk.Cast[layout.Appearance](g.looks.View(m.e.setup.dev)),
+			common: g.looks}
 		copy(vk.Host(x.table), rows)
-		m.e.appearances = x
+		m.e.setup.appearances = x
 	}
 	return nil
 }
@@ -135,11 +136,11 @@ const notStepped = -1
 // appearanceRows is the table as find_appearance reads it. A team's crosses from host memory as a whole: the table's
 // rows are read one after the other.
 func (v *view) appearanceRows() vk.Slice[layout.Appearance] {
-	if v.links == nil {
-		return v.appearances.table
+	if v.s.links == nil {
+		return v.s.appearances.table
 	}
-	rows := vk.ScratchOf[layout.Appearance](v.r, "appearances of the step", v.appearances.table.N())
-	v.r.Copy(rows.View, v.appearances.table.View)
+	rows := vk.ScratchOf[layout.Appearance](v.r, "appearances of the step", v.s.appearances.table.N())
+	v.r.Copy(rows.View, v.s.appearances.table.View)
 	return rows
 }
 
@@ -149,7 +150,8 @@ func (g *group) carryAppearances() (err error) {
 		return nil
 	}
 	for _, m := range g.members {
-		err = errors.Join(err, g.looks.Carry(g.members[0].e.dev, m.e.dev, 0, g.looks.View(m.e.dev).Size()))
+		err = errors.Join(err, g.looks.Carry(g.members[0].e.setup.dev, m.e.setup.dev, 0,
+			g.looks.View(m.e.setup.dev).Size()))
 	}
 	return err
 }

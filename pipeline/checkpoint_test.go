@@ -142,7 +142,7 @@ func smallChunks(t *testing.T, bytes int) {
 // inChunks fails a test of chunks where a trainer has only one.
 func inChunks(t *testing.T, tr *Trainer) {
 	t.Helper()
-	if n := len(tr.e.model.chunks); n < 2 {
+	if n := len(tr.e.setup.model.chunks); n < 2 {
 		t.Errorf("%d chunk of %d splats: the test proves nothing of chunks", n, tr.NSplats())
 	}
 }
@@ -429,7 +429,7 @@ func TestMoreIterations(t *testing.T) {
 	if longer.Step() != 14 || longer.StartStep() != 10 {
 		t.Errorf("step %d, started at %d", longer.Step(), longer.StartStep())
 	}
-	p := longer.e.frames[0].hostParams
+	p := longer.e.programs.frames[0].hostParams
 	if want := float32(cfg.LRMeans * tr.sceneScale * cfg.LRMeansFinal); p.LrMeans != want {
 		t.Errorf("learning rate %g after the schedule, want %g", p.LrMeans, want)
 	}

@@ -55,7 +55,7 @@ func (t *Trainer) header() checkpoint.Header {
 		Order: checkpoint.OrderRecord{Epoch: t.photos.order.turn(t.next.Step) / n,
 			Position: t.photos.order.turn(t.next.Step) % n},
 		Config: t.cfg, Preset: t.run.Preset, Capture: t.run.Capture, Frame: t.run.Frame, Shell: t.shell,
-		Device: checkpoint.RecordOf(t.e.dev), Deviations: t.deviations, Team: t.shareRecords(),
+		Device: checkpoint.RecordOf(t.e.setup.dev), Deviations: t.deviations, Team: t.shareRecords(),
 	}
 }
 
@@ -74,7 +74,7 @@ func (t *Trainer) settle() error {
 			_, err = t.drain()
 		}
 	}
-	if failure := t.e.team.Failure(); failure != nil {
+	if failure := t.e.programs.team.Failure(); failure != nil {
 		return failure
 	}
 	if t.partly(t.next.Number) {

@@ -90,26 +90,26 @@ func planDepths(dev *vk.Device, cams []scene.Camera, cfg *recipe.Config, o *Trai
 }
 
 // loadDepths makes the engine's table and fills it, some parts at a time: RAM never holds the whole.
-func (e *engine) loadDepths(r *training, o *TrainerOptions) (err error) {
-	x, parts := newDepthTable(e.dev, &r.cfg, o, r.sceneScale), partsOf(r.cams, o.Known, o.Normals, depthLevels(&r.cfg))
+func (s *setup) loadDepths(r *training, o *TrainerOptions) (err error) {
+	x, parts := newDepthTable(s.dev, &r.cfg, o, r.sceneScale), partsOf(r.cams, o.Known, o.Normals, depthLevels(&r.cfg))
 	size := 4 * int64(parts.words())
-	if most := maxBinding(e.dev); size > most {
+	if most := maxBinding(s.dev); size > most {
 		return fmt.Errorf("load depths: %w: known depths and normals of photos take %s, one buffer of the device holds %s",
 			ErrTooSmall, vk.BytesText(size), vk.BytesText(most))
 	}
-	if x.words, err = vk.Make[uint32](e.dev, vk.DeviceLocal, parts.words(), "known depths"); err != nil {
+	if x.words, err = vk.Make[uint32](s.dev, vk.DeviceLocal, parts.words(), "known depths"); err != nil {
 		return err
 	}
-	e.depths, x.staged = x, parts.staged(depthStaging)
-	staging, err := vk.Make[uint32](e.dev, vk.Upload, x.staged, "known depths staging")
+	s.depths, x.staged = x, parts.staged(depthStaging)
+	staging, err := vk.Make[uint32](s.dev, vk.Upload, x.staged, "known depths staging")
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, e.dev.Free(staging.View)) }()
+	defer func() { err = errors.Join(err, s.dev.Free(staging.View)) }()
 	return parts.each(vk.Host(staging), func(at, n int) error {
-		rec := vk.NewRecorder(e.dev)
+		rec := vk.NewRecorder(s.dev)
 		rec.Copy(x.words.At(at, n).View, staging.At(0, n).View)
-		return runOnce(e.dev, rec, "load depths")
+		return runOnce(s.dev, rec, "load depths")
 	})
 }
 

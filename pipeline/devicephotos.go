@@ -47,9 +47,9 @@ const (
 func newDevicePhotos(e *engine, cams []scene.Camera, src photos.Source, cfg *recipe.Config, plan *Plan,
 	o TrainerOptions) (*devicePhotos, error) {
 	n := len(cams)
-	p := &devicePhotos{src: src, order: newViewOrder(cfg.Seed, n, e.world), last: cfg.Iterations,
-		photoSlots: photoSlots{dev: e.dev, cams: cams, layout: plan.photos, all: plan.Device.PhotoAll,
-			words: e.targetWords()},
+	p := &devicePhotos{src: src, order: newViewOrder(cfg.Seed, n, e.setup.world), last: cfg.Iterations,
+		photoSlots: photoSlots{dev: e.setup.dev, cams: cams, layout: plan.photos, all: plan.Device.PhotoAll,
+			words: e.setup.targetWords()},
 		slotOf: make([]int, n), flags: make([]uint32, n), outsize: make([]bool, n), strict: o.Strict, warn: o.Warn}
 	for v := range p.slotOf {
 		p.slotOf[v] = -1

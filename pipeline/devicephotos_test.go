@@ -112,7 +112,7 @@ func TestOutsizePhotosAreExpected(t *testing.T) {
 	for _, part := range []int64{1, 2} {
 		photos := &expectedPhotos{Images: images}
 		tr, err := NewTrainer(testDevice(t), cams, photos, init, scale, cfg,
-			TrainerOptions{PhotoBytes: all / part, startCapacities: 16})
+			TrainerOptions{PhotoBytes: all / part, hooks: testHooks{capacities: 16}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -53,7 +53,7 @@ func (g *group) due(m *member, total int) int {
 	if len(g.members) == 1 {
 		return total
 	}
-	return dues(total, g.ceilings())[m.e.world.rank]
+	return dues(total, g.ceilings())[m.e.setup.world.rank]
 }
 
 // join makes a team of the members, once they have their splats.
@@ -66,18 +66,18 @@ func (g *group) join() error {
 	// of the smallest share: all devices planned views for it; packets and views grow by need
 	records := g.members[0].splats
 	for _, m := range g.members {
-		engines, devices = append(engines, m.e), append(devices, m.e.dev)
+		engines, devices = append(engines, m.e), append(devices, m.e.setup.dev)
 		records = min(records, m.splats)
 	}
 	joined, err := team.New(devices, team.Options{
-		Records: records, Beside: engines[0].besideWords(), InFlight: inFlight,
+		Records: records, Beside: engines[0].setup.besideWords(), InFlight: inFlight,
 	})
 	if err != nil {
 		return err
 	}
 	for rank, e := range engines {
-		e.team, e.engines, e.links = joined, engines, joined.Links(rank)
-		e.viewSplats = joined.Records() * len(engines)
+		e.programs.team, e.peers, e.setup.links = joined, engines, joined.Links(rank)
+		e.setup.viewSplats = joined.Records() * len(engines)
 	}
 	return nil
 }
@@ -85,7 +85,7 @@ func (g *group) join() error {
 // busy reports whether a frame is in flight.
 func (g *group) busy(slot int) bool {
 	for _, m := range g.members {
-		if f := m.e.frames[slot]; f.ticket != 0 || f.skipped {
+		if f := m.e.programs.frames[slot]; f.ticket != 0 || f.skipped {
 			return true
 		}
 	}
@@ -113,7 +113,7 @@ func sum(list []int) (n int) {
 // records returns what checkpoints say of the devices.
 func (g *group) records() (list []checkpoint.DeviceRecord) {
 	for _, m := range g.members {
-		list = append(list, checkpoint.RecordOf(m.e.dev))
+		list = append(list, checkpoint.RecordOf(m.e.setup.dev))
 	}
 	return list
 }
@@ -133,12 +133,12 @@ func (g *group) shareRecords() (list []checkpoint.ShareRecord) {
 // liveState returns the state where training has it, with what it has beside the splats.
 func (g *group) liveState(extra []checkpoint.Extra) (list checkpoint.State) {
 	for i, m := range g.members {
-		x := m.e.model
+		x := m.e.setup.model
 		s := &checkpoint.Share{Dev: x.dev, Rows: x.Rows, N: m.splats, Parts: x.parts(m.splats)}
 		if i == 0 {
 			s.Extra = extra
-		} else if m.e.histories != nil {
-			s.Extra = []checkpoint.Extra{m.e.histories.state()}
+		} else if m.e.setup.histories != nil {
+			s.Extra = []checkpoint.Extra{m.e.setup.histories.state()}
 		}
 		list = append(list, s)
 	}
@@ -147,10 +147,10 @@ func (g *group) liveState(extra []checkpoint.Extra) (list checkpoint.State) {
 
 // closeAll frees what the members have.
 func (g *group) closeAll() (err error) {
-	if len(g.members) > 0 && g.members[0].e.team != nil {
-		err = g.members[0].e.team.Close()
+	if len(g.members) > 0 && g.members[0].e.programs.team != nil {
+		err = g.members[0].e.programs.team.Close()
 		for _, m := range g.members {
-			m.e.team, m.e.links = nil, nil
+			m.e.programs.team, m.e.setup.links = nil, nil
 		}
 	}
 	for _, m := range g.members {

@@ -73,15 +73,20 @@ func splatsOf(p *ref.Params[float32]) *scene.Splats {
 // viewEngine makes an engine for one view that runs no units, and memory for its photo. free frees both.
 func viewEngine(t testing.TB, d *Device, degree int, c scene.Camera, floats bool) (e *engine, free func()) {
 	t.Helper()
-	e, err := newEngine(d.dev, degree, []scene.Camera{c}, nil, 1, floats)
+	shape, err := newSetup(d.dev, degree, []scene.Camera{c}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	target, err := vk.Make[uint32](d.dev, vk.DeviceLocal, e.targetWords(), "target")
+	shape.compare.floats = floats
+	e = newEngine(shape)
+	if err := e.allocate(1); err != nil {
+		t.Fatal(errors.Join(err, e.close()))
+	}
+	target, err := vk.Make[uint32](d.dev, vk.DeviceLocal, e.setup.targetWords(), "target")
 	if err != nil {
 		t.Fatal(errors.Join(err, e.close()))
 	}
-	e.target = target
+	e.setup.target = target
 	return e, func() {
 		t.Helper()
 		if err := errors.Join(e.close(), d.dev.Free(target.View)); err != nil {
@@ -135,13 +140,14 @@ func runBackwardOf(t testing.TB, d *Device, p *ref.Params[float32], v *ref.View[
 	}
 	e, free := viewEngine(t, d, p.Degree, cameraOf(v), false)
 	defer free()
-	e.strategy = how
-	must(e.load(splatsOf(p), 16, bands))
-	f := e.frames[0]
+	e.setup.strategy = how
+	e.setup.hooks.capacities = 16
+	must(e.load(splatsOf(p), bands))
+	f := e.programs.frames[0]
 	c := cameraOf(v)
 	viewParams(&f.hostParams.View, &c, float64(v.Near), v.SHDegree, v.Antialiased, v.Background)
 
-	n, pixels := e.model.capacity(), e.maxPixels
+	n, pixels := e.setup.model.capacity(), e.setup.views.maxPixels
 	up, err := vk.Make[[4]float32](d.dev, vk.Upload, pixels, "v_render")
 	must(err)
 	copy(vk.Host(up), vRender)
@@ -160,7 +166,7 @@ func runBackwardOf(t testing.TB, d *Device, p *ref.Params[float32], v *ref.View[
 	}()
 
 	r := vk.NewRecorder(d.dev)
-	w := &view{engine: e, viewSize: e.viewSize, r: r, f: f}
+	w := &view{s: e.setup, size: e.setup.views, r: r, f: f}
 	w.begin()
 	w.project()
 	w.sortDepth()
@@ -168,19 +174,19 @@ func runBackwardOf(t testing.TB, d *Device, p *ref.Params[float32], v *ref.View[
 	r.Copy(w.vShown.View, up.View)
 	scratch(r, &w.vProjected, "v_projected", n)
 	r.Fill(w.vProjected.View, 0)
-	for band := range e.bands {
+	for band := range e.setup.bands {
 		w.makeIsects(band)
 		w.rasterize(band, true)
 		w.rasterizeBwd()
 		w.reduceSlots(band)
 	}
-	grads := vk.ScratchOf[float32](r, "v_params", e.model.NParams*e.model.capacity())
+	grads := vk.ScratchOf[float32](r, "v_params", e.setup.model.NParams*e.setup.model.capacity())
 	r.Fill(grads.View, 0)
-	for _, c := range e.model.chunks {
+	for _, c := range e.setup.model.chunks {
 		r.Dispatch(&shaders.ProjectBwd{
-			Params: f.params, Counters: e.counters, DepthKeys: w.depthKeys, VProjected: w.vProjected,
+			Params: f.params, Counters: e.setup.counters, DepthKeys: w.depthKeys, VProjected: w.vProjected,
 			Paints: w.paints, Chunk: c.Slice,
-			VParams: grads.At(e.model.NParams*c.first, e.model.NParams*c.splats),
+			VParams: grads.At(e.setup.model.NParams*c.first, e.setup.model.NParams*c.splats),
 			Push:    shaders.ProjectBwdPush{FirstId: uint32(c.first), ChunkSplats: uint32(c.splats)},
 		}, vk.Items(c.splats, 256))
 	}
@@ -193,7 +199,7 @@ func runBackwardOf(t testing.TB, d *Device, p *ref.Params[float32], v *ref.View[
 		r.Copy(read(name, x.Size()), x)
 	}
 	must(r.Err())
-	prog, err := r.Build("backward", e.pool, vk.BuildOptions{})
+	prog, err := r.Build("backward", e.programs.pool, vk.BuildOptions{})
 	must(err)
 	defer prog.Close()
 	s := d.dev.NewSubmission()
@@ -214,7 +220,7 @@ func runBackwardOf(t testing.TB, d *Device, p *ref.Params[float32], v *ref.View[
 	if how.variants().absgrad {
 		g.vAbsMean2D = append(g.vAbsMean2D, vk.Host(vk.Cast[[2]float32](back["v_abs_mean2d"]))[:p.N]...)
 	}
-	takeRows(g.params, e.model, vk.Host(vk.Cast[float32](back["v_params"])))
+	takeRows(g.params, e.setup.model, vk.Host(vk.Cast[float32](back["v_params"])))
 	if g.report.Failed != 0 {
 		t.Fatalf("the view failed: %+v", g.report)
 	}
@@ -285,7 +291,7 @@ func rowsHash[T any](rows []T) string {
 }
 
 // larger has buffers start out larger than they need to be.
-var larger = TrainerOptions{startCapacities: 4}
+var larger = TrainerOptions{hooks: testHooks{capacities: 4}}
 
 // inBands has views drawn in so many bands until t ends.
 func inBands(t *testing.T, n int) { t.Setenv("VKSPLAT_BANDS", strconv.Itoa(n)) }
@@ -319,7 +325,7 @@ func resumeOn(d *Device, views []TrainView, c *checkpoint.File, cfg recipe.Confi
 
 // Splats returns the whole model, in the training frame.
 func (t *Trainer) Splats() (s *scene.Splats, err error) {
-	s = scene.NewSplats(t.progress.Splats, t.e.model.Degree)
+	s = scene.NewSplats(t.progress.Splats, t.e.setup.model.Degree)
 	return s, t.ReadSplats(gathered(s))
 }
 
@@ -357,4 +363,9 @@ func modelIn(t testing.TB, path string) *scene.Splats {
 		t.Fatal(err)
 	}
 	return s
+}
+
+// load makes s the model and chooses the first capacities.
+func (e *engine) load(s *scene.Splats, bands int) error {
+	return errors.Join(e.setup.model.upload(s), e.ready(s.N, bands))
 }

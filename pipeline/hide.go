@@ -27,7 +27,7 @@ func (r *Renderer) SetOpacities(logits []float32) error {
 		m.whole, m.loaded = &changed, nil // the next picture takes what it shows to the device
 		return nil
 	}
-	return r.e.model.uploadRow(layout.RowLogitOpacities, logits)
+	return r.e.setup.model.uploadRow(layout.RowLogitOpacities, logits)
 }
 
 // uploadRow writes one row of the parameters of all splats. It goes through staging memory, a unit at a time.

@@ -31,11 +31,11 @@ func (x *histories) close() error { return x.dev.Free(x.words.View) }
 // addHistories makes each device's history, empty, and returns the first one's. It is state beside the splats.
 func (g *group) addHistories() (extra checkpoint.Extra, err error) {
 	err = g.each(func(m *member) error {
-		x := &histories{dev: m.e.dev}
+		x := &histories{dev: m.e.setup.dev}
 		if x.words, err = vk.Make[uint32](x.dev, vk.DeviceLocal, layout.HistoryWords, "history of errors"); err != nil {
 			return err
 		}
-		m.e.histories = x
+		m.e.setup.histories = x
 		r := vk.NewRecorder(x.dev)
 		r.Fill(x.words.View, 0)
 		return runOnce(x.dev, r, "clear history")
@@ -43,10 +43,10 @@ func (g *group) addHistories() (extra checkpoint.Extra, err error) {
 	if err != nil {
 		return extra, err
 	}
-	return g.members[0].e.histories.state(), nil
+	return g.members[0].e.setup.histories.state(), nil
 }
 
 // besides is the size of what training has on the device beside the splats.
-func (e *engine) besides() int64 {
-	return e.appearances.bytes() + e.histories.bytes() + e.poses.bytes()
+func (s *setup) besides() int64 {
+	return s.appearances.bytes() + s.histories.bytes() + s.poses.bytes()
 }

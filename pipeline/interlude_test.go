@@ -211,17 +211,18 @@ func TestShow(t *testing.T) {
 			if err != nil || err2 != nil || !slices.Equal(rgb, whole) {
 				t.Errorf("a frame is not the picture of its camera: %v, %v", err, err2)
 			}
-			bands, drawn := tr.e.bands, tr.e.drawn
-			tr.e.isectCapacity = layout.MostBucket
-			if err := errors.Join(tr.e.startAfresh(), tr.e.build()); err != nil {
+			bands, drawn := tr.e.setup.bands, tr.e.setup.drawn
+			tr.e.setup.isectCapacity = layout.MostBucket
+			if err := errors.Join(tr.e.programs.free(), tr.e.programs.build()); err != nil {
 				return err
 			}
 			if _, _, err := tr.Show(nil, cams[0], LookColor); !errors.Is(err, ErrFrameTooFull) {
 				t.Errorf("a frame that does not fit: %v", err)
 			}
-			if tr.e.bands != bands || tr.e.drawn != drawn || tr.e.isectCapacity != layout.MostBucket {
-				t.Errorf("after a frame that does not fit there are %d bands, room for %d pairs and %+v", tr.e.bands,
-					tr.e.isectCapacity, tr.e.drawn)
+			if tr.e.setup.bands != bands || tr.e.setup.drawn != drawn || tr.e.setup.isectCapacity != layout.MostBucket {
+				t.Errorf("after a frame that does not fit there are %d bands, room for %d pairs and %+v",
+					tr.e.setup.bands,
+					tr.e.setup.isectCapacity, tr.e.setup.drawn)
 			}
 			return nil
 		})

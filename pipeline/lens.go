@@ -49,8 +49,8 @@ type frameLens struct {
 	lens vk.Slice[layout.Lens] // [1], mapped
 }
 
-func (f *frameLens) allocate(e *engine) (err error) {
-	if !e.bent {
+func (f *frameLens) allocate(e *setup) (err error) {
+	if !e.lens.bent {
 		return nil
 	}
 	if f.lens, err = vk.Make[layout.Lens](e.dev, vk.Upload, 1, "lens"); err != nil {
@@ -68,7 +68,7 @@ func (f *frameLens) set(c *scene.Camera) {
 	lensParams(&vk.Host(f.lens)[0], c)
 }
 
-func (f *frameLens) free(e *engine) {
+func (f *frameLens) free(e *setup) {
 	if !f.lens.IsZero() {
 		e.dev.Free(f.lens.View)
 	}
@@ -116,7 +116,7 @@ func (v *view) projectLens(p *shaders.Project, grid vk.Grid) {
 	v.r.Dispatch(&shaders.ProjectLens{
 		Params: p.Params, Counters: p.Counters, Chunk: p.Chunk, Shapes: p.Shapes, Paints: p.Paints,
 		DepthKeys: p.DepthKeys, Lens: v.f.lens.lens, Mixed: p.Mixed, Push: shaders.ProjectLensPush(p.Push),
-		Spec: shaders.ProjectLensSpec{Shutter: v.shutter},
+		Spec: shaders.ProjectLensSpec{Shutter: v.s.lens.shutter},
 	}, grid)
 }
 
@@ -127,6 +127,6 @@ func (v *view) projectBwdAdamLens(p *shaders.ProjectBwdAdam, grid vk.Grid) {
 		VAbsMean2d: p.VAbsMean2d, Paints: p.Paints, Lens: v.f.lens.lens, Mixed: p.Mixed,
 		Push: shaders.ProjectBwdAdamLensPush(p.Push),
 		Spec: shaders.ProjectBwdAdamLensSpec{Absgrad: p.Spec.Absgrad, Noise: p.Spec.Noise,
-			UnseenApart: p.Spec.UnseenApart, Shutter: v.shutter},
+			UnseenApart: p.Spec.UnseenApart, Shutter: v.s.lens.shutter},
 	}, grid)
 }

@@ -36,12 +36,12 @@ type tallies struct {
 
 // makeTallies declares the unit's tallies, which begin clears.
 func (v *view) makeTallies() {
-	if !v.sort.lookback || v.kind == recipe.Reset || v.kind == recipe.Carve {
+	if !v.s.sort.lookback || v.kind == recipe.Reset || v.kind == recipe.Carve {
 		return
 	}
 	const align = 64 // words: a view begins at a multiple of 256 bytes, the most that a device may ask for
 	sort := (layout.SortDigits + layout.SortPasses + align - 1) / align * align
-	scan := 1 + (max(v.model.capacity(), v.projections())+layout.Group-1)/layout.Group
+	scan := 1 + (max(v.s.model.capacity(), v.s.projections())+layout.Group-1)/layout.Group
 	t := &v.tallies
 	t.all = vk.ScratchOf[uint32](v.r, "tallies", 2*sort+scan)
 	t.depth, t.band = t.all.At(0, sort), t.all.At(sort, sort+scan)

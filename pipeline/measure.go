@@ -37,18 +37,18 @@ func (t *Trainer) Measure(ctx context.Context, o bench.Options, report func(Prog
 // timeAll makes all steps able to have timestamps, or the first frame's alone as usual. Nothing may be in flight.
 func (t *Trainer) timeAll(on bool) error {
 	return t.each(func(m *member) error {
-		if err := m.e.closePrograms(); err != nil {
+		if err := m.e.programs.close(); err != nil {
 			return err
 		}
-		m.e.timeAll = on
-		return m.e.buildToFit()
+		m.e.programs.timeAll = on
+		return m.e.memory.buildToFit()
 	})
 }
 
 // timeCopies decides whether the copies of photos have timestamps from now on.
 func (t *Trainer) timeCopies(on bool) error {
 	return t.each(func(m *member) error {
-		for i, f := range m.e.frames {
+		for i, f := range m.e.programs.frames {
 			if err := errors.Join(f.copier.SetTimed(on), m.photos.keepers[i].SetTimed(on)); err != nil {
 				return err
 			}
@@ -112,12 +112,13 @@ func (m *measuring) Train(ctx context.Context, steps int, meter *bench.Meter) (e
 func (m *measuring) Counts() bench.Counts {
 	t := m.t
 	c := bench.Counts{
-		Splats: t.progress.Splats, SHDegree: t.cfg.SHDegree, Mixed: t.e.model.Mixed,
-		AbsGrad: t.e.strategy.variants().absgrad,
-		Bands:   t.e.bands, SortBits: t.e.sort.bits, DepthBits: layout.DepthBits, TileBits: t.e.tileBits(),
-		Lanes:    int(t.e.raster.forward) / layout.Patches,
-		LanesBwd: int(t.e.raster.listLanes()), HandRound: t.e.raster.handRound,
-		Bucket: int(t.e.raster.bucket), UnseenApart: t.e.unseenApart(),
+		Splats: t.progress.Splats, SHDegree: t.cfg.SHDegree, Mixed: t.e.setup.model.Mixed,
+		AbsGrad: t.e.setup.strategy.variants().absgrad,
+		Bands:   t.e.setup.bands, SortBits: t.e.setup.sort.bits, DepthBits: layout.DepthBits,
+		TileBits: t.e.setup.views.tileBits(),
+		Lanes:    int(t.e.setup.raster.forward) / layout.Patches,
+		LanesBwd: int(t.e.setup.raster.listLanes()), HandRound: t.e.setup.raster.handRound,
+		Bucket: int(t.e.setup.raster.bucket), UnseenApart: t.e.setup.unseenApart(),
 	}
 	var pixels, nTiles []int
 	for i := range t.cams {
@@ -130,23 +131,24 @@ func (m *measuring) Counts() bench.Counts {
 
 func (m *measuring) CountPairs(ctx context.Context, steps int) (sums bench.Pairs, err error) {
 	t, e := m.t, m.t.e
-	if e.pairs, err = vk.Make[layout.TilePairs](e.dev, vk.Readback, e.maxTiles, "tile_pairs"); err != nil {
+	if e.setup.pairs, err = vk.Make[layout.TilePairs](e.setup.dev, vk.Readback, e.setup.views.maxTiles,
+		"tile_pairs"); err != nil {
 		return sums, err
 	}
 	defer func() {
-		pairs := e.pairs
-		e.pairs = vk.Slice[layout.TilePairs]{}
-		err = errors.Join(err, e.buildToFit(), e.dev.Free(pairs.View))
+		pairs := e.setup.pairs
+		e.setup.pairs = vk.Slice[layout.TilePairs]{}
+		err = errors.Join(err, e.memory.buildToFit(), e.setup.dev.Free(pairs.View))
 	}()
-	if err := e.buildToFit(); err != nil {
+	if err := e.memory.buildToFit(); err != nil {
 		return sums, err
 	}
 	for range steps {
-		clear(vk.Host(e.pairs)) // views differ in size
+		clear(vk.Host(e.setup.pairs)) // views differ in size
 		if err := m.Train(ctx, 1, nil); err != nil {
 			return sums, err
 		}
-		for _, tile := range vk.Host(e.pairs) {
+		for _, tile := range vk.Host(e.setup.pairs) {
 			sums.Seen += float64(tile.Seen)
 			sums.Blended += float64(tile.Blended)
 			sums.SeenIsects += float64(tile.Isects)

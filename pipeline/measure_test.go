@@ -167,7 +167,7 @@ func TestMeasureWithout(t *testing.T) {
 	_, err := bench.Measure(context.Background(), &watched{measuring{tr, nil}, func(meter *bench.Meter) {
 		runs++
 		copies, clocked := 0, 0
-		for _, f := range tr.e.frames {
+		for _, f := range tr.e.programs.frames {
 			copies += len(f.photo.copiers)
 			clocked += len(f.photo.took())
 		}

@@ -23,25 +23,26 @@ type member struct {
 }
 
 // newMembers plans the memory of devices and makes a member of each, without what it has there.
-func newMembers(devices []*Device, source photos.Source, r *training, o *TrainerOptions, s start) ([]*member, error) {
-	if slices.Contains(s.deal.splats, 0) {
-		return nil, fmt.Errorf("start training: %w: %d splats for %d devices", errFewSplats, s.splats,
+func newMembers(devices []*Device, source photos.Source, r *training, o *TrainerOptions, at start) ([]*member, error) {
+	if slices.Contains(at.deal.splats, 0) {
+		return nil, fmt.Errorf("start training: %w: %d splats for %d devices", errFewSplats, at.splats,
 			len(devices))
 	}
-	plans, portions, err := planTeam(devices, r.cams, s.splats, s.deal, r.cfg, *o)
+	plans, portions, err := planTeam(devices, r.cams, at.splats, at.deal, r.cfg, *o)
 	if err != nil {
 		return nil, err
 	}
 	var list []*member
 	for i, d := range devices {
-		at, plan := world{rank: i, n: len(devices)}, plans[i]
-		e, err := trainingShape(d.dev, at, r.cams, source, &r.cfg, o)
+		plan := plans[i]
+		s, err := trainingShape(d.dev, world{i, len(devices)}, r.cams, source, &r.cfg, o)
 		if err != nil {
 			return nil, err
 		}
-		e.pool, e.isectPlan = d.dev.NewScratchPool(), plan.Isects
-		e.model.unit, e.model.growth = plan.ChunkSplats, plan.growth
-		e.compare.shrunk = r.cfg.Level(s.step) > 0
+		e := newEngine(s)
+		e.memory.isectPlan = plan.Isects
+		e.setup.model.unit, e.setup.model.growth = plan.ChunkSplats, plan.growth
+		e.setup.compare.shrunk = r.cfg.Level(at.step) > 0
 		m := &member{e: e, plan: plan, splats: portions[i].splats}
 		// A run that goes on keeps its ceiling even where less was planned: it may never get there.
 		m.maxSplats = max(plan.Ceiling, portions[i].ceiling)
@@ -56,14 +57,14 @@ func (m *member) begin(source photos.Source, r *training, o *TrainerOptions) (er
 	if err := m.e.allocate(inFlight); err != nil {
 		return err
 	}
-	if m.e.has(recipe.Carve) {
-		if err := m.e.loadVoters(r.cams, o.Depths); err != nil {
+	if m.e.setup.has(recipe.Carve) {
+		if err := m.e.setup.loadVoters(r.cams, o.Depths); err != nil {
 			return err
 		}
 	}
 	m.photos, err = newDevicePhotos(m.e, r.cams, source, &r.cfg, m.plan, *o)
 	if err == nil {
-		m.e.target = m.photos.bound
+		m.e.setup.target = m.photos.bound
 	}
 	return err
 }
@@ -71,7 +72,7 @@ func (m *member) begin(source photos.Source, r *training, o *TrainerOptions) (er
 // dropPhotos gives the photos' cache back. Nothing may be in flight, and there are no programs.
 func (m *member) dropPhotos() error {
 	err := m.photos.dropCache()
-	m.e.target = m.photos.bound
+	m.e.setup.target = m.photos.bound
 	return err
 }
 
@@ -79,15 +80,15 @@ func (m *member) dropPhotos() error {
 func (m *member) close() (err error) {
 	if m.photos != nil { // not so where it could not be made
 		err = m.photos.close()
-		m.e.target = vk.Slice[uint32]{} // was theirs
+		m.e.setup.target = vk.Slice[uint32]{} // was theirs
 	}
 	return errors.Join(err, m.e.close())
 }
 
 // waitForAll waits for the units that the member has in flight.
 func (m *member) waitForAll() error {
-	for _, f := range m.e.frames {
-		if err := m.e.wait(f); err != nil {
+	for _, f := range m.e.programs.frames {
+		if err := m.e.programs.wait(f); err != nil {
 			return err
 		}
 	}
@@ -96,7 +97,7 @@ func (m *member) waitForAll() error {
 
 // unitInFlight returns the unit with a number, nil where it is in no frame.
 func (m *member) unitInFlight(number uint32) *recipe.Unit {
-	for _, f := range m.e.frames {
+	for _, f := range m.e.programs.frames {
 		if f.ran != nil && f.unit.Number == number {
 			return &f.unit
 		}

@@ -76,7 +76,7 @@ func TestTightBudgets(t *testing.T) {
 			defer tr.Close()
 			got := endHash(t, tr)
 			plan := tr.plan
-			t.Logf("%s: %d splats of %d, %d bands, peak %d", name, tr.progress.Splats, plan.Ceiling, tr.e.bands,
+			t.Logf("%s: %d splats of %d, %d bands, peak %d", name, tr.progress.Splats, plan.Ceiling, tr.e.setup.bands,
 				tr.MemoryStats().PeakDeviceBytes)
 			if tr.memoryLimited >= 0 || tr.CeilingHits() > 0 && tr.progress.Splats != plan.Ceiling {
 				t.Errorf("%s: %d splats, %d were planned", name, tr.progress.Splats, plan.Ceiling)
@@ -259,14 +259,14 @@ func TestNoRoomForPairs(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer tr.Close()
-	tr.e.isectMost = 2 * layout.MostBucket
-	if err := tr.e.growIsects(layout.MostBucket+44, 75); err != nil || tr.e.bands != 1 ||
-		tr.e.isectCapacity < layout.MostBucket+44 {
-		t.Errorf("in %d bands of %d pairs, where one has room: %v", tr.e.bands, tr.e.isectCapacity, err)
+	tr.e.memory.isectMost = 2 * layout.MostBucket
+	if err := tr.e.memory.growIsects(layout.MostBucket+44, 75); err != nil || tr.e.setup.bands != 1 ||
+		tr.e.setup.isectCapacity < layout.MostBucket+44 {
+		t.Errorf("in %d bands of %d pairs, where one has room: %v", tr.e.setup.bands, tr.e.setup.isectCapacity, err)
 	}
-	tr.e.isectMost = 1
-	if err := tr.e.growIsects(100_000, 0); !errors.Is(err, ErrTooSmall) {
-		t.Errorf("in %d bands of %d pairs: %v", tr.e.bands, tr.e.isectCapacity, err)
+	tr.e.memory.isectMost = 1
+	if err := tr.e.memory.growIsects(100_000, 0); !errors.Is(err, ErrTooSmall) {
+		t.Errorf("in %d bands of %d pairs: %v", tr.e.setup.bands, tr.e.setup.isectCapacity, err)
 	}
 }
 
@@ -286,15 +286,15 @@ func TestPaceInTightMemory(t *testing.T) {
 		if err := tr.RunTo(context.Background(), 3, nil); err != nil {
 			t.Fatal(err)
 		}
-		before := tr.e.isectCapacity
+		before := tr.e.setup.isectCapacity
 		if room == "tight" {
-			if err := tr.e.growIsects(uint32(tr.e.isectLimit()), 0); err != nil {
+			if err := tr.e.memory.growIsects(uint32(tr.e.memory.isectLimit()), 0); err != nil {
 				t.Fatal(err)
 			}
-			before = tr.e.isectCapacity
+			before = tr.e.setup.isectCapacity
 		}
 		if room == "none" {
-			tr.e.isectMost = minIsects - 1
+			tr.e.memory.isectMost = minIsects - 1
 		}
 		tr.pace.moreBands = true
 		if err := tr.repace(tr.member); err != nil {
@@ -304,8 +304,10 @@ func TestPaceInTightMemory(t *testing.T) {
 		if room == "none" {
 			bands = 1
 		}
-		if tr.e.bands != bands || (tr.e.isectCapacity < before) != fewer || tr.pace.undivided != (bands == 1) {
-			t.Errorf("%s: %d bands of %d pairs, %d before; undivided: %v", room, tr.e.bands, tr.e.isectCapacity,
+		if tr.e.setup.bands != bands || (tr.e.setup.isectCapacity < before) != fewer ||
+			tr.pace.undivided != (bands == 1) {
+			t.Errorf("%s: %d bands of %d pairs, %d before; undivided: %v", room, tr.e.setup.bands,
+				tr.e.setup.isectCapacity,
 				before, tr.pace.undivided)
 		}
 		hash := endHash(t, tr)
@@ -346,17 +348,18 @@ func TestFailedStartsFreeAll(t *testing.T) {
 	cfg := base
 	for _, budget := range []int64{1 << 16, 3 << 20, 5 << 20, 7 << 20} {
 		d.dev.SetBudget(budget)
-		plan := start{first: init.N, splats: init.N, fill: func(t *Trainer) error { return t.e.model.upload(init) }}
-		e, err := trainingShape(d.dev, world{}, cams, photos, &cfg, &TrainerOptions{})
+		plan := start{first: init.N, splats: init.N,
+			fill: func(t *Trainer) error { return t.e.setup.model.upload(init) }}
+		s, err := trainingShape(d.dev, oneDevice, cams, photos, &cfg, &TrainerOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		e.pool = d.dev.NewScratchPool()
+		e := newEngine(s)
 		m := &member{e: e, plan: &Plan{Device: DevicePlan{PhotoFits: len(cams)}, Ceiling: init.N}, maxSplats: init.N,
 			splats: init.N}
 		tr := &Trainer{
 			member: m, group: group{members: []*member{m}}, ctx: context.Background(),
-			training: training{cfg: cfg, sceneScale: scale, cams: cams, carves: e.has(recipe.Carve)},
+			training: training{cfg: cfg, sceneScale: scale, cams: cams, carves: e.setup.has(recipe.Carve)},
 		}
 		if err := tr.begin(photos, plan); !IsShortage(err) {
 			t.Errorf("in %d bytes: got %v", budget, err)

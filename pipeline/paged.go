@@ -309,7 +309,7 @@ func (r *Renderer) Shown() (least, most int) {
 
 // pagedNeeds is renderNeeds for n pages of a model, of which a picture shows so many splats.
 func (d *Device) pagedNeeds(n, most, degree int, cameras []scene.Camera, p *parts) (w renderNeeds, err error) {
-	e, err := newShape(d.dev, degree, cameras, renderKinds, false)
+	e, err := newSetup(d.dev, degree, cameras, renderKinds)
 	if err != nil {
 		return w, err
 	}
@@ -400,19 +400,18 @@ func NewPartsRenderer(d *Device, m Parts, most int, cameras []scene.Camera, cfg 
 // newPagedRenderer is NewPartsRenderer with n pages.
 func (d *Device) newPagedRenderer(m Parts, n, most int, cameras []scene.Camera, cfg RenderConfig, w renderNeeds,
 	p *parts) (*Renderer, error) {
-	e, err := newEngine(d.dev, m.Degree(), cameras, renderKinds, rendersInFlight, false)
+	e, err := newRenderEngine(d.dev, m.Degree(), cameras, cfg)
 	if err != nil {
 		return nil, err
 	}
-	e.model.pages = plannedPages(d.dev, e.model.Rows, n, most)
-	e.looks = cfg.Looks
+	e.setup.model.pages = plannedPages(d.dev, e.setup.model.Rows, n, most)
 	sizes := m.Sizes()
 	r := &Renderer{e: e, cfg: cfg, splats: most, atOnce: w.atOnce(d.host), paged: &paged{Parts: m, dev: d.dev,
-		room: e.model.pages, limit: most, sizes: sizes,
+		room: e.setup.model.pages, limit: most, sizes: sizes,
 		where: make([][]pageRun, len(sizes)), used: make([]int, len(sizes)), seen: make([]int, len(sizes))}}
 	if err = r.paged.allocate(); err == nil {
-		if err = e.fitPictures(p, e.model.capacity()); err == nil {
-			err = errors.Join(e.setCounters(0), e.buildToFit())
+		if err = e.fitPictures(p, e.setup.model.capacity()); err == nil {
+			err = errors.Join(e.setup.setCounters(0), e.memory.buildToFit())
 		}
 	}
 	if err != nil {

@@ -194,11 +194,11 @@ func TestPartsEvicted(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer r.Close()
-		r.e.isectCapacity = 256
-		if err := r.e.startAfresh(); err != nil {
+		r.e.setup.isectCapacity = 256
+		if err := r.e.programs.free(); err != nil {
 			t.Fatal(err)
 		}
-		if err := r.e.build(); err != nil {
+		if err := r.e.programs.build(); err != nil {
 			t.Fatal(err)
 		}
 		out := make([]*picture.Picture, len(cams))

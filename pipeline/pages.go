@@ -149,10 +149,10 @@ func (m *pages) listWords() int { return m.listHead() + m.most/PageSplats }
 
 // listed writes which pages a part of a picture shows, and returns what sets the number of splats before it is drawn.
 // Nothing is dispatched for buffers that none of the pages lie in: some devices bind little, and have many buffers.
-func (e *engine) listed(f *frame, list []uint32) stagedPhoto {
-	m, words := e.model.pages, vk.Host(f.list)
+func (s *setup) listed(f *frame, list []uint32) stagedPhoto {
+	m, words := s.model.pages, vk.Host(f.part.list)
 	words[0] = uint32(PageSplats * len(list))
-	grids := vk.Host(vk.Cast[[3]uint32](f.list.At(1, 3*len(m.chunks)).View))
+	grids := vk.Host(vk.Cast[[3]uint32](f.part.list.At(1, 3*len(m.chunks)).View))
 	clear(grids)
 	last := -1
 	for _, page := range list {
@@ -161,19 +161,20 @@ func (e *engine) listed(f *frame, list []uint32) stagedPhoto {
 		}
 	}
 	copy(words[m.listHead():], list)
-	return stagedPhoto{dst: e.counters.At(layout.NSplats, 1).View, src: f.list.At(0, 1).View}
+	return stagedPhoto{dst: s.counters.At(layout.NSplats, 1).View, src: f.part.list.At(0, 1).View}
 }
 
 // projectPages culls and projects the splats of the frame's list of pages, buffer by buffer.
 func (v *view) projectPages(params vk.Slice[layout.StepParams]) {
-	m := v.model.pages
+	m := v.s.model.pages
 	for i, c := range m.chunks {
 		v.r.Dispatch(&shaders.ProjectPages{
-			Params: params, Counters: v.counters, PageList: v.f.list.At(m.listHead(), m.most/PageSplats), Chunk: c,
+			Params: params, Counters: v.s.counters, PageList: v.f.part.list.At(m.listHead(),
+				m.most/PageSplats), Chunk: c,
 			Shapes: v.shapes, Paints: v.paints,
 			DepthKeys: v.depthKeys,
 			Push: shaders.ProjectPagesPush{FirstPage: uint32(i * m.each), NPages: uint32(c.N() / m.words),
 				PageWords: uint32(m.words), ChunkSplats: PageSplats},
-		}, vk.Indirect(v.f.list.At(1+3*i, 3).View))
+		}, vk.Indirect(v.f.part.list.At(1+3*i, 3).View))
 	}
 }

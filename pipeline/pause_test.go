@@ -76,8 +76,8 @@ func TestStretchesWhileGrowing(t *testing.T) {
 	tr := teamTrainer(t, []*Device{d}, views, init, scale, cfg)
 	for step := 1; !tr.Complete(); step += 1 + step%4 {
 		if step%3 == 0 {
-			tr.e.isectCapacity = layout.MostBucket
-			if err := errors.Join(tr.e.startAfresh(), tr.e.buildToFit()); err != nil {
+			tr.e.setup.isectCapacity = layout.MostBucket
+			if err := errors.Join(tr.e.programs.free(), tr.e.memory.buildToFit()); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -42,7 +42,7 @@ type TrainerOptions struct {
 	OnTrial func(PoseTrial)
 	Others  []*Device // devices that train the same scene together with the first one, see team
 
-	startCapacities int // tests: multiplies the first guess of buffer capacities; 0: 1
+	hooks testHooks
 }
 
 // Plan says what training takes, before anything is taken: never more than the budgets, and no more than the totals,
@@ -104,7 +104,7 @@ type HostPlan struct {
 
 // planner computes a plan.
 type planner struct {
-	shape   *engine // without buffers
+	shape   *setup // without buffers
 	cams    []scene.Camera
 	cfg     *recipe.Config
 	o       *TrainerOptions
@@ -207,13 +207,13 @@ func (p *planner) device() (*Plan, error) {
 		}
 	}
 	if _, err := p.shape.scratchBytes(1, minIsects, 2); err != nil {
-		return nil, fmt.Errorf("plan training: %w: views of %d pixels: %w", ErrTooSmall, p.shape.maxPixels,
+		return nil, fmt.Errorf("plan training: %w: views of %d pixels: %w", ErrTooSmall, p.shape.views.maxPixels,
 			err)
 	}
 	if best.Ceiling < p.splats {
 		return nil, fmt.Errorf("plan training: %w: %d splats to start with, %d fit beside views of %d "+
 			"pixels in %s",
-			ErrTooSmall, p.splats, best.Ceiling, p.shape.maxPixels, vk.BytesText(p.budget))
+			ErrTooSmall, p.splats, best.Ceiling, p.shape.views.maxPixels, vk.BytesText(p.budget))
 	}
 	return p.complete(best), nil
 }
@@ -343,20 +343,14 @@ func (p *planner) votersBytes() int64 { return 2 * voterBytes * int64(p.shape.vo
 // in them.
 func planSlack(budget int64) int64 { return min(budget/7, 8<<20+budget/64) }
 
-// union returns the larger of two sizes, each number for itself.
-func (s viewSize) union(o viewSize) viewSize {
-	return viewSize{max(s.maxPixels, o.maxPixels), max(s.maxTiles, o.maxTiles), max(s.maxRows, o.maxRows),
-		max(s.maxWidth, o.maxWidth)}
-}
-
 // phantom returns a buffer of n elements that is not there.
 func phantom[T any](dev *vk.Device, n int, bytes int64) vk.Slice[T] {
 	return vk.Cast[T](dev.Phantom(int64(n)*bytes, "planned"))
 }
 
 // scratchBytes returns the sum of scratchRegions, in whole pages.
-func (e *engine) scratchBytes(units, isects, bands int) (sum int64, err error) {
-	regions, err := e.scratchRegions(units, isects, bands)
+func (s *setup) scratchBytes(units, isects, bands int) (sum int64, err error) {
+	regions, err := s.scratchRegions(units, isects, bands)
 	for _, size := range regions {
 		sum += (size + 4095) &^ 4095
 	}
@@ -365,26 +359,26 @@ func (e *engine) scratchBytes(units, isects, bands int) (sum int64, err error) {
 
 // scratchRegions returns the sizes in bytes of the scratch regions of e's units for a model of so many units and isects
 // pairs in a band. A binding that is too large for the device is an error.
-func (e *engine) scratchRegions(units, isects, bands int) (regions []int64, err error) {
-	c := *e
+func (s *setup) scratchRegions(units, isects, bands int) (regions []int64, err error) {
+	c := *s
 	c.verify = false // checks are a tool of developers and not planned for
 	c.bands, c.isectCapacity = bands, isects
 	if c.parts == nil {
 		c.bands = min(bands, 2) // more are alike
 	}
-	c.model = e.model.planned(units)
-	f := &frame{params: phantom[layout.StepParams](e.dev, 1, 1<<10), report: phantom[layout.Report](e.dev, 1, 1<<10)}
+	c.model = s.model.planned(units)
+	f := &frame{params: phantom[layout.StepParams](s.dev, 1, 1<<10), report: phantom[layout.Report](s.dev, 1, 1<<10)}
 	c.planLinks(f)
-	if c.bent {
-		f.lens.lens = phantom[layout.Lens](e.dev, 1, 1<<8)
+	if c.lens.bent {
+		f.lens.lens = phantom[layout.Lens](s.dev, 1, 1<<8)
 	}
-	c.counters, c.args = phantom[uint32](e.dev, layout.NCounters, 4), phantom[[3]uint32](e.dev, layout.NArgs, 12)
-	c.target = phantom[uint32](e.dev, e.targetWords(), 4)
+	c.counters, c.args = phantom[uint32](s.dev, layout.NCounters, 4), phantom[[3]uint32](s.dev, layout.NArgs, 12)
+	c.target = phantom[uint32](s.dev, s.targetWords(), 4)
 	if c.parts != nil {
-		f.partOfFrame = c.phantomPart()
+		f.part = c.phantomPart()
 	}
-	for _, k := range e.kinds {
-		r := vk.NewRecorder(e.dev)
+	for _, k := range s.kinds {
+		r := vk.NewRecorder(s.dev)
 		u := c
 		if k == recipe.Refine || k == recipe.Reorder {
 			u.model = c.model.asOneChunk()

@@ -63,7 +63,7 @@ func (p *planner) hostNeeds(plan *Plan) (n hostNeeds) {
 	if !p.unified {
 		h.Staging = plan.Device.Staging
 	}
-	if n := int64(p.shape.world.size()); n > 1 { // the others' is about as much; packets of all between all
+	if n := int64(p.shape.world.size); n > 1 { // the others' is about as much; packets of all between all
 		h.Staging = n*h.Staging + n*(n-1)*team.RoomBytes(plan.Ceiling, p.shape.besideWords()) +
 			p.shape.besides()
 	}

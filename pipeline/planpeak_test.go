@@ -101,7 +101,7 @@ func TestPlanHolds(t *testing.T) {
 func watchPeak(t *testing.T, d *Device, tr *Trainer, budget int64) {
 	t.Helper()
 	used, pool := int64(0), int64(0)
-	look := func() { used, pool = max(used, d.dev.Stats().InUse), max(pool, tr.e.pool.Size()) }
+	look := func() { used, pool = max(used, d.dev.Stats().InUse), max(pool, tr.e.programs.pool.Size()) }
 	if err := tr.Run(context.Background(), func(Progress) { look() }); err != nil {
 		t.Fatal(err)
 	}
@@ -114,7 +114,7 @@ func watchPeak(t *testing.T, d *Device, tr *Trainer, budget int64) {
 	look()
 	plan, peak := tr.plan.Device, d.dev.Stats().PeakAllocated
 	t.Logf("%d splats of %d, %d chunks, %d bands; scratch %d of %d; in use %d of %d; taken %d of %d of %d",
-		tr.NSplats(), tr.plan.Ceiling, len(tr.e.model.chunks), tr.e.bands,
+		tr.NSplats(), tr.plan.Ceiling, len(tr.e.setup.model.chunks), tr.e.setup.bands,
 		pool, plan.Scratch, used, plan.Total-plan.Slack, peak, plan.Total, budget)
 	if pool > plan.Scratch {
 		t.Errorf("%d bytes of scratch memory, %d were planned", pool, plan.Scratch)
@@ -136,7 +136,7 @@ func TestPlanCountsAll(t *testing.T) {
 		"mcmc": shortMCMC} {
 		cfg := base
 		change(&cfg)
-		e, err := trainingShape(d.dev, world{}, cams, nil, &cfg, &TrainerOptions{})
+		e, err := trainingShape(d.dev, oneDevice, cams, nil, &cfg, &TrainerOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -200,11 +200,12 @@ func TestPlanHoldsAtTheStart(t *testing.T) {
 	}
 	defer tr.Close()
 	plan := tr.plan
-	if n := max(8*init.N, 4*tr.e.maxTiles); n <= plan.Isects {
+	if n := max(8*init.N, 4*tr.e.setup.views.maxTiles); n <= plan.Isects {
 		t.Fatalf("%d pairs to start with, %d are planned: the test proves nothing", n, plan.Isects)
 	}
-	if used := d.dev.Stats().InUse; tr.e.isectCapacity > plan.Isects || used > plan.Device.Start {
-		t.Errorf("%d pairs, %d were planned; %d bytes in use, %d were planned", tr.e.isectCapacity, plan.Isects, used,
+	if used := d.dev.Stats().InUse; tr.e.setup.isectCapacity > plan.Isects || used > plan.Device.Start {
+		t.Errorf("%d pairs, %d were planned; %d bytes in use, %d were planned", tr.e.setup.isectCapacity, plan.Isects,
+			used,
 			plan.Device.Start)
 	}
 }

@@ -32,7 +32,7 @@ func (p *parts) encodeBytes() int64 {
 
 // renderNeeds fills the needs of n splats and the views of cameras, drawn in as many bands as can be.
 func (d *Device) renderNeeds(n, degree int, cameras []scene.Camera, p *parts) (w renderNeeds, err error) {
-	e, err := newShape(d.dev, degree, cameras, renderKinds, false)
+	e, err := newSetup(d.dev, degree, cameras, renderKinds)
 	if err != nil {
 		return w, err
 	}
@@ -46,7 +46,7 @@ func (d *Device) renderNeeds(n, degree int, cameras []scene.Camera, p *parts) (w
 
 // needsOf fills the needs of an engine that is not there, but for loading: a model of so many units and bytes, and of
 // RAM what is mapped beside the pictures.
-func (d *Device) needsOf(e *engine, units int, model, mapped int64) (w renderNeeds, err error) {
+func (d *Device) needsOf(e *setup, units int, model, mapped int64) (w renderNeeds, err error) {
 	scratch, err := e.scratchBytes(units, minIsects, e.bands)
 	if err != nil {
 		return w, err

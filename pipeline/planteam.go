@@ -69,7 +69,7 @@ func (whole portion) portions(n int, known deal, divide func(total int) []int) [
 func equally(n int) func(total int) []int {
 	return func(total int) (list []int) {
 		for i := range n {
-			list = append(list, world{i, n}.share(total))
+			list = append(list, world{i, n}.part(total))
 		}
 		return list
 	}

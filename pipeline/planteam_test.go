@@ -145,7 +145,7 @@ func TestTeamUnequalTrains(t *testing.T) {
 		devices := []*Device{budgetDevice(t, c.budgets[0]), budgetDevice(t, c.budgets[1])}
 		tr := teamTrainer(t, devices, views, randomSplats(c.splats), scale, cfg)
 		splatsAfter(t, tr, cfg.Iterations)
-		t.Logf("%d bytes: shares %v, packets of %d", c.budgets, tr.shares(), tr.e.team.Records())
+		t.Logf("%d bytes: shares %v, packets of %d", c.budgets, tr.shares(), tr.e.programs.team.Records())
 	}
 }
 

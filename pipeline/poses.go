@@ -143,9 +143,10 @@ func planPoses(dev *vk.Device, cams []scene.Camera, cfg *recipe.Config, o *Train
 func (t *Trainer) addPoses() (extra checkpoint.Extra, err error) {
 	e := t.members[0].e
 	rows := givenPoses(t.cams)
-	x := &poseTable{dev: e.dev, cfg: &t.cfg, frame: layout.NewPoseFrame(rows[:len(t.cams)]), spare: rows[len(t.cams)],
+	x := &poseTable{dev: e.setup.dev, cfg: &t.cfg, frame: layout.NewPoseFrame(rows[:len(t.cams)]),
+		spare:  rows[len(t.cams)],
 		lenses: int(rows[len(t.cams)].Camera)}
-	e.poses = x
+	e.setup.poses = x
 	if x.rows, err = vk.Make[layout.Pose](x.dev, vk.DeviceLocal, len(rows), "poses"); err != nil {
 		return extra, err
 	}
@@ -182,7 +183,7 @@ func (x *poseTable) close() (err error) {
 // resumePoses takes in whether the run that goes on refines poses. The table was filled from its checkpoint; given
 // cameras that changed since are those of now.
 func (t *Trainer) resumePoses() error {
-	x := t.e.poses
+	x := t.e.setup.poses
 	if x == nil {
 		return nil
 	}
@@ -202,7 +203,7 @@ func (t *Trainer) resumePoses() error {
 
 // setRefined says in all rows whether poses are refined, and makes steps do so. Nothing may be in flight.
 func (t *Trainer) setRefined(refined bool) error {
-	x := t.e.poses
+	x := t.e.setup.poses
 	rows, err := x.download()
 	if err != nil {
 		return err
@@ -218,20 +219,20 @@ func (t *Trainer) setRefined(refined bool) error {
 	}
 	x.active = true
 	t.pace.reset() // steps have other passes now
-	t.e.split[recipe.Step] = nil
-	return t.e.buildToFit()
+	t.e.programs.split[recipe.Step] = nil
+	return t.e.memory.buildToFit()
 }
 
 // RefinedCameras returns the cameras that are trained on where training has moved them, in the training frame; nil
 // where poses are not refined, or not yet.
 func (t *Trainer) RefinedCameras() ([]scene.Camera, error) {
-	if t.e.poses == nil || !t.e.poses.active {
+	if t.e.setup.poses == nil || !t.e.setup.poses.active {
 		return nil, nil
 	}
 	if err := t.takeIn(); err != nil {
 		return nil, err
 	}
-	rows, err := t.e.poses.download()
+	rows, err := t.e.setup.poses.download()
 	if err != nil {
 		return nil, err
 	}

@@ -35,7 +35,7 @@ const (
 // if poses had never been asked for: not a byte of the model differs. again says that something before did not fit, and
 // that the queue went back to it. A trial that is interrupted has not been, and begins again when the run goes on.
 func (t *Trainer) tryPoses() (again bool, err error) {
-	if t.e.poses == nil || t.posesTried || t.next.Kind != recipe.Step || t.next.Step < t.cfg.PoseStart {
+	if t.e.setup.poses == nil || t.posesTried || t.next.Kind != recipe.Step || t.next.Step < t.cfg.PoseStart {
 		return false, nil
 	}
 	if again, err := t.drain(); err != nil || again {

@@ -21,10 +21,10 @@ func (t *Trainer) makeRoomFor(reports []*layout.Report, step int) error {
 		case r != nil && r.Failed&^layout.FailedPeer != 0:
 			err = t.makeRoom(m, r, step)
 		case r != nil:
-			err = m.e.setCounters(r.NSplats)
+			err = m.e.setup.setCounters(r.NSplats)
 		}
-		if err == nil && !m.e.built() { // packets are larger now
-			err = m.e.buildToFit()
+		if err == nil && !m.e.programs.built() { // packets are larger now
+			err = m.e.memory.buildToFit()
 		}
 		if err != nil {
 			return err
@@ -35,7 +35,7 @@ func (t *Trainer) makeRoomFor(reports []*layout.Report, step int) error {
 
 // makeRoom grows what the failed unit of a step, in which r is m's report, needed. Nothing is in flight.
 func (t *Trainer) makeRoom(m *member, r *layout.Report, step int) error {
-	had := m.e.dev.Stats().Allocated // what the driver surely has: recovering gives some of it back first
+	had := m.e.setup.dev.Stats().Allocated // what the driver surely has: recovering gives some of it back first
 	err := m.e.recover(r, m.maxSplats)
 	if err == nil || !errors.Is(err, vk.ErrOutOfMemory) && !errors.Is(err, ErrTooSmall) {
 		return err
@@ -53,21 +53,21 @@ func (t *Trainer) relieve(m *member, r *layout.Report, step int, had int64, caus
 		return t.spent(m, cause)
 	}
 	byDriver := vk.RefusedByDriver(cause)
-	if err := m.e.startAfresh(); err != nil {
+	if err := m.e.programs.free(); err != nil {
 		return errors.Join(cause, err)
 	}
 	if t.o.OnPressure != nil && !t.partly(t.next.Number) {
 		t.o.OnPressure(step)
 	}
 	if byDriver {
-		m.e.dev.SetBudget(had)
+		m.e.setup.dev.SetBudget(had)
 	}
 	if len(m.photos.slots) > 0 {
 		if err := m.dropPhotos(); err != nil {
 			return errors.Join(cause, err)
 		}
-		m.e.isectMost = 0
-		if err := m.e.recover(r, m.maxSplats); err == nil && m.e.roomForBands() {
+		m.e.memory.isectMost = 0
+		if err := m.e.recover(r, m.maxSplats); err == nil && m.e.memory.roomForBands() {
 			t.say(byDriver, "photos are not kept in its memory any more")
 			return nil
 		}
@@ -93,7 +93,8 @@ type shortage struct {
 }
 
 func (m *member) shortage(unit uint32) shortage {
-	return shortage{unit, m.maxSplats, m.e.model.capacity(), len(m.photos.slots), m.e.bands, m.e.isectMost}
+	return shortage{unit, m.maxSplats, m.e.setup.model.capacity(), len(m.photos.slots), m.e.setup.bands,
+		m.e.memory.isectMost}
 }
 
 // stopGrowing lowers the ceiling to what the model has room for, so that a refinement that runs again finds it there.
@@ -102,20 +103,21 @@ func (m *member) stopGrowing(r *layout.Report) error {
 	less, e := *r, m.e
 	less.Failed &^= layout.FailedSplats
 	for {
-		if err := e.startAfresh(); err != nil {
+		if err := e.programs.free(); err != nil {
 			return err
 		}
-		m.maxSplats = min(m.maxSplats, e.model.capacity())
-		e.isectMost = 0
-		e.isectCapacity = min(e.isectLimit(), e.firstIsects(int(r.NSplats))) &^ (layout.MostBucket - 1)
+		m.maxSplats = min(m.maxSplats, e.setup.model.capacity())
+		e.memory.isectMost = 0
+		e.setup.isectCapacity = min(e.memory.isectLimit(),
+			e.memory.firstIsects(int(r.NSplats))) &^ (layout.MostBucket - 1)
 		err := ErrTooSmall
-		if e.isectCapacity > 0 {
+		if e.setup.isectCapacity > 0 {
 			err = e.recover(&less, m.maxSplats)
 		}
-		if err == nil && e.roomForBands() {
+		if err == nil && e.memory.roomForBands() {
 			return nil
 		}
-		dropped, free := e.model.dropEmpty(int(r.NSplats))
+		dropped, free := e.setup.model.dropEmpty(int(r.NSplats))
 		if free != nil || !dropped {
 			return errors.Join(err, free) // nil where the little that there is will have to do
 		}
@@ -124,7 +126,7 @@ func (m *member) stopGrowing(r *layout.Report) error {
 
 // spent ends a run for want of memory. The model can still be read.
 func (t *Trainer) spent(m *member, err error) error {
-	_ = m.e.startAfresh()
+	_ = m.e.programs.free()
 	if !errors.Is(err, ErrTooSmall) {
 		err = fmt.Errorf("%w: %w", ErrTooSmall, err)
 	}

@@ -154,13 +154,14 @@ func TestProgressiveCompiles(t *testing.T) {
 	}
 	cams, photos := splitViews(views)
 	late, err := newTrainer(d, cams, photos, scale, cfg, TrainerOptions{},
-		start{first: init.N, step: 2, splats: init.N, fill: func(t *Trainer) error { return t.e.model.upload(init) }})
+		start{first: init.N, step: 2, splats: init.N,
+			fill: func(t *Trainer) error { return t.e.setup.model.upload(init) }})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer late.Close()
-	if late.level != 0 || late.e.compare.shrunk {
+	if late.level != 0 || late.e.setup.compare.shrunk {
 		t.Errorf("a run that goes on at full size begins with programs of level %d, for smaller views: %v", late.level,
-			late.e.compare.shrunk)
+			late.e.setup.compare.shrunk)
 	}
 }

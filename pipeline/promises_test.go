@@ -264,12 +264,12 @@ func TestStepAllocations(t *testing.T) {
 	for range 8 {
 		step()
 	}
-	before := tr.e.dev.Stats().AllocCalls
+	before := tr.e.setup.dev.Stats().AllocCalls
 	// A whole epoch shuffles the views, which is the only allocation: one in len(views) steps.
 	if n := testing.AllocsPerRun(2*len(views), step); n != 0 {
 		t.Errorf("%g heap allocations a step", n)
 	}
-	if n := tr.e.dev.Stats().AllocCalls - before; n != 0 {
+	if n := tr.e.setup.dev.Stats().AllocCalls - before; n != 0 {
 		t.Errorf("%d calls of vkAllocateMemory after warm-up", n)
 	}
 	if _, err := tr.drain(); err != nil {
@@ -314,7 +314,7 @@ func TestCeiling(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Logf("%d splats of at most %d in %d MiB, %d bands, %d wishes refused", tr.progress.Splats, tr.maxSplats, mib,
-		tr.e.bands, tr.CeilingHits())
+		tr.e.setup.bands, tr.CeilingHits())
 	if tr.progress.Splats != tr.maxSplats || tr.CeilingHits() == 0 {
 		t.Errorf("%d splats, the ceiling is %d and was hit %d times", tr.progress.Splats, tr.maxSplats,
 			tr.CeilingHits())

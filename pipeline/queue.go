@@ -21,7 +21,7 @@ func (t *Trainer) advance() error {
 	if again, err := t.tryPoses(); err != nil || again {
 		return err
 	}
-	slot := t.queued % len(t.e.frames)
+	slot := t.queued % len(t.e.programs.frames)
 	if again, err := t.collect(slot); err != nil || again {
 		return err
 	}
@@ -33,17 +33,17 @@ func (t *Trainer) advance() error {
 	if err != nil {
 		return err
 	}
-	t.e.team.Begin()
+	t.e.programs.team.Begin()
 	for i, m := range t.members {
-		f := m.e.frames[slot]
+		f := m.e.programs.frames[slot]
 		if u.Number < m.from {
 			f.unit, f.skipped = u, true
 			continue
 		}
 		t.setParams(&t.group, m, f, u, t.views)
 		timed := u.Kind == recipe.Step && t.timed(m, slot)
-		if err := m.e.submit(f, u, timed, &photos[i]); err != nil {
-			return t.e.team.Fail(err)
+		if err := m.e.programs.submit(f, u, timed, &photos[i]); err != nil {
+			return t.e.programs.team.Fail(err)
 		}
 	}
 	t.o.Interludes.moves(true)
@@ -95,14 +95,14 @@ func (t *Trainer) collect(slot int) (again bool, err error) {
 	start := time.Now()
 	failed := false
 	for _, m := range t.members {
-		f := m.e.frames[slot]
-		if err := m.e.wait(f); err != nil {
-			return false, t.e.team.Fail(err)
+		f := m.e.programs.frames[slot]
+		if err := m.e.programs.wait(f); err != nil {
+			return false, t.e.programs.team.Fail(err)
 		}
 		failed = failed || !f.skipped && f.hostReport.Failed != 0
 	}
 	t.meter.Wait(time.Since(start))
-	if err := t.e.team.Failure(); err != nil {
+	if err := t.e.programs.team.Failure(); err != nil {
 		return false, err
 	}
 	if failed {
@@ -115,7 +115,7 @@ func (t *Trainer) collect(slot int) (again bool, err error) {
 func (t *Trainer) takeReports(slot int) (again bool, err error) {
 	t.progress.Splats = 0
 	for _, m := range t.members {
-		f := m.e.frames[slot]
+		f := m.e.programs.frames[slot]
 		if f.skipped {
 			f.skipped = false
 			t.progress.Splats += m.splats
@@ -128,7 +128,7 @@ func (t *Trainer) takeReports(slot int) (again bool, err error) {
 		t.progress.Splats += m.splats
 		t.ceilingHits += int(f.hostReport.MaxSplatsHit)
 	}
-	f := t.e.frames[slot]
+	f := t.e.programs.frames[slot]
 	if t.progress.Splats == 0 {
 		return false, fmt.Errorf("train step %d: %w", f.unit.Step+1, ErrNoSplats)
 	}
@@ -136,13 +136,13 @@ func (t *Trainer) takeReports(slot int) (again bool, err error) {
 		return false, nil
 	}
 	for _, m := range t.members {
-		if err := t.takeStep(m, m.e.frames[slot]); err != nil {
+		if err := t.takeStep(m, m.e.programs.frames[slot]); err != nil {
 			return false, err
 		}
 	}
 	for _, m := range t.members {
-		f := m.e.frames[slot]
-		if f.ran == f.timed && m.pace.observe(f.ran, m.e.bands < m.e.mostBands() && !m.pace.undivided) {
+		f := m.e.programs.frames[slot]
+		if f.ran == f.timed && m.pace.observe(f.ran, m.e.setup.bands < m.e.setup.mostBands() && !m.pace.undivided) {
 			return true, t.repace(m)
 		}
 	}
@@ -164,7 +164,7 @@ func (t *Trainer) takeStep(m *member, f *frame) error {
 
 // drain takes in everything in flight. again says that some of it did not fit and that the queue went back to it.
 func (t *Trainer) drain() (again bool, err error) {
-	n := len(t.e.frames)
+	n := len(t.e.programs.frames)
 	for i := range n { // oldest first
 		if again, err := t.collect((t.queued + i) % n); err != nil || again {
 			return again, err
@@ -181,7 +181,7 @@ func (t *Trainer) replay(slot int) error {
 	back, reasons := t.next, uint32(0)
 	for i, m := range t.members {
 		if err := m.waitForAll(); err != nil {
-			return t.e.team.Fail(err)
+			return t.e.programs.team.Fail(err)
 		}
 		m.pace.reset()
 		failed, err := t.firstFailure(m, slot)
@@ -201,7 +201,7 @@ func (t *Trainer) replay(slot int) error {
 			back = *u
 		}
 	}
-	if err := t.e.team.Failure(); err != nil {
+	if err := t.e.programs.team.Failure(); err != nil {
 		return err
 	}
 	if reasons == layout.FailedPeer {
@@ -216,7 +216,7 @@ func (t *Trainer) replay(slot int) error {
 // firstFailure returns a copy of m's first report of a failure among the units in flight, of which slot has the oldest,
 // or nil, and takes in what m has done before that. All are waited for.
 func (t *Trainer) firstFailure(m *member, slot int) (*layout.Report, error) {
-	frames := m.e.frames
+	frames := m.e.programs.frames
 	oldest := frames[slot].unit.Number
 	for u := oldest; u < t.next.Number; u++ {
 		f := frames[(slot+int(u-oldest))%len(frames)]
@@ -243,17 +243,17 @@ func (t *Trainer) repace(m *member) error {
 	if again, err := t.drain(); err != nil || again {
 		return err // programs are built anew then, and measured again
 	}
-	m.e.split[recipe.Step] = m.pace.split
+	m.e.programs.split[recipe.Step] = m.pace.split
 	if m.pace.moreBands {
-		divided, err := m.e.divide()
+		divided, err := m.e.memory.divide()
 		if err != nil {
 			return err
 		}
 		m.pace.reset()
 		m.pace.undivided = !divided
-		m.e.split[recipe.Step] = nil
+		m.e.programs.split[recipe.Step] = nil
 	}
-	return m.e.buildToFit()
+	return m.e.memory.buildToFit()
 }
 
 // atLevel makes the programs fit the level of the next step. again says that something before it did not fit, and that
@@ -269,9 +269,9 @@ func (t *Trainer) atLevel() (again bool, err error) {
 	t.level = level
 	return false, t.each(func(m *member) error {
 		m.pace.anew()
-		if shrunk := level > 0; m.e.compare.shrunk != shrunk {
-			m.e.compare.shrunk = shrunk
-			return m.e.buildToFit()
+		if shrunk := level > 0; m.e.setup.compare.shrunk != shrunk {
+			m.e.setup.compare.shrunk = shrunk
+			return m.e.memory.buildToFit()
 		}
 		return nil
 	})

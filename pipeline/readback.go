@@ -35,7 +35,7 @@ func (t *Trainer) ReadSplats(each func(piece *scene.Splats) error) error {
 	return t.each(func(m *member) error {
 		begun := false
 		read := func() error {
-			return m.e.model.read(m.splats, pieceSplats, finitePieces(func(piece *scene.Splats) error {
+			return m.e.setup.model.read(m.splats, pieceSplats, finitePieces(func(piece *scene.Splats) error {
 				begun = true
 				return each(piece)
 			}))

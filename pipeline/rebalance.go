@@ -49,7 +49,7 @@ func dues(total int, ceilings []int) []int {
 		}
 		given := 0
 		for k, i := range open {
-			n := min(world{k, len(open)}.share(left), ceilings[i]-due[i])
+			n := min(world{k, len(open)}.part(left), ceilings[i]-due[i])
 			due[i], given = due[i]+n, given+n
 		}
 		left -= given
@@ -87,51 +87,49 @@ func move(from, to *member, n int) (err error) {
 	if err := to.makeRoom(to.splats + n); err != nil {
 		return err
 	}
-	rows := from.e.model.NRows()
+	rows := from.e.setup.model.NRows()
 	piece := max(1, mostStaging/4/rows)
-	down, err := vk.Make[float32](from.e.dev, vk.Readback, rows*piece, "splats that move")
+	down, err := vk.Make[float32](from.e.setup.dev, vk.Readback, rows*piece, "splats that move")
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, from.e.dev.Free(down.View)) }()
-	up, err := vk.Make[float32](to.e.dev, vk.Upload, rows*piece, "splats that move")
+	defer func() { err = errors.Join(err, from.e.setup.dev.Free(down.View)) }()
+	up, err := vk.Make[float32](to.e.setup.dev, vk.Upload, rows*piece, "splats that move")
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, to.e.dev.Free(up.View)) }()
+	defer func() { err = errors.Join(err, to.e.setup.dev.Free(up.View)) }()
 	for done := 0; done < n; {
-		source, first := from.e.model.chunkOf(from.splats - n + done)
-		dest, at := to.e.model.chunkOf(to.splats + done)
+		source, first := from.e.setup.model.chunkOf(from.splats - n + done)
+		dest, at := to.e.setup.model.chunkOf(to.splats + done)
 		some := min(n-done, piece, source.splats-first, dest.splats-at)
-		r := vk.NewRecorder(from.e.dev)
+		r := vk.NewRecorder(from.e.setup.dev)
 		copyColumns(r, down, source, first, rows, some, false)
-		if err := runOnce(from.e.dev, r, "read splats that move"); err != nil {
+		if err := runOnce(from.e.setup.dev, r, "read splats that move"); err != nil {
 			return err
 		}
 		copy(up.View.Host(), down.View.Host())
-		r = vk.NewRecorder(to.e.dev)
+		r = vk.NewRecorder(to.e.setup.dev)
 		copyColumns(r, up, dest, at, rows, some, true)
-		if err := runOnce(to.e.dev, r, "write splats that move"); err != nil {
+		if err := runOnce(to.e.setup.dev, r, "write splats that move"); err != nil {
 			return err
 		}
 		done += some
 	}
 	from.splats, to.splats = from.splats-n, to.splats+n
-	return errors.Join(from.e.setCounters(uint32(from.splats)), to.e.setCounters(uint32(to.splats)))
+	return errors.Join(from.e.setup.setCounters(uint32(from.splats)), to.e.setup.setCounters(uint32(to.splats)))
 }
 
 // makeRoom makes room for n splats on a member's device.
 func (m *member) makeRoom(n int) error {
-	if n <= m.e.model.capacity() {
+	if n <= m.e.setup.model.capacity() {
 		return nil
 	}
-	if m.e.yield != nil {
-		m.e.yield()
-	}
-	if err := m.e.growModel(n, max(n, m.maxSplats)); err != nil {
+	m.e.programs.beforeAlloc()
+	if err := m.e.memory.growModel(n, max(n, m.maxSplats)); err != nil {
 		return err
 	}
-	return m.e.buildToFit()
+	return m.e.memory.buildToFit()
 }
 
 // chunkOf returns the chunk that splat i is in, or would be, and its column there.

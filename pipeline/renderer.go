@@ -106,18 +106,31 @@ func NewRenderer(d *Device, s *scene.Splats, cameras []scene.Camera, cfg RenderC
 	return nil, err
 }
 
+// newRenderEngine returns an engine that draws pictures, without a model.
+func newRenderEngine(dev *vk.Device, degree int, cameras []scene.Camera, cfg RenderConfig) (*engine, error) {
+	s, err := newSetup(dev, degree, cameras, renderKinds)
+	if err != nil {
+		return nil, err
+	}
+	s.looks = cfg.Looks
+	e := newEngine(s)
+	if err := e.allocate(rendersInFlight); err != nil {
+		return nil, errors.Join(err, e.close())
+	}
+	return e, nil
+}
+
 // newWholeRenderer is NewRenderer for a model that the device holds.
 func (d *Device) newWholeRenderer(s *scene.Splats, cameras []scene.Camera, cfg RenderConfig, w renderNeeds,
 	p *parts) (*Renderer, error) {
-	e, err := newEngine(d.dev, s.Degree, cameras, renderKinds, rendersInFlight, false)
+	e, err := newRenderEngine(d.dev, s.Degree, cameras, cfg)
 	if err != nil {
 		return nil, d.shortOfRender(s.N, w, err, cfg.Smaller)
 	}
-	e.model.setUnit(s.N)
-	e.looks = cfg.Looks
+	e.setup.model.setUnit(s.N)
 	r := &Renderer{e: e, cfg: cfg, splats: s.N, atOnce: w.atOnce(d.host)}
 	if err = e.loadParts(s, p); err == nil {
-		err = e.buildToFit()
+		err = e.memory.buildToFit()
 	}
 	if err != nil {
 		return nil, errors.Join(d.shortOfRender(s.N, w, err, cfg.Smaller), e.close())
@@ -127,24 +140,23 @@ func (d *Device) newWholeRenderer(s *scene.Splats, cameras []scene.Camera, cfg R
 
 // loadParts makes s the model and chooses bands and the first capacity for drawing in parts.
 func (e *engine) loadParts(s *scene.Splats, p *parts) error {
-	if err := e.model.upload(s); err != nil {
+	if err := e.setup.model.upload(s); err != nil {
 		return err
 	}
 	if err := e.fitPictures(p, s.N); err != nil {
 		return err
 	}
-	return e.setCounters(uint32(s.N))
+	return e.setup.setCounters(uint32(s.N))
 }
 
 // fitPictures chooses bands and the first capacity for drawing n splats in parts, beside a model.
 func (e *engine) fitPictures(p *parts, n int) error {
-	e.parts = p
-	if err := e.fitParts(e.startBands(1)); err != nil {
+	e.setup.parts = p
+	if err := e.fitParts(e.setup.startBands(1)); err != nil {
 		return err
 	}
-	e.isectCapacity = e.fewerIsects(e.firstIsects(n))
-	if e.isectCapacity == 0 {
-		return fmt.Errorf("load model: %w: %s", ErrTooSmall, vk.BytesText(e.dev.Budget()))
+	if !e.memory.fitIsects(e.memory.firstIsects(n)) {
+		return fmt.Errorf("load model: %w: %s", ErrTooSmall, vk.BytesText(e.setup.dev.Budget()))
 	}
 	return nil
 }
@@ -153,7 +165,7 @@ func (e *engine) fitPictures(p *parts, n int) error {
 func (r *Renderer) AtOnce() int { return r.atOnce }
 
 // Bands returns how many bands a picture is drawn in now.
-func (r *Renderer) Bands() int { return r.e.bands }
+func (r *Renderer) Bands() int { return r.e.setup.bands }
 
 // RenderInto makes a picture: [Height][Width][3], not clamped, in memory that the caller has done with, if it is large
 // enough.
@@ -180,12 +192,12 @@ func (r *Renderer) Show(out []float32, c scene.Camera, look Look) ([]float32, er
 // there are as many as can be.
 func (r *Renderer) forget() error {
 	r.flying = nil
-	for _, f := range r.e.frames {
-		if err := r.e.wait(f); err != nil {
+	for _, f := range r.e.programs.frames {
+		if err := r.e.programs.wait(f); err != nil {
 			return err
 		}
 	}
-	return r.refit(r.e.startBands(1))
+	return r.refit(r.e.setup.startBands(1))
 }
 
 // drawInto draws a picture and waits for it.
@@ -219,10 +231,10 @@ func (r *Renderer) Add(c scene.Camera, into *picture.Picture, done func()) error
 }
 
 func (r *Renderer) add(c scene.Camera, look Look, into *picture.Picture, done func()) error {
-	if c.Distortion != nil && !r.e.bent {
+	if c.Distortion != nil && !r.e.setup.lens.bent {
 		return fmt.Errorf("render %s: through a lens, and the renderer was made for cameras without", c.Name)
 	}
-	if c.Distortion != nil && c.Moved() && !r.e.shutter {
+	if c.Distortion != nil && c.Moved() && !r.e.setup.lens.shutter {
 		return fmt.Errorf("render %s: of a camera that moves, and the renderer was made for others", c.Name)
 	}
 	if err := r.makeRoom(c); err != nil {
@@ -272,8 +284,8 @@ func (r *Renderer) Drain() error {
 
 // Next completes the oldest part that is in flight; none says that there was none.
 func (r *Renderer) Next() (none bool, err error) {
-	for i := range r.e.frames {
-		if f := r.e.frames[(r.queued+i)%len(r.e.frames)]; f.ticket != 0 {
+	for i := range r.e.programs.frames {
+		if f := r.e.programs.frames[(r.queued+i)%len(r.e.programs.frames)]; f.ticket != 0 {
 			return false, r.collect(f)
 		}
 	}
@@ -287,37 +299,37 @@ func (r *Renderer) makeRoom(c scene.Camera) error {
 	if err != nil {
 		return err
 	}
-	if size = e.drawn.union(size); size == e.drawn {
+	if size = e.setup.drawn.union(size); size == e.setup.drawn {
 		return nil
 	}
 	if err := r.Drain(); err != nil {
 		return err
 	}
-	e.drawn = size
-	return r.refit(e.startBands(1))
+	e.setup.drawn = size
+	return r.refit(e.setup.startBands(1))
 }
 
 // refit makes room for the pictures there are, in so many bands at least. Nothing is in flight.
 func (r *Renderer) refit(bands int) error {
 	e := r.e
-	if err := e.startAfresh(); err != nil {
+	if err := e.programs.free(); err != nil {
 		return err
 	}
 	if err := e.fitParts(bands); err != nil {
 		return err
 	}
-	capacity := e.fewerIsects(max(e.isectCapacity, e.firstIsects(e.model.capacity())))
+	capacity := e.memory.fewerIsects(max(e.setup.isectCapacity, e.memory.firstIsects(e.setup.model.capacity())))
 	if capacity == 0 {
-		return fmt.Errorf("render: %w: a picture of %d pixels", ErrTooSmall, e.drawn.maxPixels)
+		return fmt.Errorf("render: %w: a picture of %d pixels", ErrTooSmall, e.setup.drawn.maxPixels)
 	}
-	e.isectCapacity = capacity
-	return e.buildToFit()
+	e.setup.isectCapacity = capacity
+	return e.memory.buildToFit()
 }
 
 // submit queues all parts of a picture. Where a part before them did not fit, it has been queued already when there is
 // room.
 func (r *Renderer) submit(d *drawing) error {
-	bands := r.e.bands
+	bands := r.e.setup.bands
 	d.left = bands
 	whole := true // one load does for all bands
 	if r.paged != nil {
@@ -343,7 +355,7 @@ func (r *Renderer) submit(d *drawing) error {
 				return err
 			}
 		}
-		f := r.e.frames[r.queued%len(r.e.frames)]
+		f := r.e.programs.frames[r.queued%len(r.e.programs.frames)]
 		again, err := r.collectPart(f)
 		if err != nil {
 			return err
@@ -361,32 +373,32 @@ func (r *Renderer) submit(d *drawing) error {
 // submitPart queues a part of a picture on a frame that has nothing in flight.
 func (r *Renderer) submitPart(f *frame, d *drawing, band int) error {
 	e := r.e
-	f.drawn = d
-	if f.first, f.height = partRows(d.camera.Height, band, e.bands); f.height == 0 {
+	f.part.drawn = d
+	if f.part.first, f.part.height = partRows(d.camera.Height, band, e.setup.bands); f.part.height == 0 {
 		d.left-- // a small picture among large ones
-		f.drawn = nil
+		f.part.drawn = nil
 		return r.complete()
 	}
-	if err := e.recordBand(f, band); err != nil {
+	if err := e.programs.recordBand(f, band); err != nil {
 		return err
 	}
 	f.lens.set(&d.camera)
-	viewParams(&f.hostParams.View, &d.camera, r.cfg.Near, e.model.Degree, r.cfg.Antialiased, r.cfg.Background)
+	viewParams(&f.hostParams.View, &d.camera, r.cfg.Near, e.setup.model.Degree, r.cfg.Antialiased, r.cfg.Background)
 	f.hostParams.View.Widen = float32(r.cfg.widen(&d.camera))
 	f.hostParams.Unit, f.hostParams.Look = uint32(r.queued), uint32(d.look)
 	if d.look == LookDepth {
 		f.hostParams.View.Background = [3]float32{}
 	}
 	if r.cfg.Depth {
-		bare := &vk.Host(f.bare)[0]
+		bare := &vk.Host(f.part.bare)[0]
 		*bare = *f.hostParams
 		bare.View.Background, bare.Look = [3]float32{}, layout.LookDepth
 	}
 	before := noPhoto
 	if r.paged != nil {
-		before = e.listed(f, d.pages)
+		before = e.setup.listed(f, d.pages)
 	}
-	if err := e.submit(f, recipe.Unit{Kind: recipe.Render}, false, &before); err != nil {
+	if err := e.programs.submit(f, recipe.Unit{Kind: recipe.Render}, false, &before); err != nil {
 		return err
 	}
 	r.queued++
@@ -405,7 +417,7 @@ func (r *Renderer) collectPart(f *frame) (again bool, err error) {
 	if f.ticket == 0 {
 		return false, nil
 	}
-	if err := r.e.wait(f); err != nil {
+	if err := r.e.programs.wait(f); err != nil {
 		return false, err
 	}
 	if f.hostReport.Failed != 0 {
@@ -415,9 +427,9 @@ func (r *Renderer) collectPart(f *frame) (again bool, err error) {
 		return false, err
 	}
 	r.readPart(f)
-	f.drawn.left--
+	f.part.drawn.left--
 	if r.cfg.Part != nil {
-		r.cfg.Part(r.e.bands-f.drawn.left, r.e.bands)
+		r.cfg.Part(r.e.setup.bands-f.part.drawn.left, r.e.setup.bands)
 	}
 	return false, r.complete()
 }
@@ -436,17 +448,17 @@ func (r *Renderer) complete() error {
 // bands may be others now.
 func (r *Renderer) recover(report layout.Report) error {
 	e := r.e
-	for _, f := range e.frames {
-		if err := e.wait(f); err != nil {
+	for _, f := range e.programs.frames {
+		if err := e.programs.wait(f); err != nil {
 			return err
 		}
 	}
-	bands := e.bands
-	if err := e.recover(&report, e.model.capacity()); err != nil {
+	bands := e.setup.bands
+	if err := e.recover(&report, e.setup.model.capacity()); err != nil {
 		return err
 	}
-	if e.bands != bands {
-		if err := r.refit(e.bands); err != nil {
+	if e.setup.bands != bands {
+		if err := r.refit(e.setup.bands); err != nil {
 			return err
 		}
 	}
@@ -468,17 +480,17 @@ func (r *Renderer) requeue() error {
 
 // readPart copies a part to its place in the picture.
 func (r *Renderer) readPart(f *frame) {
-	p := f.drawn.into
-	from, n := f.first*p.Width, f.height*p.Width
+	p := f.part.drawn.into
+	from, n := f.part.first*p.Width, f.part.height*p.Width
 	if r.cfg.Packed {
-		copy(p.Pix[4*from:4*(from+n)], f.color.Host())
+		copy(p.Pix[4*from:4*(from+n)], f.part.color.Host())
 	} else {
-		copy(p.Color[4*from:4*(from+n)], vk.Host(vk.Cast[float32](f.color.View)))
+		copy(p.Color[4*from:4*(from+n)], vk.Host(vk.Cast[float32](f.part.color.View)))
 	}
 	if !r.cfg.Depth {
 		return
 	}
-	for i, x := range vk.Host(f.depth)[:n] {
+	for i, x := range vk.Host(f.part.depth)[:n] {
 		z, share := float32(0), 1-x[3]
 		if share > 0 {
 			z = x[0] / share
@@ -495,5 +507,5 @@ func (r *Renderer) readPart(f *frame) {
 
 // Close frees the renderer's device memory.
 func (r *Renderer) Close() error {
-	return errors.Join(r.e.close(), r.share.free(r.e.dev), r.paged.close())
+	return errors.Join(r.e.close(), r.share.free(r.e.setup.dev), r.paged.close())
 }

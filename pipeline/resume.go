@@ -95,7 +95,7 @@ func (t *Trainer) Ceiling() (splats int, fits bool) {
 
 // readState fills the models from a checkpoint.
 func (t *Trainer) readState(c *checkpoint.File) error {
-	if err := t.each(func(m *member) error { return m.e.model.reserve(m.splats) }); err != nil {
+	if err := t.each(func(m *member) error { return m.e.setup.model.reserve(m.splats) }); err != nil {
 		return err
 	}
 	live := t.liveState(t.extra)

@@ -47,11 +47,11 @@ func (d *Device) mostToRender(n, degree int, cameras []scene.Camera, p *parts) i
 
 // loadShare makes room for some of the splats of s, as many as leave room for pictures, in place of all of them.
 func (e *engine) loadShare(s *scene.Splats, p *parts, most int) (m *share, err error) {
-	if err := e.model.reserve(most); err != nil {
+	if err := e.setup.model.reserve(most); err != nil {
 		return nil, err
 	}
-	m = &share{whole: s, most: e.model.capacity(), widths: make([]float32, s.N)}
-	if m.staging, err = vk.Make[uint32](e.dev, vk.Upload, e.model.stagingRows()*e.model.unit,
+	m = &share{whole: s, most: e.setup.model.capacity(), widths: make([]float32, s.N)}
+	if m.staging, err = vk.Make[uint32](e.setup.dev, vk.Upload, e.setup.model.stagingRows()*e.setup.model.unit,
 		"model staging"); err != nil {
 		return nil, err
 	}
@@ -158,8 +158,9 @@ func (r *Renderer) loadVisible(c *scene.Camera, first, rows int) (fits, again bo
 	if m.loaded != nil && slices.Equal(ids, m.loaded) {
 		return true, false, nil
 	}
-	for i := range r.e.frames { // what is on the device is still being drawn
-		if again, err := r.collectPart(r.e.frames[(r.queued+i)%len(r.e.frames)]); again || err != nil {
+	for i := range r.e.programs.frames { // what is on the device is still being drawn
+		if again, err := r.collectPart(r.e.programs.frames[(r.queued+i)%len(r.e.programs.frames)]); again ||
+			err != nil {
 			return true, again, err
 		}
 	}
@@ -167,20 +168,20 @@ func (r *Renderer) loadVisible(c *scene.Camera, first, rows int) (fits, again bo
 	m.gather(ids, some)
 	m.loaded = ids
 	e := r.e
-	for _, c := range e.model.chunks {
-		for at := 0; at < c.splats && c.first+at < some.N; at += e.model.unit {
-			if err := e.model.uploadUnit(some, c, at, m.staging); err != nil {
+	for _, c := range e.setup.model.chunks {
+		for at := 0; at < c.splats && c.first+at < some.N; at += e.setup.model.unit {
+			if err := e.setup.model.uploadUnit(some, c, at, m.staging); err != nil {
 				return true, false, err
 			}
 		}
 	}
-	return true, false, e.setCounters(uint32(some.N))
+	return true, false, e.setup.setCounters(uint32(some.N))
 }
 
 // loadBand takes what a band of a picture may show to the device. queued says that all flying pictures are queued anew,
 // this one among them.
 func (r *Renderer) loadBand(d *drawing, band int) (queued bool, err error) {
-	first, rows := partRows(d.camera.Height, band, r.e.bands)
+	first, rows := partRows(d.camera.Height, band, r.e.setup.bands)
 	if rows == 0 {
 		return false, nil
 	}
@@ -207,18 +208,18 @@ func (m *share) gather(ids []uint32, into *scene.Splats) {
 // finer draws all flying pictures in more bands, each of which may show fewer splats.
 func (r *Renderer) finer(c *scene.Camera) error {
 	e := r.e
-	if e.bands >= e.mostBands() {
+	if e.setup.bands >= e.setup.mostBands() {
 		return fault.WithHint(fmt.Errorf("render: %w: one row of tiles may show %d splats of the model, %d fit",
 			ErrTooSmall, r.fullestRow(c), r.share.most),
 			failure.RaiseMemory()+", draw larger pictures, whose rows show less each, or convert the model to fewer "+
 				"splats ("+fault.Command("convert --max-splats N")+").")
 	}
-	for _, f := range e.frames {
-		if err := e.wait(f); err != nil {
+	for _, f := range e.programs.frames {
+		if err := e.programs.wait(f); err != nil {
 			return err
 		}
 	}
-	if err := r.refit(min(2*e.bands, e.mostBands())); err != nil {
+	if err := r.refit(min(2*e.setup.bands, e.setup.mostBands())); err != nil {
 		return err
 	}
 	return r.requeue()
@@ -253,15 +254,14 @@ func (d *Device) newSharedRenderer(s *scene.Splats, cameras []scene.Camera, cfg 
 		if most == 0 {
 			return nil, fmt.Errorf("create renderer: %w: nothing is left for splats", ErrTooSmall)
 		}
-		e, err := newEngine(d.dev, s.Degree, cameras, renderKinds, rendersInFlight, false)
+		e, err := newRenderEngine(d.dev, s.Degree, cameras, cfg)
 		if err != nil {
 			return nil, err
 		}
-		e.model.setUnit(most)
-		e.looks = cfg.Looks
+		e.setup.model.setUnit(most)
 		r := &Renderer{e: e, cfg: cfg, splats: s.N, atOnce: w.atOnce(d.host)}
 		if r.share, err = e.loadShare(s, p, most); err == nil {
-			err = e.buildToFit()
+			err = e.memory.buildToFit()
 		}
 		if err == nil {
 			return r, nil

@@ -15,13 +15,13 @@ var ErrFrameTooFull = errors.New("show model: the view holds more splats than th
 // and the buffers of training stay as they are. It wants TrainerOptions.Interludes, and returns the camera that was
 // drawn.
 func (t *Trainer) Show(out []float32, c scene.Camera, look Look) ([]float32, scene.Camera, error) {
-	if !t.e.looks {
+	if !t.e.setup.looks {
 		return nil, c, errors.New("show model: nobody was to watch this training")
 	}
 	if err := t.takeIn(); err != nil {
 		return nil, c, err
 	}
-	c = t.e.reduced(c)
+	c = t.e.setup.reduced(c)
 	background := t.cfg.Background
 	if look == LookDepth {
 		background = [3]float32{}
@@ -38,14 +38,14 @@ func (t *Trainer) Show(out []float32, c scene.Camera, look Look) ([]float32, sce
 }
 
 // reduced gives a camera's view no more pixels, tiles and rows of tiles than programs are made for.
-func (e *engine) reduced(c scene.Camera) scene.Camera {
+func (s *setup) reduced(c scene.Camera) scene.Camera {
 	for f := 1.0; ; f *= 0.97 {
 		small := c
 		if f < 1 {
 			small = c.Rescaled(max(1, int(math.Round(f*float64(c.Width)))),
 				max(1, int(math.Round(f*float64(c.Height)))))
 		}
-		if e.drawn.union(viewSize{}.with(&small)) == e.drawn {
+		if s.drawn.union(viewSize{}.with(&small)) == s.drawn {
 			return small
 		}
 	}

@@ -10,11 +10,11 @@ import (
 // each other. What a buffer holds is written at the pass that writes it; N is the model's capacity, V what is visible,
 // P pixels, I isects.
 type view struct {
-	*engine
-	viewSize // of the unit's views
-	r        *vk.Recorder
-	f        *frame
-	kind     recipe.Kind
+	s    *setup
+	size viewSize // of the unit's views
+	r    *vk.Recorder
+	f    *frame
+	kind recipe.Kind
 
 	shapes        vk.Slice[[4]float32]           // [N][2], a Shape
 	paints        vk.Slice[[4]float32]           // [N] opacity, colour
@@ -56,21 +56,21 @@ type view struct {
 
 // record lists the passes of a unit. Barriers and the memory of scratch buffers follow from what each pass reads and
 // writes.
-func (e *engine) record(r *vk.Recorder, f *frame, k recipe.Kind) {
-	v := &view{engine: e, viewSize: e.viewSize, r: r, f: f}
+func (s *setup) record(r *vk.Recorder, f *frame, k recipe.Kind) {
+	v := &view{s: s, size: s.views, r: r, f: f}
 	switch k {
 	case recipe.Render:
-		v.viewSize = e.drawn
+		v.size = s.drawn
 	case recipe.Align:
-		v.viewSize = e.viewSize.union(e.drawn)
+		v.size = s.views.union(s.drawn)
 	}
-	if e.parts != nil {
-		v.maxPixels = e.drawn.partPixels(e.bands)
+	if s.parts != nil {
+		v.size.maxPixels = s.drawn.partPixels(s.bands)
 	}
 	v.startVerify(k)
 	switch k {
 	case recipe.Step:
-		if v.links != nil {
+		if v.s.links != nil {
 			v.recordTeamStep()
 		} else {
 			v.recordStep()
@@ -84,7 +84,7 @@ func (e *engine) record(r *vk.Recorder, f *frame, k recipe.Kind) {
 	case recipe.Reset:
 		v.recordReset()
 	case recipe.Render:
-		if v.links != nil {
+		if v.s.links != nil {
 			v.recordTeamRender()
 		} else {
 			v.recordRender()
@@ -112,13 +112,13 @@ func (v *view) recordStep() {
 func (v *view) forwardAndBack() {
 	v.sortDepth() // depth_keys -> splat_from_rank, n_visible
 	v.verifyProjection()
-	last := v.bands - 1
-	for band := range v.bands {
+	last := v.s.bands - 1
+	for band := range v.s.bands {
 		// splat_from_rank shapes -> first_isect splat_from_slot slot_from_isect tile_offsets tile_order
 		v.makeIsects(band)
 		// slot_from_isect tile_order shapes paints -> render last_ids states; with several bands the backward pass
 		// repeats it and keeps them
-		v.rasterize(band, v.bands == 1)
+		v.rasterize(band, v.s.bands == 1)
 		if band == last {
 			v.adamUnseen(0) // depth_keys chunks -> chunks, of splats that the view does not see: half, with MCMC all
 		}
@@ -126,8 +126,8 @@ func (v *view) forwardAndBack() {
 	}
 	v.comparePhoto()
 	v.verifyImage()
-	for band := range v.bands {
-		if v.bands > 1 {
+	for band := range v.s.bands {
+		if v.s.bands > 1 {
 			v.makeIsects(band) // again: what the bands before wrote is gone
 			v.rasterize(band, true)
 		}
@@ -150,7 +150,7 @@ func (v *view) comparePhoto() {
 	v.applyAppearance() // shown correction -> shown
 	v.findOutliers()    // shown target history places -> inliers errors; likewise track_errors: only if robust
 	v.loss()            // shown target inliers -> ssim_maps partials counted
-	if v.links == nil {
+	if v.s.links == nil {
 		v.finish(true) // counters partials counted -> report. No later pass fails or counts: it runs beside loss_grad
 	}
 	v.lossGrad() // shown target inliers ssim_maps -> v_shown
@@ -170,16 +170,16 @@ func (v *view) recordRender() {
 
 // drawPicture lists the passes from the projections of a view to its picture.
 func (v *view) drawPicture() {
-	if v.looks {
+	if v.s.looks {
 		v.look(v.f.params) // shapes paints -> shapes paints
 	}
 	v.sortDepth()
-	if v.parts != nil {
-		v.recordPart(v.f.band)
+	if v.s.parts != nil {
+		v.recordPart(v.f.part.band)
 		v.finish(false)
 		return
 	}
-	for band := range v.bands {
+	for band := range v.s.bands {
 		v.makeIsects(band)
 		v.rasterize(band, false)
 	}
@@ -210,7 +210,7 @@ func (v *view) recordCarve() {
 // recordRefine lists a refinement.
 func (v *view) recordRefine() {
 	v.begin()
-	v.strategy.refine(v) // chunks -> chunks, n_splats or failed
+	v.s.strategy.refine(v) // chunks -> chunks, n_splats or failed
 	v.verifyModel("refine")
 	v.finish(false)
 }
@@ -231,7 +231,7 @@ func (v *view) recordReset() {
 }
 
 // indirect is the grid that slot i of dispatch_args holds.
-func (v *view) indirect(i int) vk.Grid { return vk.Indirect(v.args.At(i, 1).View) }
+func (v *view) indirect(i int) vk.Grid { return vk.Indirect(v.s.args.At(i, 1).View) }
 
 // scratch declares a scratch buffer of n elements once: s keeps it for later uses in the list.
 func scratch[T any](r *vk.Recorder, s *vk.Slice[T], name string, n int) vk.Slice[T] {

@@ -32,7 +32,7 @@ var whole = piece{n: 1}
 
 // recordTeamStep lists one training step of a device of a team. Each comment: reads -> writes.
 func (v *view) recordTeamStep() {
-	l := v.links
+	l := v.s.links
 	v.begin() // counters -> counts and dispatch arguments of the share
 	l.Others(func(w int) {
 		v.projectView(w) // chunks -> shapes paints depth_keys
@@ -76,7 +76,7 @@ func (v *view) exchange(exchange, n int, first func(), take, put func(p piece)) 
 
 // await ends a phase: what comes next waits for an exchange.
 func (v *view) await(exchange int) {
-	if g := v.links.Gates[exchange]; g != nil {
+	if g := v.s.links.Gates[exchange]; g != nil {
 		v.r.Await(g)
 	}
 }
@@ -86,7 +86,7 @@ func (v *view) recordTeamRender() {
 	v.begin()
 	v.projectView(0)
 	v.packView(0)
-	if v.links.Rank != 0 {
+	if v.s.links.Rank != 0 {
 		v.putVisibleTo(0, whole)
 		v.finish(false)
 		return
@@ -98,7 +98,7 @@ func (v *view) recordTeamRender() {
 // packed returns packet number i in the device's own memory.
 func (v *view) packed(i int) *team.Packet {
 	if v.shared.packs == nil {
-		v.shared.packs = make([]team.Packet, v.links.N)
+		v.shared.packs = make([]team.Packet, v.s.links.N)
 	}
 	return &v.shared.packs[i]
 }
@@ -111,18 +111,18 @@ func (v *view) projectView(w int) {
 
 // packView makes a packet of those that view w sees.
 func (v *view) packView(w int) {
-	l, n, p := v.links, v.model.capacity(), v.packed(w)
+	l, n, p := v.s.links, v.s.model.capacity(), v.packed(w)
 	scratch(v.r, &v.shared.indexOf, "index_of", l.N*n)
 	scratch(v.r, &v.shared.sentOf, "sent_of", l.N)
 	marks := v.shared.indexOf.At(w*n, n)
-	v.r.Dispatch(&shaders.MarkVisible{Counters: v.counters, DepthKeys: v.depthKeys, Marks: marks},
+	v.r.Dispatch(&shaders.MarkVisible{Counters: v.s.counters, DepthKeys: v.depthKeys, Marks: marks},
 		v.indirect(layout.ArgsSplats))
 	v.scan("seen scan", marks, layout.NActive, layout.ArgsScanSplats, layout.NSent, false)
 	p.Shapes = vk.ScratchOf[[4]float32](v.r, "packed shapes", 2*l.Records)
 	p.Paints = vk.ScratchOf[[4]float32](v.r, "packed paints", l.Records)
 	p.Keys = vk.ScratchOf[uint32](v.r, "packed keys", l.Records)
 	v.r.Dispatch(&shaders.SendVisible{
-		Params: v.f.params, Counters: v.counters, DepthKeys: v.depthKeys, Shapes: v.shapes, Paints: v.paints,
+		Params: v.f.params, Counters: v.s.counters, DepthKeys: v.depthKeys, Shapes: v.shapes, Paints: v.paints,
 		IndexOf: marks, Headers: l.Sent[team.Visible][w], OutShapes: p.Shapes, OutPaints: p.Paints,
 		OutKeys: p.Keys, SentOf: v.shared.sentOf,
 		Push: shaders.SendVisiblePush{Capacity: uint32(l.Records), HeaderId: uint32(l.Rank), View: uint32(w)},
@@ -130,23 +130,23 @@ func (v *view) packView(w int) {
 }
 
 // putVisible writes a piece of the packets to the others.
-func (v *view) putVisible(p piece) { v.links.Others(func(w int) { v.putVisibleTo(w, p) }) }
+func (v *view) putVisible(p piece) { v.s.links.Others(func(w int) { v.putVisibleTo(w, p) }) }
 
 func (v *view) putVisibleTo(w int, p piece) {
-	v.copyVisible(p, v.shared.packs[w], v.links.Out[w], vk.Cast[uint32](v.shared.sentOf.View), 2*w, false)
+	v.copyVisible(p, v.shared.packs[w], v.s.links.Out[w], vk.Cast[uint32](v.shared.sentOf.View), 2*w, false)
 }
 
 // takeVisible takes in a piece of the packets from the others, of the last one depths first: the rest comes beside the
 // passes that sort by them.
 func (v *view) takeVisible(p piece) {
-	v.links.Others(func(o int) {
+	v.s.links.Others(func(o int) {
 		if p.k+1 < p.n {
-			v.copyVisible(p, v.links.In[o], v.joined(), v.shared.firstOf, o, true)
+			v.copyVisible(p, v.s.links.In[o], v.joined(), v.shared.firstOf, o, true)
 			return
 		}
-		v.copyKeys(p, v.links.In[o], v.joined(), v.shared.firstOf, o, true)
+		v.copyKeys(p, v.s.links.In[o], v.joined(), v.shared.firstOf, o, true)
 		p.inParts = true
-		v.r.Later(func() { v.copyShapes(p, v.links.In[o], v.joined(), v.shared.firstOf, o, true) })
+		v.r.Later(func() { v.copyShapes(p, v.s.links.In[o], v.joined(), v.shared.firstOf, o, true) })
 	})
 }
 
@@ -157,10 +157,10 @@ func (v *view) joined() team.Packet {
 
 // joinPackets finds the places of all devices' packets side by side, and puts the device's own there.
 func (v *view) joinPackets() {
-	l, n := v.links, v.viewSplats
+	l, n := v.s.links, v.s.viewSplats
 	scratch(v.r, &v.shared.firstOf, "first_of", l.N+1)
 	v.r.Dispatch(&shaders.JoinPackets{
-		Params: v.f.params, Counters: v.counters, DispatchArgs: v.args, Headers: l.Headers[team.Visible],
+		Params: v.f.params, Counters: v.s.counters, DispatchArgs: v.s.args, Headers: l.Headers[team.Visible],
 		FirstOf: v.shared.firstOf,
 		Push:    shaders.JoinPacketsPush{NDevices: uint32(l.N), Capacity: uint32(n)},
 	}, vk.Groups(1))
@@ -207,7 +207,7 @@ func (v *view) copyRecords(p piece, firstOf vk.Slice[uint32], i, words int, from
 	if place {
 		push.AtOffset = 1
 	}
-	blocks := (v.links.Records*words + layout.CopyBlock - 1) / layout.CopyBlock
+	blocks := (v.s.links.Records*words + layout.CopyBlock - 1) / layout.CopyBlock
 	for part := range parts {
 		push.Part = uint32(part)
 		v.r.Dispatch(&shaders.CopyRecords{FirstOf: firstOf, Source: from, Destination: to, Push: push},
@@ -218,26 +218,26 @@ func (v *view) copyRecords(p piece, firstOf vk.Slice[uint32], i, words int, from
 // sendGrads makes a packet of the gradients of device o's projections; the device's own go where those of all views
 // come together.
 func (v *view) sendGrads(o int) {
-	l, p := v.links, v.packed(o)
+	l, p := v.s.links, v.packed(o)
 	v.allocateViews()
 	if o == l.Rank {
 		p.Grads, p.Beside = v.gradsOf(o)
 	} else {
 		p.Grads = vk.ScratchOf[float32](v.r, "packed grads", team.GradWords*l.Records)
-		if p.Beside = p.Grads; v.besideWords() > 0 {
-			p.Beside = vk.ScratchOf[float32](v.r, "packed beside grads", v.besideWords()*l.Records)
+		if p.Beside = p.Grads; v.s.besideWords() > 0 {
+			p.Beside = vk.ScratchOf[float32](v.r, "packed beside grads", v.s.besideWords()*l.Records)
 		}
 	}
 	plain := &shaders.SendGrads{
-		Params: v.f.params, Counters: v.counters, FirstOf: v.shared.firstOf,
+		Params: v.f.params, Counters: v.s.counters, FirstOf: v.shared.firstOf,
 		Paints:     vk.Cast[float32](v.paints.View),
 		VProjected: vk.Cast[float32](v.vProjected.View), VAbsMean2d: v.vBeside,
 		Headers: l.Sent[team.Grads][o], OutGrads: p.Grads, OutAbs: p.Beside,
 		Push: shaders.SendGradsPush{Index: uint32(o), HeaderId: uint32(l.Rank)},
-		Spec: shaders.SendGradsSpec{Absgrad: v.strategy.variants().absgrad},
+		Spec: shaders.SendGradsSpec{Absgrad: v.s.strategy.variants().absgrad},
 	}
 	grid := vk.Items(l.Records*team.GradWords, layout.CopyBlock)
-	if v.depths == nil {
+	if v.s.depths == nil {
 		v.r.Dispatch(plain, grid)
 		return
 	}
@@ -250,9 +250,9 @@ func (v *view) sendGrads(o int) {
 
 // allocateViews declares where the gradients of all views come together.
 func (v *view) allocateViews() {
-	n := v.links.N * v.links.Records
+	n := v.s.links.N * v.s.links.Records
 	scratch(v.r, &v.shared.vViews, "v_views", team.GradWords*n)
-	if words := v.besideWords(); words > 0 {
+	if words := v.s.besideWords(); words > 0 {
 		scratch(v.r, &v.shared.vBeside, "v_beside_views", words*n)
 	} else {
 		v.shared.vBeside = v.shared.vViews // not read
@@ -261,10 +261,10 @@ func (v *view) allocateViews() {
 
 // gradsOf returns where the gradients of view w come to.
 func (v *view) gradsOf(w int) (grads, beside vk.Slice[float32]) {
-	size := team.GradWords * v.links.Records
+	size := team.GradWords * v.s.links.Records
 	grads = v.shared.vViews.At(w*size, size)
-	if beside = grads; v.besideWords() > 0 {
-		size = v.besideWords() * v.links.Records
+	if beside = grads; v.s.besideWords() > 0 {
+		size = v.s.besideWords() * v.s.links.Records
 		beside = v.shared.vBeside.At(w*size, size)
 	}
 	return grads, beside
@@ -272,16 +272,16 @@ func (v *view) gradsOf(w int) (grads, beside vk.Slice[float32]) {
 
 // putGrads writes a piece of the gradients to the others.
 func (v *view) putGrads(p piece) {
-	v.links.Others(func(o int) {
-		from, to := v.shared.packs[o], v.links.In[o]
+	v.s.links.Others(func(o int) {
+		from, to := v.shared.packs[o], v.s.links.In[o]
 		v.copyGrads(p, from.Grads, from.Beside, to.Grads, to.Beside, v.shared.firstOf, o)
 	})
 }
 
 // takeGrads takes in a piece of the gradients from the others.
 func (v *view) takeGrads(p piece) {
-	v.links.Others(func(w int) {
-		from := v.links.Out[w]
+	v.s.links.Others(func(w int) {
+		from := v.s.links.Out[w]
 		grads, beside := v.gradsOf(w)
 		v.copyGrads(p, from.Grads, from.Beside, grads, beside, v.shared.backOf, w)
 	})
@@ -290,39 +290,39 @@ func (v *view) takeGrads(p piece) {
 // copyGrads copies a piece of the gradients in packet number i.
 func (v *view) copyGrads(p piece, grads, beside, to, besideTo vk.Slice[float32], firstOf vk.Slice[uint32], i int) {
 	v.copyRecords(p, firstOf, i, team.GradWords, vk.Cast[uint32](grads.View), vk.Cast[uint32](to.View), false)
-	if words := v.besideWords(); words > 0 {
+	if words := v.s.besideWords(); words > 0 {
 		v.copyRecords(p, firstOf, i, words, vk.Cast[uint32](beside.View), vk.Cast[uint32](besideTo.View), false)
 	}
 }
 
 // settle turns back to the device's share: it says how many gradients come from each view.
 func (v *view) settle() {
-	l := v.links
+	l := v.s.links
 	scratch(v.r, &v.shared.backOf, "back_of", l.N+1)
 	v.r.Dispatch(&shaders.Settle{
-		Params: v.f.params, Counters: v.counters, Headers: l.Headers[team.Grads], FirstOf: v.shared.backOf,
+		Params: v.f.params, Counters: v.s.counters, Headers: l.Headers[team.Grads], FirstOf: v.shared.backOf,
 		Push: shaders.SettlePush{NDevices: uint32(l.N)},
 	}, vk.Groups(1))
 }
 
 // stepOfViews takes the mean of the views' gradients to the parameters and steps the optimiser, chunk by chunk.
 func (v *view) stepOfViews() {
-	l := v.links
-	for _, c := range v.model.chunks {
+	l := v.s.links
+	for _, c := range v.s.model.chunks {
 		plain := &shaders.ProjectBwdAdamViews{
-			Params: v.f.peers.ofViews, Counters: v.counters, IndexOf: v.shared.indexOf, Chunk: c.Slice,
+			Params: v.f.peers.ofViews, Counters: v.s.counters, IndexOf: v.shared.indexOf, Chunk: c.Slice,
 			VViews:    vk.Cast[layout.ProjectedGrad](v.shared.vViews.View),
 			VAbsViews: vk.Cast[[2]float32](v.shared.vBeside.View),
-			Mixed:     v.model.Mixed,
+			Mixed:     v.s.model.Mixed,
 			Push: shaders.ProjectBwdAdamViewsPush{
-				FirstId: uint32(c.first), ChunkSplats: uint32(c.splats), NParams: uint32(v.model.NParams),
-				IndexStride: uint32(v.model.capacity()), GradStride: uint32(l.Records),
+				FirstId: uint32(c.first), ChunkSplats: uint32(c.splats), NParams: uint32(v.s.model.NParams),
+				IndexStride: uint32(v.s.model.capacity()), GradStride: uint32(l.Records),
 			},
-			Spec: shaders.ProjectBwdAdamViewsSpec{Absgrad: v.strategy.variants().absgrad,
-				Noise:  v.strategy.variants().noise,
+			Spec: shaders.ProjectBwdAdamViewsSpec{Absgrad: v.s.strategy.variants().absgrad,
+				Noise:  v.s.strategy.variants().noise,
 				NViews: uint32(l.N)},
 		}
-		if v.depths == nil {
+		if v.s.depths == nil {
 			v.r.Dispatch(plain, vk.Items(c.splats, 128))
 			continue
 		}

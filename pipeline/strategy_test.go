@@ -105,12 +105,12 @@ func TestVerifySabotage(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer tr.Close()
-			tr.e.sabotage = func(v *view, what string) {
+			tr.e.setup.hooks.sabotage = func(v *view, what string) {
 				if x := v.buffersByName()[what]; what == buffer {
 					v.r.Fill(x.Slice(4, 4), bad) // the second word
 				}
 			}
-			if err := tr.e.build(); err != nil {
+			if err := tr.e.programs.build(); err != nil {
 				t.Fatal(err)
 			}
 			err = tr.Run(context.Background(), nil)
@@ -128,7 +128,7 @@ func (v *view) buffersByName() map[string]vk.View {
 		"slot_from_isect": v.slotFromIsect.View, "tile_offsets": v.tileOffsets.View, "tile_order": v.tileOrder.View,
 		"render": v.render.View, "v_render": v.vShown.View,
 		"v_slots": v.vSlots.View, "v_projected": v.vProjected.View, "v_beside": v.vBeside.View,
-		"chunk": v.model.chunks[0].View,
+		"chunk": v.s.model.chunks[0].View,
 	}
 }
 

@@ -17,6 +17,6 @@ func (strategyExact) refine(v *view) { v.densify((*view).rankForTarget) }
 
 // rankForTarget ranks splats for removal in place of growth where there are more than the target.
 func (v *view) rankForTarget(keys, pruneKeys vk.Slice[uint32]) {
-	v.r.Dispatch(&shaders.RefineRank{Params: v.f.params, Counters: v.counters, PruneKeys: pruneKeys, Keys: keys},
+	v.r.Dispatch(&shaders.RefineRank{Params: v.f.params, Counters: v.s.counters, PruneKeys: pruneKeys, Keys: keys},
 		v.indirect(layout.ArgsSplats))
 }

@@ -258,17 +258,17 @@ func (r teamRun) again(t *testing.T) {
 // smallPackets begins with packets and views that have room for next to nothing.
 func (r teamRun) smallPackets(t *testing.T) {
 	got, tr := r.train(t, func(tr *Trainer) {
-		if err := tr.e.team.Resize(1); err != nil {
+		if err := tr.e.programs.team.Resize(1); err != nil {
 			t.Fatal(err)
 		}
 		for _, m := range tr.members {
-			m.e.viewSplats = team.Unit
-			if err := errors.Join(m.e.startAfresh(), m.e.buildToFit()); err != nil {
+			m.e.setup.viewSplats = team.Unit
+			if err := errors.Join(m.e.programs.free(), m.e.memory.buildToFit()); err != nil {
 				t.Fatal(err)
 			}
 		}
 	})
-	if records := tr.e.team.Records(); records <= team.Unit || got != r.want {
+	if records := tr.e.programs.team.Records(); records <= team.Unit || got != r.want {
 		t.Errorf("%s, want %s; packets have grown to %d records", got, r.want, records)
 	}
 }
@@ -276,16 +276,16 @@ func (r teamRun) smallPackets(t *testing.T) {
 // inPieces has packets go in as many pieces as there can be.
 func (r teamRun) inPieces(t *testing.T) {
 	got, tr := r.train(t, func(tr *Trainer) {
-		tr.e.team.PieceRecords(100)
-		err := tr.e.team.Resize(tr.e.team.Records())
+		tr.e.programs.team.PieceRecords(100)
+		err := tr.e.programs.team.Resize(tr.e.programs.team.Records())
 		for _, m := range tr.members {
-			err = errors.Join(err, m.e.startAfresh(), m.e.buildToFit())
+			err = errors.Join(err, m.e.programs.free(), m.e.memory.buildToFit())
 		}
 		if err != nil {
 			t.Fatal(err)
 		}
 	})
-	if pieces := tr.e.links.Pieces; got != r.want || pieces != team.MostPieces && tr.e.team.Imported() {
+	if pieces := tr.e.setup.links.Pieces; got != r.want || pieces != team.MostPieces && tr.e.programs.team.Imported() {
 		t.Errorf("in %d pieces: %s, want %s", pieces, got, r.want)
 	}
 }
@@ -295,12 +295,12 @@ func (r teamRun) inPieces(t *testing.T) {
 func (r teamRun) roomOnOne(t *testing.T) {
 	before := 0
 	got, tr := r.train(t, func(tr *Trainer) {
-		before = tr.e.model.capacity()
+		before = tr.e.setup.model.capacity()
 		if err := tr.members[1].makeRoom(4 * before); err != nil {
 			t.Fatal(err)
 		}
 	})
-	if after := tr.e.model.capacity(); got != r.want || after <= before {
+	if after := tr.e.setup.model.capacity(); got != r.want || after <= before {
 		t.Errorf("%s, want %s; the first device's room was %d, is %d", got, r.want, before, after)
 	}
 }
@@ -402,7 +402,7 @@ func TestTeamBreaks(t *testing.T) {
 	gone := errors.New("a device is gone")
 	err := tr.Run(context.Background(), func(p Progress) {
 		if p.Step == 7 {
-			_ = tr.e.team.Fail(gone)
+			_ = tr.e.programs.team.Fail(gone)
 		}
 	})
 	if !errors.Is(err, gone) {

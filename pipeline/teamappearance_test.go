@@ -25,12 +25,12 @@ import (
 func appearanceTable(t testing.TB, tr *Trainer) (table []layout.Appearance) {
 	t.Helper()
 	for i, m := range tr.members {
-		got, err := m.e.appearances.download()
+		got, err := m.e.setup.appearances.download()
 		if err != nil {
 			t.Fatal(err)
 		}
 		if table = got; i > 0 {
-			first, err := tr.e.appearances.download()
+			first, err := tr.e.setup.appearances.download()
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -133,11 +133,11 @@ func TestTeamAppearanceBytes(t *testing.T) {
 		}
 	}
 	small := trainer(devices[:3], "")
-	if err := small.e.team.Resize(1); err != nil { // units fail on all devices because of one
+	if err := small.e.programs.team.Resize(1); err != nil { // units fail on all devices because of one
 		t.Fatal(err)
 	}
 	for _, m := range small.members {
-		if err := errors.Join(m.e.startAfresh(), m.e.buildToFit()); err != nil {
+		if err := errors.Join(m.e.programs.free(), m.e.memory.buildToFit()); err != nil {
 			t.Fatal(err)
 		}
 	}

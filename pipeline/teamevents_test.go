@@ -31,7 +31,7 @@ func TestTeamRefinesPartly(t *testing.T) {
 		}
 		tr := teamTrainer(t, testTeam(t, 2), views, init, scale, cfg)
 		m := tr.members[roomy]
-		if err := errors.Join(m.e.growModel(20_000, 20_000), m.e.buildToFit()); err != nil {
+		if err := errors.Join(m.e.memory.growModel(20_000, 20_000), m.e.memory.buildToFit()); err != nil {
 			t.Fatal(err)
 		}
 		splatsAfter(t, tr, 10)

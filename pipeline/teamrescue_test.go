@@ -26,7 +26,7 @@ func TestTeamRescue(t *testing.T) {
 		tr := teamTrainer(t, devices, views, init, scale, cfg)
 		splatsAfter(t, tr, 4)
 		short, reports := tr.members[n-1], make([]*layout.Report, n)
-		short.e.bands = short.e.mostBands() // more would not help
+		short.e.setup.bands = short.e.setup.mostBands() // more would not help
 		reports[n-1] = &layout.Report{Failed: layout.FailedIsects, Needed: 1 << 30, NSplats: uint32(short.splats)}
 		if tr.err = tr.makeRoomFor(reports, 4); !IsShortage(tr.err) {
 			t.Fatalf("%d devices: error %v", n, tr.err)
@@ -64,7 +64,7 @@ func TestTeamLost(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	_ = tr.e.team.Fail(gone)
+	_ = tr.e.programs.team.Fail(gone)
 	path := filepath.Join(t.TempDir(), "checkpoint")
 	for range 2 { // the second time nothing is in flight
 		if _, err := tr.SaveCheckpoint(path, false); !errors.Is(err, gone) {

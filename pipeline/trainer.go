@@ -53,10 +53,10 @@ func NewTrainer(d *Device, cams []scene.Camera, photos photos.Source, init *scen
 	init = thinned(&cfg, init)
 	fill := func(t *Trainer) error {
 		return t.each(func(m *member) error {
-			if m.e.world.alone() {
-				return m.e.model.upload(init)
+			if m.e.setup.world.alone() {
+				return m.e.setup.model.upload(init)
 			}
-			return m.e.model.upload(init.Take(dealt(t.shares(), m.e.world.rank)))
+			return m.e.setup.model.upload(init.Take(dealt(t.shares(), m.e.setup.world.rank)))
 		})
 	}
 	return newTrainer(d, cams, photos, sceneScale, cfg, o, start{first: init.N, splats: init.N, fill: fill})
@@ -134,11 +134,14 @@ func (t *Trainer) begin(source photos.Source, s start) (err error) {
 		t.extra = append(t.extra, x)
 	}
 	if t.o.comparesDepths() {
-		if err = t.each(func(m *member) error { return m.e.loadDepths(&t.training, &t.o) }); err != nil {
+		if err = t.each(func(m *member) error { return m.e.setup.loadDepths(&t.training, &t.o) }); err != nil {
 			return err
 		}
 	}
-	if err := t.each(func(m *member) error { return m.begin(sources[m.e.world.rank], &t.training, &t.o) }); err != nil {
+	if err := t.each(func(m *member) error {
+		return m.begin(sources[m.e.setup.world.rank], &t.training,
+			&t.o)
+	}); err != nil {
 		return err
 	}
 	if err := checkCeiling(cfg, t.start, t.ceiling()); err != nil {
@@ -153,19 +156,19 @@ func (t *Trainer) begin(source photos.Source, s start) (err error) {
 	if err := t.join(); err != nil {
 		return err
 	}
-	if err := t.each(func(m *member) error { return m.e.ready(m.splats, t.o.startCapacities, 1) }); err != nil {
+	if err := t.each(func(m *member) error { return m.e.ready(m.splats, 1) }); err != nil {
 		return err
 	}
 	return t.each(func(m *member) error {
-		m.e.yield = t.finishWrites
-		return m.e.buildToFit()
+		m.e.programs.beforeAlloc = t.finishWrites
+		return m.e.memory.buildToFit()
 	})
 }
 
 // trainingShape makes the engine of training without its buffers.
 func trainingShape(dev *vk.Device, at world, cams []scene.Camera, photos photos.Source, cfg *recipe.Config,
-	o *TrainerOptions) (*engine, error) {
-	e, err := newShape(dev, cfg.SHDegree, cams, trainKinds(cfg, o), false)
+	o *TrainerOptions) (*setup, error) {
+	e, err := newSetup(dev, cfg.SHDegree, cams, trainKinds(cfg, o))
 	if err != nil {
 		return nil, err
 	}
@@ -178,7 +181,7 @@ func trainingShape(dev *vk.Device, at world, cams []scene.Camera, photos photos.
 	e.drawn = e.drawn.union(pictures)
 	e.looks = o.Interludes != nil
 	e.compare = comparisonOf(cams, photos, cfg)
-	e.strategy = strategyOf(cfg, o)
+	e.strategy, e.hooks = strategyOf(cfg, o), o.hooks
 	return e, nil
 }
 
@@ -245,9 +248,9 @@ func (t *Trainer) Complete() bool { return t.next.Step >= t.cfg.Iterations }
 func (t *Trainer) PlannedBytes() int64 {
 	sum := int64(0)
 	for _, m := range t.members {
-		s := m.e.dev.Stats()
-		if info := m.e.dev.Info(); info.Unified() {
-			s.Allocated = min(s.Allocated+2*m.e.model.stagingBytes(), s.Budget)
+		s := m.e.setup.dev.Stats()
+		if info := m.e.setup.dev.Info(); info.Unified() {
+			s.Allocated = min(s.Allocated+2*m.e.setup.model.stagingBytes(), s.Budget)
 		}
 		sum += s.Allocated
 	}
@@ -265,7 +268,7 @@ type MemoryStats struct {
 // MemoryStats returns what the device has given so far, that of several which gave most.
 func (t *Trainer) MemoryStats() (most MemoryStats) {
 	for _, m := range t.members {
-		if s := m.e.dev.Stats(); s.PeakAllocated > most.PeakDeviceBytes {
+		if s := m.e.setup.dev.Stats(); s.PeakAllocated > most.PeakDeviceBytes {
 			most = MemoryStats{DeviceBytes: s.Allocated, PeakDeviceBytes: s.PeakAllocated, Allocations: s.AllocCalls,
 				LastGrowth: t.lastGrowth}
 		}

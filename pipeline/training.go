@@ -24,7 +24,7 @@ const shellFrom = 0.5
 
 // setParams fills what the kernels of member m read in u, whose views are those of the members.
 func (r *training) setParams(g *group, m *member, f *frame, u recipe.Unit, views []int) {
-	if m.e.world.alone() {
+	if m.e.setup.world.alone() {
 		f.lens.set(&r.cams[views[0]])
 		r.viewOfUnit(f.hostParams, g, m, u, views[0])
 		return
@@ -41,16 +41,16 @@ func (r *training) setParams(g *group, m *member, f *frame, u recipe.Unit, views
 
 // viewOfUnit fills what the kernels of member m read of one view of u.
 func (r *training) viewOfUnit(p *layout.StepParams, g *group, m *member, u recipe.Unit, view int) {
-	at := m.e.world
+	at := m.e.setup.world
 	degree := min(u.Step/r.cfg.SHInterval, r.cfg.SHDegree)
 	viewParams(&p.View, &r.cams[view], r.cfg.Near, degree, r.cfg.Antialiased, r.cfg.BackgroundOf(u.Step))
 	r.cfg.LevelParams(p, u.Step)
 	p.Unit, p.Step = u.Number, uint32(u.Step)
 	p.SeedLo, p.SeedHi = uint32(r.cfg.Seed), uint32(r.cfg.Seed>>32)^at.salt()
-	r.cfg.OptimiserParams(p, u.Step, r.sceneScale, at.size())
+	r.cfg.OptimiserParams(p, u.Step, r.sceneScale, at.size)
 	r.cfg.PhotoParams(p, u.Step, view, m.photos.flags[view])
 	r.cfg.AppearanceParams(p, u.Step, len(r.cams), r.cameras)
-	r.cfg.StrategyParams(p, u.Step, r.sceneScale, at.size())
+	r.cfg.StrategyParams(p, u.Step, r.sceneScale, at.size)
 	p.Shell = float32(shellFrom * r.shell)
 	p.TargetSplats = 0
 	switch {
@@ -59,5 +59,5 @@ func (r *training) viewOfUnit(p *layout.StepParams, g *group, m *member, u recip
 	case u.Kind == recipe.Refine:
 		p.TargetSplats = uint32(g.due(m, r.cfg.TargetSplats(r.start, g.ceiling(), u.Step)))
 	}
-	p.MaxSplats, p.SplatCapacity = uint32(m.maxSplats), uint32(m.e.model.capacity())
+	p.MaxSplats, p.SplatCapacity = uint32(m.maxSplats), uint32(m.e.setup.model.capacity())
 }

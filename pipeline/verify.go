@@ -39,14 +39,14 @@ var verifyModes = map[uint32]string{
 	layout.VerifyGroups:        "it lies outside its tile's run",
 }
 
-func (x *verifier) allocate(e *engine) (err error) {
+func (x *verifier) allocate(e *setup) (err error) {
 	if e.verify {
 		x.found, err = vk.Make[uint32](e.dev, vk.Readback, verifyChecks, "found")
 	}
 	return err
 }
 
-func (x *verifier) free(e *engine) {
+func (x *verifier) free(e *setup) {
 	if !x.found.IsZero() {
 		e.dev.Free(x.found.View)
 	}
@@ -70,7 +70,7 @@ func (x *verifier) judge(u recipe.Unit) error {
 func (v *view) startVerify(k recipe.Kind) {
 	v.kind, v.verifier = k, &v.f.verifier
 	v.verifier.names[k] = nil
-	if v.verify {
+	if v.s.verify {
 		v.r.Fill(v.verifier.found.View, layout.Culled)
 	}
 }
@@ -86,11 +86,11 @@ type verifyTarget struct {
 
 // check records one check. A check of the same pass, buffer and mode shares its result.
 func (v *view) check(t verifyTarget) {
-	if !v.verify {
+	if !v.s.verify {
 		return
 	}
-	if v.sabotage != nil {
-		v.sabotage(v, t.buffer)
+	if v.s.hooks.sabotage != nil {
+		v.s.hooks.sabotage(v, t.buffer)
 	}
 	names := &v.verifier.names[v.kind]
 	number := len(*names)
@@ -102,7 +102,7 @@ func (v *view) check(t verifyTarget) {
 	if number == len(*names) {
 		*names = append(*names, t.verifyCheck)
 	}
-	marks := vk.Cast[uint32](v.args.View) // not touched
+	marks := vk.Cast[uint32](v.s.args.View) // not touched
 	if t.mode == layout.VerifyDistinct {
 		marks = vk.ScratchOf[uint32](v.r, "marks", int(t.data.Size()/4))
 		v.r.Fill(marks.View, 0)
@@ -111,7 +111,7 @@ func (v *view) check(t verifyTarget) {
 		t.index = t.data // not read
 	}
 	v.r.Dispatch(&shaders.Verify{
-		Params: v.f.params, Counters: v.counters, Data: vk.Cast[uint32](t.data), Index: vk.Cast[uint32](t.index),
+		Params: v.f.params, Counters: v.s.counters, Data: vk.Cast[uint32](t.data), Index: vk.Cast[uint32](t.index),
 		Marks: marks, Found: v.verifier.found,
 		Push: shaders.VerifyPush{Mode: t.mode, Count: t.count, Stride: uint32(max(t.stride, 1)), Bound: t.bound,
 			Check: uint32(number)},
@@ -169,7 +169,7 @@ func (v *view) verifyGradients() {
 	rank := v.splatFromRank.View
 	v.check(verifyTarget{verifyCheck: verifyCheck{"reduce_slots", "v_projected", layout.VerifyFiniteAt},
 		data: v.vProjected.View, index: rank, count: layout.NVisible, stride: 9})
-	if words := v.besideWords(); words > 0 {
+	if words := v.s.besideWords(); words > 0 {
 		v.check(verifyTarget{
 			verifyCheck: verifyCheck{"reduce_slots", "v_beside", layout.VerifyFiniteAt}, data: v.vBeside.View,
 			index: rank, count: layout.NVisible, stride: words,
@@ -179,7 +179,7 @@ func (v *view) verifyGradients() {
 
 // verifyModel checks parameters, moments and statistics after pass.
 func (v *view) verifyModel(pass string) {
-	m := v.model
+	m := v.s.model
 	for _, c := range m.chunks {
 		floats := func(row, end int, mode uint32) {
 			v.check(verifyTarget{

@@ -31,10 +31,10 @@ func newViewOrder(seed uint64, n int, at world) viewOrder {
 }
 
 // turn is the number of a step's view among all that were ever dealt out.
-func (o *viewOrder) turn(step int) int { return step*o.world.size() + o.world.rank }
+func (o *viewOrder) turn(step int) int { return step*o.world.size + o.world.rank }
 
 // epochSteps is how many steps an epoch has, about.
-func (o *viewOrder) epochSteps() int { return max(1, o.n/o.world.size()) }
+func (o *viewOrder) epochSteps() int { return max(1, o.n/o.world.size) }
 
 // of returns the order of an epoch.
 func (o *viewOrder) of(epoch int) *epochOrder {
@@ -80,7 +80,7 @@ func (o *viewOrder) nextUse(view, step int) int {
 		}
 		return photos.Never
 	}
-	now, n := o.turn(step), o.world.size()
+	now, n := o.turn(step), o.world.size
 	for epoch := now / o.n; epoch <= now/o.n+2; epoch++ {
 		if turn := epoch*o.n + o.of(epoch).position[view]; turn > now && turn%n == o.world.rank {
 			return turn / n

@@ -17,7 +17,7 @@ func (t *Trainer) Vignettings() ([]Vignetting, error) {
 	if err := t.takeIn(); err != nil {
 		return nil, err
 	}
-	table, err := t.e.appearances.download()
+	table, err := t.e.setup.appearances.download()
 	if err != nil {
 		return nil, err
 	}

@@ -33,7 +33,7 @@ func TestVignettings(t *testing.T) {
 			own[i][k] = float64(rows[i].Own[k])
 		}
 	}
-	if err := tr.e.appearances.upload(rows); err != nil {
+	if err := tr.e.setup.appearances.upload(rows); err != nil {
 		t.Fatal(err)
 	}
 	list, err := tr.Vignettings()
