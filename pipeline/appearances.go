@@ -97,32 +97,20 @@ func (x *appearances) close() error {
 	return x.dev.Free(x.table.View)
 }
 
-// addAppearances makes the table, which begins with rows. It is state beside the splats.
-func (g *group) addAppearances(rows []layout.Appearance) (extra checkpoint.Extra, err error) {
-	first := g.members[0].e
-	if len(g.members) == 1 {
-		first.setup.appearances, err = newAppearances(first.setup.dev, rows)
-	} else {
-		err = g.addCommonAppearances(rows)
-	}
-	if err != nil {
-		return extra, err
-	}
-	return first.setup.appearances.state(), nil
-}
-
-// addCommonAppearances makes that of a team.
-func (g *group) addCommonAppearances(rows []layout.Appearance) (err error) {
-	var devices []*vk.Device
-	for _, m := range g.members {
-		devices = append(devices, m.e.setup.dev)
-	}
-	if g.looks, err = vk.NewShared(devices, int64(len(rows))*appearanceBytes, "appearances"); err != nil {
+// addAppearances makes the tables of all devices, which begin with rows.
+func (s *shards) addAppearances(rows []layout.Appearance) (err error) {
+	if len(s.list) == 1 {
+		e := s.first.e.setup
+		e.appearances, err = newAppearances(e.dev, rows)
 		return err
 	}
-	for _, m := range g.members {
-		x := &appearances{dev: m.e.setup.dev, table: vk.Cast[layout.Appearance](g.looks.View(m.e.setup.dev)),
-			common: g.looks}
+	s.appearances, err = vk.NewShared(s.devices(), int64(len(rows))*appearanceBytes, "appearances")
+	if err != nil {
+		return err
+	}
+	for _, m := range s.list {
+		dev := m.e.setup.dev
+		x := &appearances{dev: dev, table: vk.Cast[layout.Appearance](s.appearances.View(dev)), common: s.appearances}
 		copy(vk.Host(x.table), rows)
 		m.e.setup.appearances = x
 	}
@@ -144,14 +132,14 @@ func (v *view) appearanceRows() vk.Slice[layout.Appearance] {
 	return rows
 }
 
-// carryAppearances makes all devices see the first one's table, where they do not anyway. Nothing may be in flight.
-func (g *group) carryAppearances() (err error) {
-	if g.looks == nil {
+// carryAppearances copies the first device's table to those of all. Nothing may be in flight.
+func (s *shards) carryAppearances() (err error) {
+	if s.appearances == nil {
 		return nil
 	}
-	for _, m := range g.members {
-		err = errors.Join(err, g.looks.Carry(g.members[0].e.setup.dev, m.e.setup.dev, 0,
-			g.looks.View(m.e.setup.dev).Size()))
+	for _, m := range s.list {
+		dev := m.e.setup.dev
+		err = errors.Join(err, s.appearances.Carry(s.first.e.setup.dev, dev, 0, s.appearances.View(dev).Size()))
 	}
 	return err
 }

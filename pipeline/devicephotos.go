@@ -44,12 +44,12 @@ const (
 )
 
 // newDevicePhotos makes the ring, the target and the device cache that plan has for the steps of e.
-func newDevicePhotos(e *engine, cams []scene.Camera, src photos.Source, cfg *recipe.Config, plan *Plan,
+func newDevicePhotos(e *setup, cams []scene.Camera, src photos.Source, cfg *recipe.Config, plan *Plan,
 	o TrainerOptions) (*devicePhotos, error) {
 	n := len(cams)
-	p := &devicePhotos{src: src, order: newViewOrder(cfg.Seed, n, e.setup.world), last: cfg.Iterations,
-		photoSlots: photoSlots{dev: e.setup.dev, cams: cams, layout: plan.photos, all: plan.Device.PhotoAll,
-			words: e.setup.targetWords()},
+	p := &devicePhotos{src: src, order: newViewOrder(cfg.Seed, n, e.world), last: cfg.Iterations,
+		photoSlots: photoSlots{dev: e.dev, cams: cams, layout: plan.photos, all: plan.Device.PhotoAll,
+			words: e.targetWords()},
 		slotOf: make([]int, n), flags: make([]uint32, n), outsize: make([]bool, n), strict: o.Strict, warn: o.Warn}
 	for v := range p.slotOf {
 		p.slotOf[v] = -1
@@ -207,8 +207,8 @@ func (p *devicePhotos) freeRing(frame int) {
 	}
 }
 
-// look announces to the source what is ahead of a step, unless it knows.
-func (p *devicePhotos) look(step int) {
+// announce announces to the source the photos of a step and those after it, unless all are cached.
+func (p *devicePhotos) announce(step int) {
 	if !p.complete() {
 		p.planTo(step)
 	}

@@ -46,12 +46,12 @@ func TestPackedPhotos(t *testing.T) {
 			if err := tr.Run(context.Background(), nil); err != nil {
 				t.Fatal(err)
 			}
-			all, _ = tr.photos.layout.Totals(named)
+			all, _ = tr.shards.first.photos.layout.Totals(named)
 			s, err := tr.Splats()
 			if err != nil {
 				t.Fatal(err)
 			}
-			return modelHash(s), tr.photos.complete()
+			return modelHash(s), tr.shards.first.photos.complete()
 		}
 		want, complete := run(".png", 0)
 		plain := all
@@ -144,7 +144,7 @@ func TestReplacedPhotoHasItsSlot(t *testing.T) {
 	if err := tr.Run(context.Background(), nil); err != nil {
 		t.Fatal(err)
 	}
-	if p := tr.photos; !p.all || !p.complete() {
+	if p := tr.shards.first.photos; !p.all || !p.complete() {
 		t.Errorf("%d of %d photos are kept, %d have no pixels", p.filled, len(p.slots), p.order.nBad)
 	}
 }

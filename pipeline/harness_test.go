@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -278,7 +279,7 @@ func begun(t testing.TB, d *Device, of trainSet, change func(*recipe.Config), o 
 // endHash trains to the end and returns the hash of the model.
 func endHash(t testing.TB, tr *Trainer) string {
 	t.Helper()
-	return modelHash(splatsAfter(t, tr, tr.cfg.Iterations))
+	return modelHash(splatsAfter(t, tr, tr.run.cfg.Iterations))
 }
 
 // rowsHash is a hash of the rows of a table.
@@ -325,7 +326,7 @@ func resumeOn(d *Device, views []TrainView, c *checkpoint.File, cfg recipe.Confi
 
 // Splats returns the whole model, in the training frame.
 func (t *Trainer) Splats() (s *scene.Splats, err error) {
-	s = scene.NewSplats(t.progress.Splats, t.e.setup.model.Degree)
+	s = scene.NewSplats(t.report.progress.Splats, t.shards.first.e.setup.model.Degree)
 	return s, t.ReadSplats(gathered(s))
 }
 
@@ -368,4 +369,9 @@ func modelIn(t testing.TB, path string) *scene.Splats {
 // load makes s the model and chooses the first capacities.
 func (e *engine) load(s *scene.Splats, bands int) error {
 	return errors.Join(e.setup.model.upload(s), e.ready(s.N, bands))
+}
+
+// Run trains to the end.
+func (t *Trainer) Run(ctx context.Context, progress func(Progress)) error {
+	return t.RunTo(ctx, t.run.cfg.Iterations, progress)
 }

@@ -28,9 +28,9 @@ func (x *histories) state() checkpoint.Extra {
 
 func (x *histories) close() error { return x.dev.Free(x.words.View) }
 
-// addHistories makes each device's history, empty, and returns the first one's. It is state beside the splats.
-func (g *group) addHistories() (extra checkpoint.Extra, err error) {
-	err = g.each(func(m *member) error {
+// addHistories makes each device's history, empty.
+func (s *shards) addHistories() error {
+	return s.each(func(m *shard) (err error) {
 		x := &histories{dev: m.e.setup.dev}
 		if x.words, err = vk.Make[uint32](x.dev, vk.DeviceLocal, layout.HistoryWords, "history of errors"); err != nil {
 			return err
@@ -40,10 +40,6 @@ func (g *group) addHistories() (extra checkpoint.Extra, err error) {
 		r.Fill(x.words.View, 0)
 		return runOnce(x.dev, r, "clear history")
 	})
-	if err != nil {
-		return extra, err
-	}
-	return g.members[0].e.setup.histories.state(), nil
 }
 
 // besides is the size of what training has on the device beside the splats.

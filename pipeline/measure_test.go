@@ -160,14 +160,14 @@ func (w *watched) Train(ctx context.Context, steps int, meter *bench.Meter) erro
 func TestMeasureWithout(t *testing.T) {
 	tr, _, _ := checkpointTrainer(t, testDevice(t), nil)
 	tr.Hold()
-	if err := tr.timeAll(true); err != nil {
+	if err := tr.shards.timeSteps(true); err != nil {
 		t.Fatal(err)
 	}
 	runs := 0
 	_, err := bench.Measure(context.Background(), &watched{measuring{tr, nil}, func(meter *bench.Meter) {
 		runs++
 		copies, clocked := 0, 0
-		for _, f := range tr.e.programs.frames {
+		for _, f := range tr.shards.first.e.programs.frames {
 			copies += len(f.photo.copiers)
 			clocked += len(f.photo.took())
 		}

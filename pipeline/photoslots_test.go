@@ -31,7 +31,7 @@ func TestPhotosInPlace(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p := tr.photos
+		p := tr.shards.first.photos
 		if !p.direct {
 			t.Fatalf("%s: photos are not read where they are kept", c.name)
 		}
@@ -42,8 +42,8 @@ func TestPhotosInPlace(t *testing.T) {
 			if err := p.makeApart(n); err != nil {
 				t.Fatal(err)
 			}
-			tr.e.setup.target = p.bound
-			if err := tr.e.memory.buildToFit(); err != nil {
+			tr.shards.first.e.setup.target = p.bound
+			if err := tr.shards.first.e.memory.buildToFit(); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -120,7 +120,7 @@ type planner struct {
 // Plan computes what training with these arguments takes; they are those of NewTrainer, of init only its number of
 // splats. Of several devices it is the plan of the first, with the splats of all.
 func (d *Device) Plan(cams []scene.Camera, splats int, cfg recipe.Config, o TrainerOptions) (*Plan, error) {
-	plans, _, err := planTeam(append([]*Device{d}, o.Others...), cams, splats, deal{}, cfg, o)
+	plans, _, err := planShards(append([]*Device{d}, o.Others...), cams, splats, knownSizes{}, cfg, o)
 	if err != nil {
 		return nil, err
 	}
@@ -136,11 +136,11 @@ func (d *Device) Plan(cams []scene.Camera, splats int, cfg recipe.Config, o Trai
 }
 
 // planShare is Plan for a device in its place, of its portion of the splats.
-func (d *Device) planShare(at world, cams []scene.Camera, part portion, cfg recipe.Config,
+func (d *Device) planShare(at world, cams []scene.Camera, part shardSizes, cfg recipe.Config,
 	o TrainerOptions) (*Plan, error) {
 	splats := part.splats
 	cfg.Splats, cfg.MaxSplats, o.Ceiling = part.ends, part.most, part.ceiling
-	shape, err := trainingShape(d.dev, at, cams, nil, &cfg, &o)
+	shape, err := trainingSetup(d.dev, at, cams, nil, &cfg, &o)
 	if err != nil {
 		return nil, err
 	}

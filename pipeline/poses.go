@@ -139,27 +139,28 @@ func planPoses(dev *vk.Device, cams []scene.Camera, cfg *recipe.Config, o *Train
 		anchors: phantom[uint32](dev, o.Anchors.size(len(cams)), 4)}
 }
 
-// addPoses makes the table, of photos that have learnt nothing. It is state beside the splats.
-func (t *Trainer) addPoses() (extra checkpoint.Extra, err error) {
-	e := t.members[0].e
-	rows := givenPoses(t.cams)
-	x := &poseTable{dev: e.setup.dev, cfg: &t.cfg, frame: layout.NewPoseFrame(rows[:len(t.cams)]),
-		spare:  rows[len(t.cams)],
-		lenses: int(rows[len(t.cams)].Camera)}
-	e.setup.poses = x
+// add makes the table, of photos that have learnt nothing.
+func (a *aligner) add(anchors Anchors) (err error) {
+	e, cams := a.shard.e.setup, a.run.cams
+	rows := givenPoses(cams)
+	x := &poseTable{dev: e.dev, cfg: &a.run.cfg, frame: layout.NewPoseFrame(rows[:len(cams)]), spare: rows[len(cams)],
+		lenses: int(rows[len(cams)].Camera)}
+	e.poses = x
 	if x.rows, err = vk.Make[layout.Pose](x.dev, vk.DeviceLocal, len(rows), "poses"); err != nil {
-		return extra, err
+		return err
 	}
-	words := t.o.Anchors.words(len(t.cams))
+	words := anchors.words(len(cams))
 	if x.anchors, err = vk.Make[uint32](x.dev, vk.DeviceLocal, len(words), "anchors of poses"); err != nil {
-		return extra, err
+		return err
 	}
-	if err := errors.Join(writeTable(x.dev, x.rows, rows), writeTable(x.dev, x.anchors, words)); err != nil {
-		return extra, err
-	}
+	return errors.Join(writeTable(x.dev, x.rows, rows), writeTable(x.dev, x.anchors, words))
+}
+
+// state returns the table as part of a checkpoint.
+func (x *poseTable) state() checkpoint.Extra {
 	flat := vk.Cast[float32](x.rows.View)
-	shape := []int{len(rows), flat.N() / len(rows)}
-	return checkpoint.Extra{Name: checkpoint.PosesTensor, Data: flat, Shape: shape}, nil
+	return checkpoint.Extra{Name: checkpoint.PosesTensor, Data: flat,
+		Shape: []int{x.rows.N(), flat.N() / x.rows.N()}}
 }
 
 // download returns the rows. Nothing may be in flight.
@@ -180,30 +181,28 @@ func (x *poseTable) close() (err error) {
 	return err
 }
 
-// resumePoses takes in whether the run that goes on refines poses. The table was filled from its checkpoint; given
-// cameras that changed since are those of now.
-func (t *Trainer) resumePoses() error {
-	x := t.e.setup.poses
-	if x == nil {
-		return nil
-	}
+// resume restores whether the run refines poses. The table was filled from its checkpoint; given cameras may have
+// changed since.
+func (a *aligner) resume() error {
+	x := a.shard.e.setup.poses
 	rows, err := x.download()
 	if err != nil {
 		return err
 	}
-	for i, given := range givenPoses(t.cams) {
+	for i, given := range givenPoses(a.run.cams) {
 		rows[i].Rot, rows[i].Center, rows[i].Camera = given.Rot, given.Center, given.Camera
 	}
 	if err := writeTable(x.dev, x.rows, rows); err != nil {
 		return err
 	}
-	x.active, t.posesTried, x.spare = rows[0].Refined > 0, rows[0].Refined != 0, rows[x.views()]
+	x.active, a.decided, x.spare = rows[0].Refined > 0, rows[0].Refined != 0, rows[x.views()]
 	return nil
 }
 
-// setRefined says in all rows whether poses are refined, and makes steps do so. Nothing may be in flight.
-func (t *Trainer) setRefined(refined bool) error {
-	x := t.e.setup.poses
+// decide notes in all rows whether poses are refined, and makes steps do so. Nothing may be in flight.
+func (a *aligner) decide(refined bool) error {
+	e, x := a.shard.e, a.shard.e.setup.poses
+	a.decided = true
 	rows, err := x.download()
 	if err != nil {
 		return err
@@ -218,23 +217,24 @@ func (t *Trainer) setRefined(refined bool) error {
 		return err
 	}
 	x.active = true
-	t.pace.reset() // steps have other passes now
-	t.e.programs.split[recipe.Step] = nil
-	return t.e.memory.buildToFit()
+	a.shard.pace.reset() // steps have other passes now
+	e.programs.split[recipe.Step] = nil
+	return e.memory.buildToFit()
 }
 
-// RefinedCameras returns the cameras that are trained on where training has moved them, in the training frame; nil
-// where poses are not refined, or not yet.
+// RefinedCameras returns the cameras that are trained on where training has moved them, in the training frame; nil if
+// poses are not refined, or not yet.
 func (t *Trainer) RefinedCameras() ([]scene.Camera, error) {
-	if t.e.setup.poses == nil || !t.e.setup.poses.active {
+	x := t.shards.first.e.setup.poses
+	if x == nil || !x.active {
 		return nil, nil
 	}
-	if err := t.takeIn(); err != nil {
+	if err := t.queue.wait(); err != nil {
 		return nil, err
 	}
-	rows, err := t.e.setup.poses.download()
+	rows, err := x.download()
 	if err != nil {
 		return nil, err
 	}
-	return refinedCameras(t.cams, rows[:len(t.cams)]), nil
+	return refinedCameras(t.run.cams, rows[:len(t.run.cams)]), nil
 }

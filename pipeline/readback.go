@@ -29,10 +29,10 @@ func readbackBytes(degree, n int) int64 {
 // whatever the number of splats. A piece is valid until each returns; an error of each ends the reading. NaN and
 // infinite numbers are ErrDiverged.
 func (t *Trainer) ReadSplats(each func(piece *scene.Splats) error) error {
-	if _, err := t.drain(); err != nil {
+	if _, err := t.queue.drain(); err != nil {
 		return err
 	}
-	return t.each(func(m *member) error {
+	return t.shards.each(func(m *shard) error {
 		begun := false
 		read := func() error {
 			return m.e.setup.model.read(m.splats, pieceSplats, finitePieces(func(piece *scene.Splats) error {
@@ -42,7 +42,7 @@ func (t *Trainer) ReadSplats(each func(piece *scene.Splats) error) error {
 		}
 		err := read()
 		if errors.Is(err, vk.ErrOutOfMemory) && !begun {
-			t.finishWrites() // which may hold the memory that is needed here
+			t.saver.writer.Finish() // which may hold the memory that is needed here
 			err = read()
 		}
 		return err

@@ -15,25 +15,25 @@ var ErrFrameTooFull = errors.New("show model: the view holds more splats than th
 // and the buffers of training stay as they are. It wants TrainerOptions.Interludes, and returns the camera that was
 // drawn.
 func (t *Trainer) Show(out []float32, c scene.Camera, look Look) ([]float32, scene.Camera, error) {
-	if !t.e.setup.looks {
+	if !t.shards.first.e.setup.looks {
 		return nil, c, errors.New("show model: nobody was to watch this training")
 	}
-	if err := t.takeIn(); err != nil {
+	if err := t.queue.wait(); err != nil {
 		return nil, c, err
 	}
-	c = t.e.setup.reduced(c)
-	background := t.cfg.Background
+	c = t.shards.first.e.setup.reduced(c)
+	background := t.run.cfg.Background
 	if look == LookDepth {
 		background = [3]float32{}
 	}
-	r, err := t.e.draw(c, t.cfg.SHDegree, t.cfg.Near, t.cfg.Antialiased, background, look)
+	r, err := t.shards.first.e.draw(c, t.run.cfg.SHDegree, t.run.cfg.Near, t.run.cfg.Antialiased, background, look)
 	if err != nil {
 		return nil, c, err
 	}
 	if r.Failed != 0 {
-		return nil, c, errors.Join(ErrFrameTooFull, t.e.clearFailures())
+		return nil, c, errors.Join(ErrFrameTooFull, t.shards.first.e.clearFailures())
 	}
-	out, err = t.e.drawnPicture(out, c)
+	out, err = t.shards.first.e.drawnPicture(out, c)
 	return out, c, err
 }
 

@@ -105,12 +105,12 @@ func TestVerifySabotage(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer tr.Close()
-			tr.e.setup.hooks.sabotage = func(v *view, what string) {
+			tr.shards.first.e.setup.hooks.sabotage = func(v *view, what string) {
 				if x := v.buffersByName()[what]; what == buffer {
 					v.r.Fill(x.Slice(4, 4), bad) // the second word
 				}
 			}
-			if err := tr.e.programs.build(); err != nil {
+			if err := tr.shards.first.e.programs.build(); err != nil {
 				t.Fatal(err)
 			}
 			err = tr.Run(context.Background(), nil)

@@ -163,7 +163,7 @@ const benchProbe = 3
 func (b *bencher) show(t *pipeline.Trainer, total int) *meter.Meter {
 	p := meter.New(b.events, b.o.Progress, 0, total)
 	p.Use = func() meter.DeviceUse {
-		return meter.DeviceUse{Bytes: t.MemoryStats().DeviceBytes, Seconds: t.StepSeconds()}
+		return meter.DeviceUse{Bytes: t.MemoryStats().DeviceBytes, Seconds: t.PassTimes().StepSeconds()}
 	}
 	p.Spent = t.Seconds
 	p.Text = b.console.Follow(p)
