@@ -21,7 +21,7 @@ func (r *Renderer) SetOpacities(logits []float32) error {
 	if len(logits) != r.splats {
 		return fmt.Errorf("set opacities: %d numbers for %d splats", len(logits), r.splats)
 	}
-	if m := r.share; m != nil {
+	if m := r.subset; m != nil {
 		changed := *m.whole
 		changed.LogitOpacities = logits
 		m.whole, m.loaded = &changed, nil // the next picture takes what it shows to the device

@@ -307,28 +307,29 @@ func (r *Renderer) Shown() (least, most int) {
 	return r.paged.least, r.paged.most
 }
 
-// pagedNeeds is renderNeeds for n pages of a model, of which a picture shows so many splats.
-func (d *Device) pagedNeeds(n, most, degree int, cameras []scene.Camera, p *parts) (w renderNeeds, err error) {
-	e, err := newSetup(d.dev, degree, cameras, renderKinds)
+// pagedNeeds returns the needs of n pages of a model, of which a picture shows at most most splats.
+func (p *renderPlan) pagedNeeds(n, most int) (w renderNeeds, err error) {
+	s, err := p.setup()
 	if err != nil {
 		return w, err
 	}
-	e.model.pages = plannedPages(d.dev, e.model.Rows, n, most)
-	e.parts, e.bands = p, e.mostBands()
-	w, err = d.needsOf(e, 0, e.model.pages.bytes(),
-		e.model.pages.stagingBytes()+rendersInFlight*4*int64(e.model.pages.listWords()))
-	return w, err
+	m := plannedPages(p.d.dev, s.model.Rows, n, most)
+	s.model.pages = m
+	return p.needsOf(s, 0, m.bytes(), m.stagingBytes()+rendersInFlight*4*int64(m.listWords()))
 }
 
-// fitsPaged reports whether there is room for n pages of a model, of which a picture shows so many splats: a quarter of
-// the device is left for what pictures take beside splats.
-func (d *Device) fitsPaged(n, most, degree int, cameras []scene.Camera, p *parts) bool {
-	w, err := d.pagedNeeds(n, most, degree, cameras, p)
-	return err == nil && w.shared() <= d.dev.Budget()
+// fitsPaged reports whether there is room for n pages of a model, of which a picture shows at most most splats, if a
+// quarter of the device is left for what pictures need besides splats.
+func (p *renderPlan) fitsPaged(n, most int) bool {
+	w, err := p.pagedNeeds(n, most)
+	return err == nil && w.withSpare() <= p.d.Budget()
 }
 
-// shared is what the device has at least where splats leave a quarter of it.
-func (w renderNeeds) shared() int64 { return roundMiB(int64(float64(w.device) * shareParts)) }
+// spareFactor is how much more of the device there is than splats take, if they leave a quarter of it.
+const spareFactor = 4.0 / 3
+
+// withSpare returns the least of the device that leaves that much.
+func (w renderNeeds) withSpare() int64 { return roundMiB(int64(float64(w.device) * spareFactor)) }
 
 // largestThat returns the largest number up to most that fits, where all smaller ones do.
 func largestThat(most int, fits func(n int) bool) int {
@@ -343,12 +344,12 @@ func largestThat(most int, fits func(n int) bool) int {
 	return lo
 }
 
-// MostShown returns how many splats of a model in parts pictures show unless another number is asked for: as many again
-// have room beside them. It is a page at least, whether that has room or not.
+// MostShown returns how many splats of a model in parts pictures show unless another number is asked for: so that as
+// many again have room besides. It is a page at least, even if that has no room.
 func (d *Device) MostShown(m Parts, cameras []scene.Camera, cfg RenderConfig) int {
-	all, p := allPages(m), cfg.inParts()
+	all, p := allPages(m), &renderPlan{d, m.Degree(), cameras, cfg}
 	return PageSplats * max(1, largestThat(min(all, MostShown/PageSplats), func(k int) bool {
-		return d.fitsPaged(min(all, 2*k), k*PageSplats, m.Degree(), cameras, p)
+		return p.fitsPaged(min(all, 2*k), k*PageSplats)
 	}))
 }
 
@@ -359,63 +360,59 @@ func allPages(m Parts) (n int) {
 	return n
 }
 
-// NewPartsRenderer is NewRenderer for a model in parts, of which a picture shows most splats at most.
+// NewPartsRenderer is NewRenderer for a model in parts, of which a picture shows at most most splats.
 func NewPartsRenderer(d *Device, m Parts, most int, cameras []scene.Camera, cfg RenderConfig) (*Renderer, error) {
-	if cfg.Near == 0 {
-		cfg.Near = 0.01
+	p, err := newRenderPlan(d, m.Degree(), cameras, cfg)
+	if err != nil {
+		return nil, err
 	}
-	if len(cameras) == 0 {
-		return nil, errors.New("create renderer: no camera")
-	}
-	p, all := cfg.inParts(), allPages(m)
-	least := min(all, pagesOf(most))
+	all, least := allPages(m), min(allPages(m), pagesOf(most))
 	lower := "lower " + fault.Setting("max-splats")
-	w, err := d.pagedNeeds(least, most, m.Degree(), cameras, p)
+	w, err := p.pagedNeeds(least, most)
 	if err != nil { // no memory helps
 		return nil, fault.WithHint(fmt.Errorf("create renderer: %w: pictures of %d splats: %v", ErrTooSmall, most, err),
 			failure.AnyOf(lower, cfg.Smaller))
 	}
-	w.device, w.kept = w.shared(), cfg.Kept+m.LeastRAM()
-	if err := d.ramForRender(most, w, cfg.Smaller); err != nil {
+	w.device, w.kept = w.withSpare(), cfg.Kept+m.LeastRAM()
+	if err := p.checkRAM(most, w); err != nil {
 		return nil, err
 	}
-	if w.device > d.dev.Budget() {
-		return nil, d.tooLittleToRender(most, w, lower, cfg.Smaller)
+	if w.device > d.Budget() {
+		return nil, p.tooFewBytes(most, w, lower)
 	}
-	n := largestThat(all, func(k int) bool { return d.fitsPaged(k, most, m.Degree(), cameras, p) })
+	n := largestThat(all, func(k int) bool { return p.fitsPaged(k, most) })
 	for ; ; n = max(least, n*3/4) {
-		if w, err = d.pagedNeeds(n, most, m.Degree(), cameras, p); err != nil {
+		if w, err = p.pagedNeeds(n, most); err != nil {
 			return nil, err
 		}
 		ahead := max(m.LeastRAM(), min(d.host/3, mostPartsRAM, w.roomIn(d.host)-w.picture-cfg.Kept))
 		m.LimitRAM(ahead)
 		w.kept = cfg.Kept + ahead
-		r, err := d.newPagedRenderer(m, n, most, cameras, cfg, w, p)
+		r, err := p.newPaged(m, n, most, w)
 		if !IsShortage(err) || n == least {
-			return r, d.shortOfRender(most, w, err, lower, cfg.Smaller)
+			return r, p.tooSmall(most, w, err, lower)
 		}
 	}
 }
 
-// newPagedRenderer is NewPartsRenderer with n pages.
-func (d *Device) newPagedRenderer(m Parts, n, most int, cameras []scene.Camera, cfg RenderConfig, w renderNeeds,
-	p *parts) (*Renderer, error) {
-	e, err := newRenderEngine(d.dev, m.Degree(), cameras, cfg)
+// newPaged makes a renderer with n pages.
+func (p *renderPlan) newPaged(m Parts, n, most int, w renderNeeds) (*Renderer, error) {
+	r, err := p.newRenderer(most, w)
 	if err != nil {
 		return nil, err
 	}
-	e.setup.model.pages = plannedPages(d.dev, e.setup.model.Rows, n, most)
-	sizes := m.Sizes()
-	r := &Renderer{e: e, cfg: cfg, splats: most, atOnce: w.atOnce(d.host), paged: &paged{Parts: m, dev: d.dev,
-		room: e.setup.model.pages, limit: most, sizes: sizes,
-		where: make([][]pageRun, len(sizes)), used: make([]int, len(sizes)), seen: make([]int, len(sizes))}}
+	s, sizes := r.e.setup, m.Sizes()
+	s.model.pages = plannedPages(s.dev, s.model.Rows, n, most)
+	r.paged = &paged{Parts: m, dev: s.dev, room: s.model.pages, limit: most, sizes: sizes,
+		where: make([][]pageRun, len(sizes)), used: make([]int, len(sizes)), seen: make([]int, len(sizes))}
 	if err = r.paged.allocate(); err == nil {
-		if err = e.fitPictures(p, e.setup.model.capacity()); err == nil {
-			err = errors.Join(e.setup.setCounters(0), e.memory.buildToFit())
-		}
+		err = r.e.fitPictures(s.model.capacity())
+	}
+	if err == nil {
+		err = errors.Join(s.setCounters(0), r.e.memory.buildToFit())
 	}
 	if err != nil {
-		return nil, errors.Join(err, r.paged.close(), e.close())
+		return nil, errors.Join(err, r.Close())
 	}
 	return r, nil
 }

@@ -183,13 +183,15 @@ func TestPartsEvicted(t *testing.T) {
 	}
 	draw := func(pages int) []*picture.Picture {
 		d := testDevice(t)
-		p := cfg.inParts()
-		w, err := d.pagedNeeds(pages, most, m.Degree(), cams, p)
+		p, err := newRenderPlan(d, m.Degree(), cams, cfg)
 		if err != nil {
 			t.Fatal(err)
 		}
-		cfg.Near = 0.01
-		r, err := d.newPagedRenderer(m, pages, most, cams, cfg, w, p)
+		w, err := p.pagedNeeds(pages, most)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := p.newPaged(m, pages, most, w)
 		if err != nil {
 			t.Fatal(err)
 		}

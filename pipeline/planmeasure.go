@@ -16,7 +16,7 @@ import (
 // where there is no training whose plan says so: see HostPlan.Measuring. A picture takes perPixel bytes beside its
 // photo.
 func (d *Device) PlanMeasuring(n, degree int, cams []scene.Camera, perPixel int64) (*HostPlan, error) {
-	w, err := d.renderNeeds(n, degree, cams, &parts{})
+	w, err := (&renderPlan{d: d, degree: degree, cameras: cams}).needs(n)
 	if err != nil {
 		return nil, err
 	}
@@ -25,15 +25,8 @@ func (d *Device) PlanMeasuring(n, degree int, cams []scene.Camera, perPixel int6
 	if err == nil {
 		return h, nil
 	}
-	enough := roundMiB(least)
-	switch {
-	case unified(d) && d.vram:
-		enough += roundMiB(d.dev.Budget())
-	case unified(d):
-		enough = smallestPool(w.device, least, 0, false)
-	}
-	return nil, fault.WithHint(err, fmt.Sprintf("raise %s to %s or more, or use smaller photos (%s).",
-		fault.Setting("max-ram"), mib(enough), fault.Setting("downscale")))
+	return nil, fault.WithHint(err, fmt.Sprintf("raise %s or more, or use smaller photos (%s).", w.raiseRAM(d, least),
+		fault.Setting("downscale")))
 }
 
 // renderedBytes is what RenderInto keeps: four floats a pixel of the largest picture.

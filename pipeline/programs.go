@@ -165,3 +165,13 @@ func (p *programs) wait(f *frame) error {
 	f.ticket = 0
 	return err
 }
+
+// waitForAll waits for all units in flight.
+func (p *programs) waitForAll() error {
+	for _, f := range p.frames {
+		if err := p.wait(f); err != nil {
+			return err
+		}
+	}
+	return nil
+}

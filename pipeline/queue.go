@@ -254,7 +254,7 @@ func (q *queue) replay(slot int) error {
 	reports := make([]*layout.Report, len(q.shards.list))
 	back, reasons := q.next, uint32(0)
 	for i, m := range q.shards.list {
-		if err := m.waitForAll(); err != nil {
+		if err := m.e.programs.waitForAll(); err != nil {
 			return m.e.programs.team.Fail(err)
 		}
 		m.pace.reset()

@@ -44,7 +44,7 @@ type Renderer struct {
 	atOnce int
 	queued int             // parts ever submitted
 	flying []*drawing      // pictures in the order in which they came, those that are not complete
-	share  *share          // nil where the device holds the whole model
+	subset *subset         // nil: the device holds the whole model
 	paged  *paged          // of a model in parts; nil otherwise
 	whole  picture.Picture // RenderInto's
 }
@@ -68,90 +68,95 @@ func (cfg *RenderConfig) inParts() *parts {
 	return &parts{packed: cfg.Packed, depth: cfg.Depth, beside: cfg.Beside}
 }
 
-// NewRenderer puts s on the device, for views of these cameras; room for larger ones is made when they come. What the
-// device has no room for is taken there picture by picture: s must not change until Close.
-func NewRenderer(d *Device, s *scene.Splats, cameras []scene.Camera, cfg RenderConfig) (r *Renderer, err error) {
-	if cfg.Near == 0 {
-		cfg.Near = 0.01
-	}
-	if err := s.Validate(); err != nil {
-		return nil, err
-	}
+// newRenderPlan checks the arguments of a renderer.
+func newRenderPlan(d *Device, degree int, cameras []scene.Camera, cfg RenderConfig) (*renderPlan, error) {
 	if len(cameras) == 0 {
 		return nil, errors.New("create renderer: no camera")
 	}
-	p := cfg.inParts()
-	w, tooMany := d.renderNeeds(s.N, s.Degree, cameras, p)
+	if cfg.Near == 0 {
+		cfg.Near = 0.01
+	}
+	return &renderPlan{d, degree, cameras, cfg}, nil
+}
+
+// NewRenderer uploads s to the device, for views of these cameras; it makes room for larger ones when they come. Splats
+// that the device has no room for are uploaded picture by picture: s must not change until Close.
+func NewRenderer(d *Device, s *scene.Splats, cameras []scene.Camera, cfg RenderConfig) (r *Renderer, err error) {
+	if err := s.Validate(); err != nil {
+		return nil, err
+	}
+	p, err := newRenderPlan(d, s.Degree, cameras, cfg)
+	if err != nil {
+		return nil, err
+	}
+	w, tooMany := p.needs(s.N)
 	if tooMany != nil { // for a binding
-		if w, err = d.renderNeeds(d.mostToRender(s.N, s.Degree, cameras, p), s.Degree, cameras, p); err != nil {
+		if w, err = p.needs(p.mostSplats(s.N)); err != nil {
 			return nil, tooMany
 		}
 		w.loading = loadingBytes(s.N, s.Degree)
 	}
 	w.kept = cfg.Kept
-	if err := d.ramForRender(s.N, w, cfg.Smaller); err != nil {
+	if err := p.checkRAM(s.N, w); err != nil {
 		return nil, err
 	}
 	if err = tooMany; err == nil {
-		r, err = d.newWholeRenderer(s, cameras, cfg, w, p)
+		r, err = p.newWhole(s, w)
 		if !IsShortage(err) || vk.RefusedByDriver(err) {
 			return r, err
 		}
 	}
-	if shared, failed := d.newSharedRenderer(s, cameras, cfg, w, p); failed == nil {
-		return shared, nil
+	if subset, failed := p.newSubset(s, w); failed == nil {
+		return subset, nil
 	} else if !IsShortage(failed) {
 		err = failed
 	}
 	return nil, err
 }
 
-// newRenderEngine returns an engine that draws pictures, without a model.
-func newRenderEngine(dev *vk.Device, degree int, cameras []scene.Camera, cfg RenderConfig) (*engine, error) {
-	s, err := newSetup(dev, degree, cameras, renderKinds)
+// newRenderer makes a renderer of n splats without a model.
+func (p *renderPlan) newRenderer(n int, w renderNeeds) (*Renderer, error) {
+	s, err := newSetup(p.d.dev, p.degree, p.cameras, renderKinds)
 	if err != nil {
 		return nil, err
 	}
-	s.looks = cfg.Looks
+	s.looks, s.parts = p.cfg.Looks, p.cfg.inParts()
 	e := newEngine(s)
 	if err := e.allocate(rendersInFlight); err != nil {
 		return nil, errors.Join(err, e.close())
 	}
-	return e, nil
+	return &Renderer{e: e, cfg: p.cfg, splats: n, atOnce: w.atOnce(p.d.host)}, nil
 }
 
-// newWholeRenderer is NewRenderer for a model that the device holds.
-func (d *Device) newWholeRenderer(s *scene.Splats, cameras []scene.Camera, cfg RenderConfig, w renderNeeds,
-	p *parts) (*Renderer, error) {
-	e, err := newRenderEngine(d.dev, s.Degree, cameras, cfg)
+// newWhole makes a renderer of a model that the device holds.
+func (p *renderPlan) newWhole(s *scene.Splats, w renderNeeds) (*Renderer, error) {
+	r, err := p.newRenderer(s.N, w)
 	if err != nil {
-		return nil, d.shortOfRender(s.N, w, err, cfg.Smaller)
+		return nil, p.tooSmall(s.N, w, err)
 	}
-	e.setup.model.setUnit(s.N)
-	r := &Renderer{e: e, cfg: cfg, splats: s.N, atOnce: w.atOnce(d.host)}
-	if err = e.loadParts(s, p); err == nil {
-		err = e.memory.buildToFit()
+	r.e.setup.model.setUnit(s.N)
+	if err = r.e.loadParts(s); err == nil {
+		err = r.e.memory.buildToFit()
 	}
 	if err != nil {
-		return nil, errors.Join(d.shortOfRender(s.N, w, err, cfg.Smaller), e.close())
+		return nil, errors.Join(p.tooSmall(s.N, w, err), r.Close())
 	}
 	return r, nil
 }
 
 // loadParts makes s the model and chooses bands and the first capacity for drawing in parts.
-func (e *engine) loadParts(s *scene.Splats, p *parts) error {
+func (e *engine) loadParts(s *scene.Splats) error {
 	if err := e.setup.model.upload(s); err != nil {
 		return err
 	}
-	if err := e.fitPictures(p, s.N); err != nil {
+	if err := e.fitPictures(s.N); err != nil {
 		return err
 	}
 	return e.setup.setCounters(uint32(s.N))
 }
 
 // fitPictures chooses bands and the first capacity for drawing n splats in parts, beside a model.
-func (e *engine) fitPictures(p *parts, n int) error {
-	e.setup.parts = p
+func (e *engine) fitPictures(n int) error {
 	if err := e.fitParts(e.setup.startBands(1)); err != nil {
 		return err
 	}
@@ -173,31 +178,25 @@ func (r *Renderer) RenderInto(out []float32, c scene.Camera) ([]float32, error) 
 	return r.drawInto(out, c, LookColor)
 }
 
-// Show is RenderInto of what look says, which wants RenderConfig.Looks. Where a view does not fit the device, and the
-// error is a shortage, others can be drawn afterwards.
+// Show is RenderInto for a look, which needs RenderConfig.Looks. If a view does not fit the device, and the error is a
+// shortage, others can be drawn afterwards: pictures in flight are dropped, and the number of bands starts again.
 func (r *Renderer) Show(out []float32, c scene.Camera, look Look) ([]float32, error) {
 	if !r.cfg.Looks {
 		return nil, errors.New("show model: it was to be drawn in its colours alone")
 	}
 	out, err := r.drawInto(out, c, look)
-	if IsShortage(err) {
-		if failed := r.forget(); failed != nil {
-			err = errors.Join(failed, err)
-		}
+	if !IsShortage(err) {
+		return out, err
+	}
+	r.flying = nil
+	failed := r.e.programs.waitForAll()
+	if failed == nil {
+		failed = r.refit(r.e.setup.startBands(1))
+	}
+	if failed != nil {
+		err = errors.Join(failed, err)
 	}
 	return out, err
-}
-
-// forget drops the pictures that are not complete, and chooses the number of bands anew: for a view that did not fit
-// there are as many as can be.
-func (r *Renderer) forget() error {
-	r.flying = nil
-	for _, f := range r.e.programs.frames {
-		if err := r.e.programs.wait(f); err != nil {
-			return err
-		}
-	}
-	return r.refit(r.e.setup.startBands(1))
 }
 
 // drawInto draws a picture and waits for it.
@@ -286,7 +285,8 @@ func (r *Renderer) Drain() error {
 func (r *Renderer) Next() (none bool, err error) {
 	for i := range r.e.programs.frames {
 		if f := r.e.programs.frames[(r.queued+i)%len(r.e.programs.frames)]; f.ticket != 0 {
-			return false, r.collect(f)
+			_, err := r.collectPart(f)
+			return false, err
 		}
 	}
 	return true, nil
@@ -337,7 +337,7 @@ func (r *Renderer) submit(d *drawing) error {
 			return err
 		}
 	}
-	if r.share != nil {
+	if r.subset != nil {
 		fits, again, err := r.loadVisible(&d.camera, 0, d.camera.Height)
 		if again || err != nil {
 			return err
@@ -377,7 +377,8 @@ func (r *Renderer) submitPart(f *frame, d *drawing, band int) error {
 	if f.part.first, f.part.height = partRows(d.camera.Height, band, e.setup.bands); f.part.height == 0 {
 		d.left-- // a small picture among large ones
 		f.part.drawn = nil
-		return r.complete()
+		r.deliver()
+		return nil
 	}
 	if err := e.programs.recordBand(f, band); err != nil {
 		return err
@@ -405,12 +406,6 @@ func (r *Renderer) submitPart(f *frame, d *drawing, band int) error {
 	return nil
 }
 
-// collect is collectPart for those who do not mind what is queued again.
-func (r *Renderer) collect(f *frame) error {
-	_, err := r.collectPart(f)
-	return err
-}
-
 // collectPart waits for the part on f and reads it back. again says that it did not fit, and that all pictures that
 // were flying are queued anew.
 func (r *Renderer) collectPart(f *frame) (again bool, err error) {
@@ -426,32 +421,30 @@ func (r *Renderer) collectPart(f *frame) (again bool, err error) {
 	if err := f.verifier.judge(f.unit); err != nil {
 		return false, err
 	}
-	r.readPart(f)
+	f.readPart(&r.cfg)
 	f.part.drawn.left--
 	if r.cfg.Part != nil {
 		r.cfg.Part(r.e.setup.bands-f.part.drawn.left, r.e.setup.bands)
 	}
-	return false, r.complete()
+	r.deliver()
+	return false, nil
 }
 
-// complete hands over the pictures of which no part is missing.
-func (r *Renderer) complete() error {
+// deliver hands over the pictures of which no part is missing.
+func (r *Renderer) deliver() {
 	for len(r.flying) > 0 && r.flying[0].left == 0 {
 		d := r.flying[0]
 		r.flying = r.flying[1:]
 		d.done()
 	}
-	return nil
 }
 
 // recover makes room for what did not fit and queues all flying pictures anew, those that were read back in part too:
 // bands may be others now.
 func (r *Renderer) recover(report layout.Report) error {
 	e := r.e
-	for _, f := range e.programs.frames {
-		if err := e.programs.wait(f); err != nil {
-			return err
-		}
+	if err := e.programs.waitForAll(); err != nil {
+		return err
 	}
 	bands := e.setup.bands
 	if err := e.recover(&report, e.setup.model.capacity()); err != nil {
@@ -479,15 +472,15 @@ func (r *Renderer) requeue() error {
 }
 
 // readPart copies a part to its place in the picture.
-func (r *Renderer) readPart(f *frame) {
+func (f *frame) readPart(cfg *RenderConfig) {
 	p := f.part.drawn.into
 	from, n := f.part.first*p.Width, f.part.height*p.Width
-	if r.cfg.Packed {
+	if cfg.Packed {
 		copy(p.Pix[4*from:4*(from+n)], f.part.color.Host())
 	} else {
 		copy(p.Color[4*from:4*(from+n)], vk.Host(vk.Cast[float32](f.part.color.View)))
 	}
-	if !r.cfg.Depth {
+	if !cfg.Depth {
 		return
 	}
 	for i, x := range vk.Host(f.part.depth)[:n] {
@@ -496,7 +489,7 @@ func (r *Renderer) readPart(f *frame) {
 			z = x[0] / share
 		}
 		p.Depth[from+i] = z
-		if r.cfg.Spread {
+		if cfg.Spread {
 			p.Spread[from+i] = 0
 			if share > 0 {
 				p.Spread[from+i] = float32(math.Sqrt(max(float64(x[2])/float64(share)-float64(z)*float64(z), 0)))
@@ -507,5 +500,5 @@ func (r *Renderer) readPart(f *frame) {
 
 // Close frees the renderer's device memory.
 func (r *Renderer) Close() error {
-	return errors.Join(r.e.close(), r.share.free(r.e.setup.dev), r.paged.close())
+	return errors.Join(r.e.close(), r.subset.free(r.e.setup.dev), r.paged.close())
 }

@@ -91,16 +91,6 @@ func (m *shard) close() (err error) {
 	return errors.Join(err, m.e.close())
 }
 
-// waitForAll waits for the shard's units in flight.
-func (m *shard) waitForAll() error {
-	for _, f := range m.e.programs.frames {
-		if err := m.e.programs.wait(f); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // unitInFlight returns the unit with a number, or nil.
 func (m *shard) unitInFlight(number uint32) *recipe.Unit {
 	for _, f := range m.e.programs.frames {

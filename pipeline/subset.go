@@ -14,44 +14,34 @@ import (
 	"vksplat/vk"
 )
 
-// share is how a Renderer draws a model that is larger than the device: whole it stays in RAM, and for each picture, or
-// each band of one where that has too many, those splats are taken to the device that may be seen there. They keep
-// their order, and what is left out touches no pixel, so that no byte of a picture knows of it.
-type share struct {
+// subset is the part of a model larger than the device that a Renderer has there: the whole stays in RAM, and for each
+// picture, or each band of one that shows too many, the splats that may be visible are uploaded. They keep their order,
+// and the others touch no pixel, so that no byte of a picture depends on it.
+type subset struct {
 	whole   *scene.Splats
-	most    int              // splats that the device has room for
-	room    *scene.Splats    // those that are on their way there
-	loaded  []uint32         // those that are there, nil before the first
-	widths  []float32        // of all splats: the standard deviation along the longest axis
-	staging vk.Slice[uint32] // through which they go
+	most    int           // splats that the device has room for
+	room    *scene.Splats // splats that are being uploaded
+	loaded  []uint32      // splats on the device, nil before the first upload
+	widths  []float32     // of all splats: the standard deviation along the longest axis
+	staging vk.Slice[uint32]
 }
 
-// shareParts is by how much less of the device the splats take than they could: the rest is for what a picture takes
-// beside them.
-const shareParts = 4.0 / 3
-
-// mostToRender returns about how many splats of a model the device has room for beside pictures of cameras.
-func (d *Device) mostToRender(n, degree int, cameras []scene.Camera, p *parts) int {
-	lo, hi := 0, n
-	for lo < hi {
-		mid := (lo + hi + 1) / 2
-		if w, err := d.renderNeeds(mid, degree, cameras, p); err == nil &&
-			float64(w.device)*shareParts <= float64(d.dev.Budget()) {
-			lo = mid
-		} else {
-			hi = mid - 1
-		}
-	}
-	return lo
+// mostSplats returns about how many of n splats the device has room for besides pictures.
+func (p *renderPlan) mostSplats(n int) int {
+	return largestThat(n, func(k int) bool {
+		w, err := p.needs(k)
+		return err == nil && float64(w.device)*spareFactor <= float64(p.d.Budget())
+	})
 }
 
-// loadShare makes room for some of the splats of s, as many as leave room for pictures, in place of all of them.
-func (e *engine) loadShare(s *scene.Splats, p *parts, most int) (m *share, err error) {
-	if err := e.setup.model.reserve(most); err != nil {
+// loadSubset makes room for some of the splats of s.
+func (e *engine) loadSubset(s *scene.Splats, most int) (m *subset, err error) {
+	model := e.setup.model
+	if err := model.reserve(most); err != nil {
 		return nil, err
 	}
-	m = &share{whole: s, most: e.setup.model.capacity(), widths: make([]float32, s.N)}
-	if m.staging, err = vk.Make[uint32](e.setup.dev, vk.Upload, e.setup.model.stagingRows()*e.setup.model.unit,
+	m = &subset{whole: s, most: model.capacity(), widths: make([]float32, s.N)}
+	if m.staging, err = vk.Make[uint32](model.dev, vk.Upload, model.stagingRows()*model.unit,
 		"model staging"); err != nil {
 		return nil, err
 	}
@@ -61,22 +51,22 @@ func (e *engine) loadShare(s *scene.Splats, p *parts, most int) (m *share, err e
 			m.widths[i] = float32(math.Exp(float64(slices.Max(s.LogScales[3*i : 3*i+3]))))
 		}
 	})
-	return m, e.fitPictures(p, m.most)
+	return m, e.fitPictures(m.most)
 }
 
-// shareBlock is how many splats one unit of parallel work looks at.
-const shareBlock = 1 << 14
+// subsetBlock is how many splats one unit of parallel work looks at.
+const subsetBlock = 1 << 14
 
 // eachBlock calls f for blocks of the splats [lo, hi), on several cores.
-func (m *share) eachBlock(f func(block, lo, hi int)) {
-	parallel.For((m.whole.N+shareBlock-1)/shareBlock,
-		func(k int) { f(k, k*shareBlock, min((k+1)*shareBlock, m.whole.N)) })
+func (m *subset) eachBlock(f func(block, lo, hi int)) {
+	parallel.For((m.whole.N+subsetBlock-1)/subsetBlock,
+		func(k int) { f(k, k*subsetBlock, min((k+1)*subsetBlock, m.whole.N)) })
 }
 
 // visible returns the splats that may touch the rows of pixels [first, first + rows) of a picture, and some that do
 // not.
-func (m *share) visible(c *scene.Camera, near, widen float64, first, rows int) []uint32 {
-	lists := make([][]uint32, (m.whole.N+shareBlock-1)/shareBlock)
+func (m *subset) visible(c *scene.Camera, near, widen float64, first, rows int) []uint32 {
+	lists := make([][]uint32, (m.whole.N+subsetBlock-1)/subsetBlock)
 	b := newBounds(c, near, widen, first, rows)
 	m.eachBlock(func(block, lo, hi int) {
 		for i := lo; i < hi; i++ {
@@ -147,10 +137,10 @@ func (b *bounds) misses(mean []float32, width float64) bool {
 	return false
 }
 
-// loadVisible takes what the rows of a picture may show to the device, if it has room for so many. again says that
-// pictures that were flying did not fit, and that all of them are queued anew.
+// loadVisible uploads the splats that rows of a picture may show, if there is room for them. again says that pictures
+// in flight did not fit, and that all of them are queued again.
 func (r *Renderer) loadVisible(c *scene.Camera, first, rows int) (fits, again bool, err error) {
-	m := r.share
+	m := r.subset
 	ids := m.visible(c, r.cfg.Near, r.cfg.widen(c), first, rows)
 	if len(ids) > m.most {
 		return false, false, nil
@@ -178,8 +168,8 @@ func (r *Renderer) loadVisible(c *scene.Camera, first, rows int) (fits, again bo
 	return true, false, e.setup.setCounters(uint32(some.N))
 }
 
-// loadBand takes what a band of a picture may show to the device. queued says that all flying pictures are queued anew,
-// this one among them.
+// loadBand uploads the splats that a band of a picture may show. queued says that all pictures in flight are queued
+// again, this one among them.
 func (r *Renderer) loadBand(d *drawing, band int) (queued bool, err error) {
 	first, rows := partRows(d.camera.Height, band, r.e.setup.bands)
 	if rows == 0 {
@@ -193,10 +183,10 @@ func (r *Renderer) loadBand(d *drawing, band int) (queued bool, err error) {
 }
 
 // gather copies splats.
-func (m *share) gather(ids []uint32, into *scene.Splats) {
+func (m *subset) gather(ids []uint32, into *scene.Splats) {
 	from, to := m.whole.Tensors(), into.Tensors()
-	parallel.For((len(ids)+shareBlock-1)/shareBlock, func(block int) {
-		for i := block * shareBlock; i < min((block+1)*shareBlock, len(ids)); i++ {
+	parallel.For((len(ids)+subsetBlock-1)/subsetBlock, func(block int) {
+		for i := block * subsetBlock; i < min((block+1)*subsetBlock, len(ids)); i++ {
 			id := int(ids[i])
 			for k, t := range from {
 				copy(to[k].At(i), t.At(id))
@@ -210,14 +200,12 @@ func (r *Renderer) finer(c *scene.Camera) error {
 	e := r.e
 	if e.setup.bands >= e.setup.mostBands() {
 		return fault.WithHint(fmt.Errorf("render: %w: one row of tiles may show %d splats of the model, %d fit",
-			ErrTooSmall, r.fullestRow(c), r.share.most),
+			ErrTooSmall, r.subset.fullestRow(c, &r.cfg), r.subset.most),
 			failure.RaiseMemory()+", draw larger pictures, whose rows show less each, or convert the model to fewer "+
 				"splats ("+fault.Command("convert --max-splats N")+").")
 	}
-	for _, f := range e.programs.frames {
-		if err := e.programs.wait(f); err != nil {
-			return err
-		}
+	if err := e.programs.waitForAll(); err != nil {
+		return err
 	}
 	if err := r.refit(min(2*e.setup.bands, e.setup.mostBands())); err != nil {
 		return err
@@ -225,21 +213,21 @@ func (r *Renderer) finer(c *scene.Camera) error {
 	return r.requeue()
 }
 
-// fullestRow returns how many splats the fullest row of tiles of a picture may show: with room for so many the whole
-// picture can be drawn.
-func (r *Renderer) fullestRow(c *scene.Camera) (most int) {
+// fullestRow returns how many splats the fullest row of tiles of a picture may show: with room for that many it can be
+// drawn.
+func (m *subset) fullestRow(c *scene.Camera, cfg *RenderConfig) (most int) {
 	for first := 0; first < c.Height; first += layout.TileSize {
 		rows := min(layout.TileSize, c.Height-first)
-		most = max(most, len(r.share.visible(c, r.cfg.Near, r.cfg.widen(c), first, rows)))
+		most = max(most, len(m.visible(c, cfg.Near, cfg.widen(c), first, rows)))
 	}
 	return most
 }
 
-// Shared reports whether the model is larger than the device, so that what each picture shows is taken there anew.
-func (r *Renderer) Shared() bool { return r.share != nil }
+// Shared reports whether the model is larger than the device, so that the splats of each picture are uploaded for it.
+func (r *Renderer) Shared() bool { return r.subset != nil }
 
-// free gives back what the share takes of the device.
-func (m *share) free(dev *vk.Device) (err error) {
+// free frees the staging memory; m may be nil.
+func (m *subset) free(dev *vk.Device) (err error) {
 	if m != nil && !m.staging.IsZero() {
 		err = dev.Free(m.staging.View)
 		m.staging = vk.Slice[uint32]{}
@@ -247,26 +235,24 @@ func (m *share) free(dev *vk.Device) (err error) {
 	return err
 }
 
-// newSharedRenderer is NewRenderer for a model that is larger than the device.
-func (d *Device) newSharedRenderer(s *scene.Splats, cameras []scene.Camera, cfg RenderConfig, w renderNeeds,
-	p *parts) (*Renderer, error) {
-	for most := d.mostToRender(s.N, s.Degree, cameras, p); ; most = most * 3 / 4 {
+// newSubset makes a renderer of a model that is larger than the device.
+func (p *renderPlan) newSubset(s *scene.Splats, w renderNeeds) (*Renderer, error) {
+	for most := p.mostSplats(s.N); ; most = most * 3 / 4 {
 		if most == 0 {
 			return nil, fmt.Errorf("create renderer: %w: nothing is left for splats", ErrTooSmall)
 		}
-		e, err := newRenderEngine(d.dev, s.Degree, cameras, cfg)
+		r, err := p.newRenderer(s.N, w)
 		if err != nil {
 			return nil, err
 		}
-		e.setup.model.setUnit(most)
-		r := &Renderer{e: e, cfg: cfg, splats: s.N, atOnce: w.atOnce(d.host)}
-		if r.share, err = e.loadShare(s, p, most); err == nil {
-			err = e.memory.buildToFit()
+		r.e.setup.model.setUnit(most)
+		if r.subset, err = r.e.loadSubset(s, most); err == nil {
+			err = r.e.memory.buildToFit()
 		}
 		if err == nil {
 			return r, nil
 		}
-		if err = errors.Join(err, r.share.free(d.dev), e.close()); !IsShortage(err) {
+		if err = errors.Join(err, r.Close()); !IsShortage(err) {
 			return nil, err
 		}
 	}
