@@ -10,20 +10,19 @@ import (
 	"vksplat/vk"
 )
 
-// PhotoStart is what is known of how a photo was taken before anything of it is learnt.
+// PhotoStart is the known exposure and camera of a photo, from which learning starts.
 type PhotoStart struct {
 	Exposure float64 // log2 of what its colours are multiplied by; only differences between photos matter
 	Camera   int     // number of the camera, from 0: photos of one camera share their vignetting
 }
 
-// appearances are what the training photos have learnt of their exposure, white balance and vignetting, with the
-// optimiser's state, on the device: a part of what training is made of, as the model is. A step changes one photo's
-// row, of vignetting, too: what a camera has of that is the sum over its photos. So those of a team lie in host memory
-// that all devices reach, where no two write the same.
+// appearances are the learnt exposure, white balance and vignetting of the training photos, with the optimiser's state,
+// on the device. A step changes one photo's row; a camera's vignetting is the sum over its photos. A team has its table
+// in host memory that all devices reach, where no two write the same row.
 type appearances struct {
 	dev    *vk.Device
 	table  vk.Slice[layout.Appearance] // [n_views]
-	common *vk.Shared                  // that the table lies in; nil with one device
+	common *vk.Shared                  // memory of the table; nil with one device
 }
 
 // appearanceBytes is the size of a row of the table.
@@ -59,7 +58,7 @@ func cameraCount(starts []PhotoStart) int {
 	return n
 }
 
-// firstAppearances are the rows of n photos before the first step. Without starts all are of one camera.
+// firstAppearances returns the rows of n photos before the first step. Without starts all are of one camera.
 func firstAppearances(n int, starts []PhotoStart, cfg *recipe.Config) []layout.Appearance {
 	rows := make([]layout.Appearance, n)
 	for i, s := range starts {
@@ -89,7 +88,7 @@ func (x *appearances) upload(rows []layout.Appearance) error {
 // download returns the whole table. Nothing may be in flight.
 func (x *appearances) download() ([]layout.Appearance, error) { return readTable(x.dev, x.table) }
 
-// close frees the table, but for what is common to several devices.
+// close frees the table, unless it is common to several devices.
 func (x *appearances) close() error {
 	if x.common != nil {
 		return nil
@@ -117,12 +116,12 @@ func (s *shards) addAppearances(rows []layout.Appearance) (err error) {
 	return nil
 }
 
-// notStepped is the learning rate of a photo that another device steps: one that two devices have in one step, at the
-// end of an epoch or in place of one that cannot be decoded.
+// notStepped is the learning rate of a photo that another device steps: two devices may have the same photo in one
+// step, at the end of an epoch or in place of one that cannot be decoded.
 const notStepped = -1
 
-// appearanceRows is the table as find_appearance reads it. A team's crosses from host memory as a whole: the table's
-// rows are read one after the other.
+// appearanceRows returns the table as find_appearance reads it. A team's is copied from host memory as a whole: rows
+// are read one after the other.
 func (v *view) appearanceRows() vk.Slice[layout.Appearance] {
 	if v.s.links == nil {
 		return v.s.appearances.table

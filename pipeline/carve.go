@@ -27,7 +27,7 @@ func (v *view) carve() {
 // voterBytes is the size of layout.Voter.
 const voterBytes = 29 * 4
 
-// mostVoters is how many cameras judge splats at most: of more, so many at even distances do, which bounds its time.
+// mostVoters is how many cameras judge splats at most, which bounds the time: of more, some at even distances do.
 const mostVoters = 1024
 
 // votersOf returns the numbers of the n cameras that judge splats.
@@ -56,5 +56,5 @@ func (s *setup) loadVoters(cams []scene.Camera, depths []scene.Depths) (err erro
 	}
 	r := vk.NewRecorder(s.dev)
 	r.Copy(s.voters.View, staging.View)
-	return errors.Join(runOnce(s.dev, r, "load voters"), s.dev.Free(staging.View))
+	return errors.Join(s.dev.RunOnce(r, "load voters"), s.dev.Free(staging.View))
 }

@@ -136,8 +136,8 @@ func (s *saver) save(path string, background, complete bool) (*checkpoint.Write,
 	return s.writer.Save(path, c, stopped, background)
 }
 
-// strayShare is the part of the splats, one in so many, that may be no finite numbers before a refinement, which
-// removes or relocates them.
+// strayShare: one in strayShare splats may hold numbers that are not finite before a refinement, which removes or
+// relocates them.
 const strayShare = 100
 
 // strays returns how many such splats a checkpoint may hold now.

@@ -13,8 +13,8 @@ import (
 	"vksplat/vk"
 )
 
-// KnownDepths [n_views] are depths of pixels that steps compare their picture with, by the cameras that are trained on,
-// in the training frame. Nil: none are compared. A view may have none.
+// KnownDepths [n_views] are depths of pixels that steps compare their picture with, in the training frame. Nil: none
+// are compared. A view may have none.
 type KnownDepths [][]scene.KnownDepth
 
 func (k KnownDepths) used() bool { return len(k) > 0 }
@@ -26,8 +26,8 @@ func (k KnownDepths) check(views int) error {
 	return nil
 }
 
-// depthTable is what is known of depths and normals on a device, as depth_loss and normal_loss read it, and how they
-// weigh.
+// depthTable holds the known depths and normals on a device, as depth_loss and normal_loss read them, and their
+// weights.
 type depthTable struct {
 	dev     *vk.Device
 	words   vk.Slice[uint32]
@@ -38,7 +38,7 @@ type depthTable struct {
 	normal  fading
 }
 
-// fading is how a loss weighs over the steps.
+// fading is the weight of a loss over the steps.
 type fading struct {
 	weight float32 // in the loss before the first step
 	final  float32 // share of it that is left at the end
@@ -82,7 +82,7 @@ func newDepthTable(dev *vk.Device, cfg *recipe.Config, o *TrainerOptions, sceneS
 	return x
 }
 
-// planDepths makes a table that is not there, of the size that it will have.
+// planDepths makes a table of phantom memory.
 func planDepths(dev *vk.Device, cams []scene.Camera, cfg *recipe.Config, o *TrainerOptions) *depthTable {
 	x, parts := newDepthTable(dev, cfg, o, 1), partsOf(cams, o.Known, o.Normals, depthLevels(cfg))
 	x.words, x.staged = phantom[uint32](dev, parts.words(), 4), parts.staged(depthStaging)
@@ -109,7 +109,7 @@ func (s *setup) loadDepths(r *training, o *TrainerOptions) (err error) {
 	return parts.each(vk.Host(staging), func(at, n int) error {
 		rec := vk.NewRecorder(s.dev)
 		rec.Copy(x.words.At(at, n).View, staging.At(0, n).View)
-		return runOnce(s.dev, rec, "load depths")
+		return s.dev.RunOnce(rec, "load depths")
 	})
 }
 
@@ -191,8 +191,8 @@ func (p *depthParts) put(words []uint32, part int) bool {
 	return putDepths(words, p.known[view], levelGrid(&p.cams[view], level))
 }
 
-// each fills room, of staged words, with one stretch of the table after the other, and tells f where it begins and how
-// many words it has. The heads come last.
+// each fills room, of staged words, with one stretch of the table after the other, and calls f with its first word and
+// its size. The heads come last.
 func (p *depthParts) each(room []uint32, f func(at, n int) error) error {
 	heads := make([]uint32, p.count())
 	for first, end := 0, 0; first < p.count(); first = end {

@@ -22,7 +22,7 @@ type frame struct {
 	copier     *vk.Copier
 	picture    vk.Slice[[4]float32] // in the scratch memory of the program of recipe.Render
 	lens       frameLens
-	part       partOfFrame
+	part       framePart
 	verifier   verifier
 	programs   [recipe.NKinds]*vk.Program
 	// a step with timestamps between its passes, which cost some microseconds each; only the first frame's, unless

@@ -9,7 +9,7 @@ import (
 	"vksplat/shaders/layout"
 )
 
-// awaits returns what the Awaits of a program of kind k wait for.
+// awaits returns the values that the Awaits of a program of kind k wait for.
 func (p *programs) awaits(k recipe.Kind) []uint64 {
 	switch {
 	case p.team == nil:
@@ -53,7 +53,7 @@ func phaseVisible(piece int) int {
 	return piece + 1
 }
 
-// growPackets makes packets as large as the reports of a failed unit, by device, ask for. Nothing may be in flight.
+// growPackets makes packets as large as the reports of a failed unit, by rank, ask for. Nothing may be in flight.
 func (e *engine) growPackets(reports []*layout.Report) (err error) {
 	if e.programs.team == nil {
 		return nil
@@ -75,7 +75,7 @@ func (e *engine) growPackets(reports []*layout.Report) (err error) {
 	if err = errors.Join(err, e.programs.team.Resize(min(need+need/2, most))); err != nil {
 		return fmt.Errorf("grow packets between devices: %w", err)
 	}
-	// now, rather than in a stop of its own: what sees more splats of one device sees more of all
+	// now, rather than in another stop: a view that sees more splats of one device sees more of all
 	for _, p := range e.peers {
 		had := p.setup.viewSplats
 		p.setup.viewSplats = max(had, min(e.programs.team.Records()*len(e.peers), all)/team.Unit*team.Unit)
@@ -83,7 +83,7 @@ func (e *engine) growPackets(reports []*layout.Report) (err error) {
 			p.setup.isectCapacity = n
 			continue
 		}
-		p.setup.viewSplats = had // by need, then
+		p.setup.viewSplats = had // it grows when a view needs it
 	}
 	return nil
 }

@@ -96,7 +96,7 @@ func runList(t *testing.T, d *Device, r *vk.Recorder, read ...vk.View) [][]byte 
 		}
 		r.Copy(out[i], v)
 	}
-	if err := runOnce(d.dev, r, t.Name()); err != nil {
+	if err := d.dev.RunOnce(r, t.Name()); err != nil {
 		t.Fatal(err)
 	}
 	var bytes [][]byte

@@ -46,7 +46,7 @@ func (m *model) uploadRow(row int, values []float32) (err error) {
 			}
 			r := vk.NewRecorder(m.dev)
 			r.Copy(c.At(row*c.splats+at, m.unit).View, staging.View)
-			if err := runOnce(m.dev, r, "write row"); err != nil {
+			if err := m.dev.RunOnce(r, "write row"); err != nil {
 				return err
 			}
 		}

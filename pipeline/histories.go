@@ -6,7 +6,7 @@ import (
 	"vksplat/vk"
 )
 
-// histories are how far pictures were from their photos, of the device's own views: what decides which pixels count.
+// histories hold the errors of pictures, of the device's own views: they decide which pixels count.
 type histories struct {
 	dev   *vk.Device
 	words vk.Slice[uint32] // [HISTORY_WORDS]
@@ -20,7 +20,7 @@ func (x *histories) bytes() int64 {
 	return x.words.Size()
 }
 
-// state returns the history as part of a checkpoint. A run may go on with another number of devices.
+// state returns the history as part of a checkpoint. A run may be resumed on another number of devices.
 func (x *histories) state() checkpoint.Extra {
 	return checkpoint.Extra{Name: checkpoint.HistoriesTensor, Data: vk.Cast[float32](x.words.View),
 		Shape: []int{1, x.words.N()}, AnyRows: true}
@@ -38,11 +38,11 @@ func (s *shards) addHistories() error {
 		m.e.setup.histories = x
 		r := vk.NewRecorder(x.dev)
 		r.Fill(x.words.View, 0)
-		return runOnce(x.dev, r, "clear history")
+		return x.dev.RunOnce(r, "clear history")
 	})
 }
 
-// besides is the size of what training has on the device beside the splats.
+// besides returns the size of the state that training has on the device besides the splats.
 func (s *setup) besides() int64 {
 	return s.appearances.bytes() + s.histories.bytes() + s.poses.bytes()
 }

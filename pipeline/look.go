@@ -6,7 +6,7 @@ import (
 	"vksplat/vk"
 )
 
-// Look is what a picture shows.
+// Look chooses what a picture shows.
 type Look uint32
 
 // The looks.

@@ -13,7 +13,7 @@ import (
 // vk.DeviceInfo.ForwardProgress.
 const lookbackVariable = "VKSPLAT_LOOKBACK"
 
-// looksBack reports whether to take kernels that look back: where workgroups may wait for each other.
+// looksBack reports whether to use kernels that look back: where workgroups may wait for each other.
 func looksBack(d *vk.DeviceInfo) bool {
 	switch os.Getenv(lookbackVariable) {
 	case "0":
@@ -24,7 +24,7 @@ func looksBack(d *vk.DeviceInfo) bool {
 	return d.ForwardProgress()
 }
 
-// tallies is what kernels that look back count up from 0: digits of keys, tickets, sums of blocks.
+// tallies are counters, from 0, of kernels that look back: digits of keys, tickets, sums of blocks.
 type tallies struct {
 	all   vk.Slice[uint32]
 	depth vk.Slice[uint32] // of the sort by depth, or by score

@@ -18,7 +18,7 @@ func (v *view) loss() {
 		counted = v.size.maxTiles
 	}
 	v.counted = vk.ScratchOf[[3]float32](v.r, "counted", counted)
-	// Were their memory anybody else's after finish, that pass would have to wait for it.
+	// If their memory were reused after finish, the next pass would have to wait for it.
 	v.r.Keep(v.partials.View)
 	v.r.Keep(v.counted.View)
 	v.r.Dispatch(&shaders.Loss{
@@ -42,13 +42,13 @@ func (v *view) lossGrad() {
 	}, v.indirect(layout.ArgsTiles))
 }
 
-// comparison is what decides which variants of the loss kernels are recorded.
+// comparison chooses the variants of the loss kernels.
 type comparison struct {
 	floats bool // target holds float32 colours
 	masked bool // photos may have masks
 	alpha  bool // the photo's alpha is compared too
 	packed bool // photos may be packed
-	shrunk bool // views may be smaller than their photos; see atLevel
+	shrunk bool // views may be smaller than their photos; see matchLevel
 	robust bool // pixels count that find_outliers finds to
 }
 

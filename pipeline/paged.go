@@ -22,17 +22,17 @@ type Parts interface {
 	// Choose returns the parts that a picture shows, in the order in which they are drawn, which have whole pages for
 	// most splats at most. Nothing but the camera and most decides about it.
 	Choose(c *scene.Camera, most int) ([]int, error)
-	// Ahead says which parts are going to be read, the first ones first, in place of what was said before.
+	// Ahead replaces the list of parts that are going to be read, the first ones first.
 	Ahead(parts []int)
-	// Read returns the splats of a part, which nobody changes afterwards.
+	// Read returns the splats of a part, which do not change afterwards.
 	Read(part int) (*scene.Splats, error)
 	LeastRAM() int64      // bytes that reading takes at least, about
-	LimitRAM(bytes int64) // says what it may take: the rest is for parts that are read ahead of time
+	LimitRAM(bytes int64) // bounds it: what is left of that is for parts that are read ahead
 }
 
-// paged is how a Renderer draws Parts: those that a picture shows are on the device while it is drawn, and stay there
-// until there is no room for others. Copies to the device and pictures run in the order in which they are queued, so
-// that pages of pictures in flight may be written anew.
+// paged keeps Parts on the device for a Renderer: those that a picture shows are there while it is drawn, and stay
+// until others need the room. Copies to the device and pictures run in the order in which they are queued, so that
+// pages of pictures in flight may be overwritten.
 type paged struct {
 	Parts
 	dev      *vk.Device
@@ -41,7 +41,7 @@ type paged struct {
 	sizes    []int
 	where    [][]pageRun // of each part; nil: it is not on the device
 	used     []int       // by part, the number of the last picture that showed it
-	seen     []int       // by part, the number of the last list that has it: see ahead
+	seen     []int       // by part, the number of the last list with it, see ahead
 	pictures int
 	lists    int
 	there    []int      // parts on the device
@@ -67,11 +67,11 @@ const (
 	pageCopiers     = 32      // copies that fill the pages of one
 	// MostShown is how many splats of a model in parts a picture shows at most, unless another number is asked for.
 	MostShown = 8 << 20
-	// mostPartsRAM is how many bytes of RAM parts of a model take at most, that are read ahead of time.
+	// mostPartsRAM bounds the bytes of RAM for parts of a model that are read ahead.
 	mostPartsRAM = 4 << 30
 )
 
-// pageStaging is memory through which pages go.
+// pageStaging is memory through which pages are uploaded.
 type pageStaging struct {
 	words      vk.Slice[uint32]
 	copiers    [pageCopiers]*vk.Copier
@@ -79,7 +79,7 @@ type pageStaging struct {
 	ticket     vk.Ticket
 }
 
-// allocate makes the room on the device and the ways there.
+// allocate makes the pages and their stagings.
 func (p *paged) allocate() error {
 	if err := p.room.allocate(p.dev); err != nil {
 		return err
@@ -103,7 +103,7 @@ func (p *paged) allocate() error {
 // staged is how many pages a staging has.
 func (m *pages) staged() int { return min(m.n, max(1, pageStagingSize/(4*m.words))) }
 
-// stagingBytes is what the ways to the device take.
+// stagingBytes returns the size of all stagings.
 func (m *pages) stagingBytes() int64 { return pageStagings * 4 * int64(m.words) * int64(m.staged()) }
 
 // close frees what allocate made but for the room, which is the model's.
@@ -173,7 +173,7 @@ func (p *paged) load(d *drawing) error {
 		if err != nil {
 			return err
 		}
-		p.where[part], p.there = p.room.take(pagesOf(s.N)), append(p.there, part)
+		p.where[part], p.there = p.room.acquire(pagesOf(s.N)), append(p.there, part)
 		if err := p.upload(s, p.where[part]); err != nil {
 			return err
 		}
@@ -192,7 +192,7 @@ func (p *paged) load(d *drawing) error {
 	return nil
 }
 
-// makeRoom frees pages until there are so many: those of parts that no picture has shown for the longest time.
+// makeRoom frees pages until there are need of them: those of parts that no picture has shown for the longest time.
 func (p *paged) makeRoom(need int) {
 	left := p.room.unused()
 	if left >= need {
@@ -203,7 +203,7 @@ func (p *paged) makeRoom(need int) {
 	for ; left < need && gone < len(p.there) && p.used[p.there[gone]] < p.pictures; gone++ {
 		part := p.there[gone]
 		left += pagesOf(p.sizes[part])
-		p.room.give(p.where[part])
+		p.room.release(p.where[part])
 		p.where[part] = nil
 	}
 	p.there = slices.Delete(p.there, 0, gone)

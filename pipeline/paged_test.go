@@ -368,7 +368,7 @@ func TestPages(t *testing.T) {
 	held := map[int][]pageRun{}
 	for i := 1; i < 5000; i++ {
 		if n := 1 + random.IntN(60); n <= m.unused() && random.IntN(2) == 0 {
-			held[i] = m.take(n)
+			held[i] = m.acquire(n)
 			for _, r := range held[i] {
 				for page := r.first; page < r.first+r.n; page++ {
 					if owner[page] != 0 {
@@ -386,7 +386,7 @@ func TestPages(t *testing.T) {
 			for _, r := range runs {
 				clear(owner[r.first : r.first+r.n])
 			}
-			m.give(runs)
+			m.release(runs)
 			delete(held, k)
 			break
 		}
@@ -397,7 +397,7 @@ func TestPages(t *testing.T) {
 		}
 	}
 	for _, runs := range held {
-		m.give(runs)
+		m.release(runs)
 	}
 	if !slices.Equal(m.left, []pageRun{{0, 1000}}) {
 		t.Errorf("left: %v", m.left)

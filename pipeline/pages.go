@@ -28,7 +28,7 @@ type pageRun struct{ first, n int }
 
 const (
 	// PageSplats are those of a page, and of a workgroup of project_pages: a part takes the room of whole pages, which
-	// is what counts where there are to be so many splats in a picture at most.
+	// counts against the most splats of a picture.
 	PageSplats = 128
 	// words at a multiple of which the pages of a list begin, so that every device can bind them
 	pageListAlign = 64
@@ -39,7 +39,7 @@ const (
 // pagesOf is how many pages n splats take.
 func pagesOf(n int) int { return (n + PageSplats - 1) / PageSplats }
 
-// plannedPages is room for n pages of which a picture shows so many splats, which is not there yet.
+// plannedPages returns n phantom pages, of which a picture shows at most most splats.
 func plannedPages(dev *vk.Device, rows layout.Rows, n, most int) *pages {
 	m := &pages{most: pagesOf(most) * PageSplats, n: n, words: rows.Stored * PageSplats}
 	m.each = int(max(1, min(mostPageChunk, maxBinding(dev))/(4*int64(m.words))))
@@ -49,7 +49,7 @@ func plannedPages(dev *vk.Device, rows layout.Rows, n, most int) *pages {
 	return m
 }
 
-// bytes is what the pages take of the device.
+// bytes returns the size of all pages.
 func (m *pages) bytes() int64 { return 4 * int64(m.n) * int64(m.words) }
 
 // allocate makes the room.
@@ -78,7 +78,7 @@ func (m *pages) free(dev *vk.Device) (err error) {
 	return err
 }
 
-// unused is how many pages are free.
+// unused returns how many pages are free.
 func (m *pages) unused() (n int) {
 	for _, r := range m.left {
 		n += r.n
@@ -86,8 +86,8 @@ func (m *pages) unused() (n int) {
 	return n
 }
 
-// take takes n free pages, which there are: the first run that has as many, else the longest ones.
-func (m *pages) take(n int) (runs []pageRun) {
+// acquire takes n free pages, which there are, from the first run that has as many, else from the longest ones.
+func (m *pages) acquire(n int) (runs []pageRun) {
 	if i := slices.IndexFunc(m.left, func(r pageRun) bool { return r.n >= n }); i >= 0 {
 		return append(runs, m.cut(i, n))
 	}
@@ -104,7 +104,7 @@ func (m *pages) take(n int) (runs []pageRun) {
 	return runs
 }
 
-// cut takes the first n pages of free run i.
+// cut removes the first n pages of free run i.
 func (m *pages) cut(i, n int) pageRun {
 	r := pageRun{m.left[i].first, n}
 	m.left[i].first += n
@@ -114,8 +114,8 @@ func (m *pages) cut(i, n int) pageRun {
 	return r
 }
 
-// give makes pages free again.
-func (m *pages) give(runs []pageRun) {
+// release frees pages.
+func (m *pages) release(runs []pageRun) {
 	for _, r := range runs {
 		i, _ := slices.BinarySearchFunc(m.left, r.first,
 			func(l pageRun, at int) int { return cmp.Compare(l.first, at) })

@@ -9,9 +9,9 @@ import (
 	"vksplat/vk"
 )
 
-// parts is how a Renderer's engine draws pictures: a band of rows of tiles at a time, each by a program of its own,
-// which copies it to mapped memory. So neither device memory nor a binding needs room for a whole picture, and several
-// pictures are in flight. Bands do not change bytes: each is drawn by the picture's own camera.
+// parts has an engine draw pictures a band of rows of tiles at a time, each by a program of its own, which copies it to
+// mapped memory. So neither device memory nor a binding needs room for a whole picture, and several pictures are in
+// flight. Bands do not change bytes: each is drawn by the picture's own camera.
 type parts struct {
 	packed bool // bytes are read back, not floats
 	depth  bool // depths are drawn too
@@ -19,8 +19,8 @@ type parts struct {
 	beside int64
 }
 
-// partOfFrame is what a frame has for the part that is in flight on it.
-type partOfFrame struct {
+// framePart holds the buffers of a frame for the part that is in flight on it.
+type framePart struct {
 	band  int              // that its program draws
 	color vk.Slice[uint32] // [pixels] packed or [pixels][4] floats, mapped
 	// [pixels] sum of weight times z, of weights, of weight times z squared, final transmittance; mapped
@@ -40,7 +40,7 @@ func (p *parts) words() int {
 	return 4
 }
 
-// bytes is what reading a pixel back takes.
+// bytes returns the size of a pixel as it is read back.
 func (p *parts) bytes() int64 {
 	if p.depth {
 		return 4*int64(p.words()) + 16
@@ -48,7 +48,7 @@ func (p *parts) bytes() int64 {
 	return 4 * int64(p.words())
 }
 
-// partPixels is how many pixels a picture's largest band has, of so many.
+// partPixels returns how many pixels the largest of a picture's bands has.
 func (s viewSize) partPixels(bands int) int {
 	return min(s.maxPixels, s.maxWidth*layout.TileSize*((s.maxRows+bands-1)/bands))
 }
@@ -61,7 +61,7 @@ func partRows(height, band, bands int) (first, rows int) {
 }
 
 // recordPart lists the drawing of a band and its copies to mapped memory, which may be larger: programs are built for
-// more bands before it is made anew.
+// more bands before it is reallocated.
 func (v *view) recordPart(band int) {
 	v.makeIsects(band)
 	v.rasterize(band, false)
@@ -88,10 +88,10 @@ func (v *view) pack(render vk.Slice[[4]float32], packed vk.Slice[uint32]) {
 		vk.Items(n, 256))
 }
 
-// phantomPart returns the mapped buffers of a frame that are not there.
-func (s *setup) phantomPart() partOfFrame {
+// phantomPart returns the mapped buffers of a frame as phantoms.
+func (s *setup) phantomPart() framePart {
 	n := s.drawn.partPixels(s.bands)
-	p := partOfFrame{color: phantom[uint32](s.dev, n*s.parts.words(), 4)}
+	p := framePart{color: phantom[uint32](s.dev, n*s.parts.words(), 4)}
 	if s.parts.depth {
 		p.depth, p.bare = phantom[[4]float32](s.dev, n, 16), phantom[layout.StepParams](s.dev, 1, 1<<10)
 	}
@@ -101,8 +101,8 @@ func (s *setup) phantomPart() partOfFrame {
 	return p
 }
 
-// fitParts makes as few bands as there is room for beside the model, and the mapped memory for what is read back of
-// them. There are no programs.
+// fitParts makes as few bands as there is room for besides the model, and the mapped memory that they are read back to.
+// There are no programs.
 func (e *engine) fitParts(bands int) error {
 	for ; ; bands = min(2*bands, e.setup.mostBands()) {
 		e.setup.bands = bands
@@ -116,7 +116,7 @@ func (e *engine) fitParts(bands int) error {
 	}
 }
 
-// allocateParts makes the mapped memory of all frames for the bands there are.
+// allocateParts makes the mapped memory of all frames.
 func (e *engine) allocateParts() error {
 	n := e.setup.drawn.partPixels(e.setup.bands)
 	for _, f := range e.programs.frames {

@@ -82,7 +82,7 @@ func planShards(devices []*Device, cams []scene.Camera, splats int, known knownS
 	o TrainerOptions) ([]*Plan, []shardSizes, error) {
 	n, least := len(devices), splats
 	if cfg.Splats > 0 {
-		least = min(least, cfg.Splats) // a share that ends with none would be one without an end
+		least = min(least, cfg.Splats) // a shard of no splats would have no final size
 	}
 	if n > 1 && least < n {
 		return nil, nil, fmt.Errorf("plan training: %w: %d splats for %d devices", errFewSplats, least, n)
@@ -94,9 +94,9 @@ func planShards(devices []*Device, cams []scene.Camera, splats int, known knownS
 		return plans, list, err
 	}
 	if known.splats != nil { // of other devices, or of these in another order
-		better, anew, betterErr := planShards(devices, cams, splats, knownSizes{}, cfg, o)
+		better, equal, betterErr := planShards(devices, cams, splats, knownSizes{}, cfg, o)
 		if betterErr == nil && (err != nil || ceilingOf(better) >= whole.asked()) {
-			return better, anew, nil
+			return better, equal, nil
 		}
 		return plans, list, err
 	}

@@ -9,14 +9,14 @@ import (
 	"vksplat/vk"
 )
 
-// posePasses is what the passes of a unit that refines poses hand to each other.
+// posePasses are the buffers between the passes of a unit that refines poses.
 type posePasses struct {
 	used     vk.Slice[layout.PoseOfStep] // [1]
 	partials vk.Slice[[4]float32]        // [N / POSE_SPLATS][2]
 	given    vk.Slice[layout.StepParams] // [1] as the host wrote them
 }
 
-// refinesPoses reports whether the unit has anything to do with poses.
+// refinesPoses reports whether the unit refines poses.
 func (v *view) refinesPoses() bool {
 	return v.s.poses != nil && (v.s.poses.active && v.kind == recipe.Step || v.kind == recipe.Align)
 }
@@ -79,7 +79,7 @@ const (
 	poseBeta2 = 0.95
 )
 
-// Rates are for about so many steps of each photo; where it has fewer they are larger, up to a bound.
+// Rates are for about poseVisits steps of each photo; if it has fewer they are larger, up to a bound.
 const (
 	poseVisits   = 100
 	mostPoseStep = 0.01

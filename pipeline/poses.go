@@ -12,9 +12,8 @@ import (
 	"vksplat/vk"
 )
 
-// poseTable is what the training photos have learnt of their cameras, with the optimiser's state, on the device: a part
-// of what training is made of, as the model is. A step changes one photo's row. Behind the photos' rows is one for
-// cameras that are aligned with a model that stays as it is.
+// poseTable holds the refined cameras of the training photos, with the optimiser's state, on the device. A step changes
+// one photo's row. The last row is for cameras that are aligned with a model that does not change.
 type poseTable struct {
 	dev     *vk.Device
 	rows    vk.Slice[layout.Pose] // [n_views + 1]
@@ -23,13 +22,13 @@ type poseTable struct {
 	cfg     *recipe.Config
 	spare   layout.Pose // the last row, where no camera is aligned
 	lenses  int         // focal lengths that are learnt
-	// steps refine poses; before the trial, and where it said no, they have nothing to do with the table
+	// steps refine poses: not before the trial, nor if it said no
 	active bool
 }
 
 const (
 	poseBytes = (3*layout.PoseNumbers + 4 + 9 + 3) * 4
-	// poseRest is for how many steps after opacities were reset poses rest.
+	// poseRest is how many steps poses rest after opacities were reset.
 	poseRest = 100
 )
 
@@ -44,7 +43,7 @@ func (x *poseTable) bytes() int64 {
 	return x.rows.Size() + x.anchors.Size()
 }
 
-// lensKey tells photos of one focal length from others.
+// lensKey identifies photos of one focal length.
 type lensKey struct {
 	fx, fy, cx, cy float64
 	width, height  int
@@ -55,7 +54,7 @@ func lensOf(c *scene.Camera) lensKey {
 	return lensKey{c.Fx, c.Fy, c.Cx, c.Cy, c.Width, c.Height, c.Model}
 }
 
-// givenPoses are the rows of photos that have learnt nothing, and of a camera to be aligned.
+// givenPoses returns the rows of photos that have learnt nothing, and of a camera to be aligned.
 func givenPoses(cams []scene.Camera) []layout.Pose {
 	rows := make([]layout.Pose, len(cams)+1)
 	var mean [3]float64
@@ -113,7 +112,7 @@ func (a Anchors) size(n int) int {
 	return size
 }
 
-// checkPoses refuses what poses cannot be refined of.
+// checkPoses refuses runs whose poses cannot be refined.
 func checkPoses(cfg *recipe.Config, cams []scene.Camera, o *TrainerOptions) error {
 	if !cfg.RefinePoses {
 		return nil
@@ -133,7 +132,7 @@ func checkPoses(cfg *recipe.Config, cams []scene.Camera, o *TrainerOptions) erro
 	return nil
 }
 
-// planPoses makes a table that is not there, of the size that it will have.
+// planPoses makes a table of phantom memory.
 func planPoses(dev *vk.Device, cams []scene.Camera, cfg *recipe.Config, o *TrainerOptions) *poseTable {
 	return &poseTable{dev: dev, cfg: cfg, active: true, rows: phantom[layout.Pose](dev, len(cams)+1, poseBytes),
 		anchors: phantom[uint32](dev, o.Anchors.size(len(cams)), 4)}

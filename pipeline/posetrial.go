@@ -37,7 +37,7 @@ type aligner struct {
 }
 
 // due reports whether the trial comes before a unit.
-func (a *aligner) due(next recipe.Unit) bool {
+func (a *aligner) trialDue(next recipe.Unit) bool {
 	return a != nil && !a.decided && next.Kind == recipe.Step && next.Step >= a.run.cfg.PoseStart
 }
 

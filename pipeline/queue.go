@@ -72,7 +72,7 @@ func (q *queue) advance(ctx context.Context) error {
 	if again, err := q.matchLevel(); err != nil || again {
 		return err
 	}
-	if q.poses.due(q.next) {
+	if q.poses.trialDue(q.next) {
 		if again, err := q.drain(); err != nil || again {
 			return err
 		}

@@ -10,7 +10,7 @@ import (
 type rasterShape struct {
 	forward   uint32 // lanes of a workgroup of rasterize
 	subgroup  uint32
-	handRound bool   // lanes tell each other of splats
+	handRound bool   // lanes pass splats to each other
 	bucket    uint32 // isects of a bucket
 }
 
@@ -61,7 +61,7 @@ func (s *rasterShape) backwardRound() uint32 {
 	return round
 }
 
-// states returns how many states of pixels are saved for so many isects: those of a tile before each bucket.
+// states returns how many states of pixels are saved for isects: those of a tile before each bucket.
 func (s *rasterShape) states(isects int) int { return isects / int(s.bucket) * layout.TilePixels }
 
 // isectStates returns how many of them are an isect's share.

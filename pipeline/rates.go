@@ -25,7 +25,7 @@ const (
 	ratesTime    = time.Second            // in which all runs of one rate should be over, on a CPU
 )
 
-// MeasureRates measures. The device should have nothing else to do, and memory is taken from it meanwhile.
+// MeasureRates measures the device, which should be idle; it allocates memory meanwhile.
 func (d *Device) MeasureRates() (r bench.Rates, err error) {
 	if least := int64(ratesLeast); d.Budget() < least {
 		return r, fmt.Errorf("measure device: %w: %s, and that takes %s", ErrTooSmall, vk.BytesText(d.Budget()),
@@ -71,7 +71,7 @@ func (m rateMeter) copyRate() (rate float64, err error) {
 	defer func() { err = errors.Join(err, m.dev.Free(to.View)) }()
 	r := vk.NewRecorder(m.dev)
 	r.Fill(from.View, 1)
-	if err := runOnce(m.dev, r, "bench copy"); err != nil {
+	if err := m.dev.RunOnce(r, "bench copy"); err != nil {
 		return 0, err
 	}
 	r = vk.NewRecorder(m.dev)
@@ -133,7 +133,7 @@ func (m rateMeter) roundsPerSecond(pass func(rounds uint32) vk.Pass) (float64, e
 }
 
 // launchSeconds returns what an indirect dispatch takes that has next to nothing to do and waits for the one before it.
-// Timestamps between them would count, so it is what more of them take by the host's clock.
+// Timestamps between them would count, so it is the difference between more and fewer of them by the host's clock.
 func (m rateMeter) launchSeconds() (seconds float64, err error) {
 	args, err := vk.Make[[3]uint32](m.dev, vk.DeviceLocal, 1, "dispatch_args")
 	if err != nil {
@@ -148,7 +148,7 @@ func (m rateMeter) launchSeconds() (seconds float64, err error) {
 	r := vk.NewRecorder(m.dev)
 	r.Fill(args.View, 1)
 	r.Fill(both.View, 1)
-	if err := runOnce(m.dev, r, "bench launches"); err != nil {
+	if err := m.dev.RunOnce(r, "bench launches"); err != nil {
 		return 0, err
 	}
 	run := func(launches int) (time.Duration, error) {
@@ -169,7 +169,7 @@ func (m rateMeter) launchSeconds() (seconds float64, err error) {
 	return max(many-few, 1).Seconds() / moreLaunches, err
 }
 
-// fastest runs a list several times, for at least so long, and returns the shortest time: by the device's clock if the
+// fastest runs a list several times, for at least least, and returns the shortest time: by the device's clock if the
 // list is a single pass that is timed, else by the host's.
 func (m rateMeter) fastest(r *vk.Recorder, least time.Duration, timed bool) (best time.Duration, err error) {
 	pool := m.dev.NewScratchPool()

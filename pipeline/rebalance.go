@@ -102,13 +102,13 @@ func move(from, to *shard, n int) (err error) {
 		some := min(n-done, piece, source.splats-first, dest.splats-at)
 		r := vk.NewRecorder(from.e.setup.dev)
 		copyColumns(r, down, source, first, rows, some, false)
-		if err := runOnce(from.e.setup.dev, r, "read splats that move"); err != nil {
+		if err := from.e.setup.dev.RunOnce(r, "read splats that move"); err != nil {
 			return err
 		}
 		copy(up.View.Host(), down.View.Host())
 		r = vk.NewRecorder(to.e.setup.dev)
 		copyColumns(r, up, dest, at, rows, some, true)
-		if err := runOnce(to.e.setup.dev, r, "write splats that move"); err != nil {
+		if err := to.e.setup.dev.RunOnce(r, "write splats that move"); err != nil {
 			return err
 		}
 		done += some

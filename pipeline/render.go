@@ -31,7 +31,7 @@ func (e *engine) picturize(out []float32, c scene.Camera, degree int, near float
 	}
 }
 
-// draw has a camera's picture drawn, and returns the report: it may not have fit.
+// draw draws a camera's picture, and returns the report: it may not have fit.
 func (e *engine) draw(c scene.Camera, degree int, near float64, antialiased bool, background [3]float32,
 	look Look) (*layout.Report, error) {
 	e.programs.team.Begin()
@@ -60,7 +60,7 @@ func (e *engine) draw(c scene.Camera, degree int, near float64, antialiased bool
 	return &r, e.programs.team.Failure()
 }
 
-// recoverPicture grows what a picture, in which r is e's report, needed on all devices, and clears the failure.
+// recoverPicture grows what a picture needed on all devices, and clears the failure; r is e's report.
 func (e *engine) recoverPicture(r *layout.Report) error {
 	if e.programs.team == nil {
 		return e.recover(r, e.setup.model.capacity())
@@ -79,7 +79,7 @@ func (e *engine) recoverPicture(r *layout.Report) error {
 	return err
 }
 
-// drawnPicture reads what draw drew.
+// drawnPicture reads the picture that draw drew.
 func (e *engine) drawnPicture(out []float32, c scene.Camera) ([]float32, error) {
 	f := e.programs.frames[0]
 	if err := f.verifier.judge(f.unit); err != nil {
@@ -91,11 +91,11 @@ func (e *engine) drawnPicture(out []float32, c scene.Camera) ([]float32, error) 
 // picturePiece is how many pixels of a picture are read at once: 1 MB.
 const picturePiece = 1 << 16
 
-// pictureStaging is what reading pictures takes.
+// pictureStaging is the size of the staging memory of pictures.
 const pictureStaging = 16 * picturePiece
 
-// readPicture returns n pixels of a picture as [n][3], in the memory of out if it is large enough. The picture is where
-// it was drawn, in scratch memory, so that it takes none of its own while models are trained.
+// readPicture returns n pixels of a picture as [n][3], in the memory of out if it is large enough. The picture lies in
+// scratch memory, so that it needs none of its own while models are trained.
 func (e *engine) readPicture(out []float32, drawn vk.View, n int) (_ []float32, err error) {
 	if cap(out) < 3*n {
 		out = make([]float32, 3*n)
@@ -154,7 +154,7 @@ func (e *engine) enlarge(c scene.Camera) error {
 	if err == nil {
 		return e.memory.buildToFit()
 	}
-	// Back to what there was, so that training can go on.
+	// as before, so that training can continue
 	e.setup.drawn, e.setup.isectCapacity = before, had
 	return errors.Join(err, e.memory.buildToFit())
 }

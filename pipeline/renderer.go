@@ -43,7 +43,7 @@ type Renderer struct {
 	splats int // of the model
 	atOnce int
 	queued int             // parts ever submitted
-	flying []*drawing      // pictures in the order in which they came, those that are not complete
+	flying []*drawing      // incomplete pictures, in their order
 	subset *subset         // nil: the device holds the whole model
 	paged  *paged          // of a model in parts; nil otherwise
 	whole  picture.Picture // RenderInto's
@@ -55,9 +55,9 @@ type drawing struct {
 	look   Look
 	into   *picture.Picture
 	done   func()
-	left   int      // parts that are not read back
+	left   int      // parts that have not been read back
 	parts  []int    // of a model in parts, what the picture shows
-	pages  []uint32 // and where that is on the device
+	pages  []uint32 // where that is on the device
 }
 
 // renderKinds are the units of a Renderer.
@@ -172,8 +172,7 @@ func (r *Renderer) AtOnce() int { return r.atOnce }
 // Bands returns how many bands a picture is drawn in now.
 func (r *Renderer) Bands() int { return r.e.setup.bands }
 
-// RenderInto makes a picture: [Height][Width][3], not clamped, in memory that the caller has done with, if it is large
-// enough.
+// RenderInto makes a picture: [Height][Width][3], not clamped, in the memory of out if that is large enough.
 func (r *Renderer) RenderInto(out []float32, c scene.Camera) ([]float32, error) {
 	return r.drawInto(out, c, LookColor)
 }
@@ -309,7 +308,7 @@ func (r *Renderer) makeRoom(c scene.Camera) error {
 	return r.refit(e.setup.startBands(1))
 }
 
-// refit makes room for the pictures there are, in so many bands at least. Nothing is in flight.
+// refit makes room for pictures in bands or more. Nothing is in flight.
 func (r *Renderer) refit(bands int) error {
 	e := r.e
 	if err := e.programs.free(); err != nil {
@@ -326,8 +325,7 @@ func (r *Renderer) refit(bands int) error {
 	return e.memory.buildToFit()
 }
 
-// submit queues all parts of a picture. Where a part before them did not fit, it has been queued already when there is
-// room.
+// submit queues all parts of a picture. If an earlier part does not fit, they are queued together with it.
 func (r *Renderer) submit(d *drawing) error {
 	bands := r.e.setup.bands
 	d.left = bands
@@ -406,8 +404,8 @@ func (r *Renderer) submitPart(f *frame, d *drawing, band int) error {
 	return nil
 }
 
-// collectPart waits for the part on f and reads it back. again says that it did not fit, and that all pictures that
-// were flying are queued anew.
+// collectPart waits for the part on f and reads it back. again says that it did not fit, and that all pictures in
+// flight are queued again.
 func (r *Renderer) collectPart(f *frame) (again bool, err error) {
 	if f.ticket == 0 {
 		return false, nil
@@ -439,8 +437,8 @@ func (r *Renderer) deliver() {
 	}
 }
 
-// recover makes room for what did not fit and queues all flying pictures anew, those that were read back in part too:
-// bands may be others now.
+// recover makes room for what did not fit and queues all pictures in flight again, even those that were read back in
+// part: the number of bands may have changed.
 func (r *Renderer) recover(report layout.Report) error {
 	e := r.e
 	if err := e.programs.waitForAll(); err != nil {
@@ -458,7 +456,7 @@ func (r *Renderer) recover(report layout.Report) error {
 	return r.requeue()
 }
 
-// requeue queues all flying pictures from their first parts on. Nothing is in flight.
+// requeue queues all pictures in flight from their first parts on. Nothing is on the device.
 func (r *Renderer) requeue() error {
 	again := r.flying
 	r.flying = nil

@@ -25,7 +25,7 @@ type setup struct {
 
 	views    viewSize // the largest view of a step
 	drawn    viewSize // the largest picture
-	lens     lenses   // that kernels go through
+	lens     lenses   // of any of the cameras
 	compare  comparison
 	strategy strategy
 	parts    *parts // how pictures are drawn band by band; nil: whole, as in training
@@ -170,7 +170,7 @@ func (s *setup) setCounters(n uint32) error {
 	r := vk.NewRecorder(s.dev)
 	r.Fill(s.counters.View, 0)
 	r.Fill(s.counters.At(layout.NSplats, 1).View, n)
-	return runOnce(s.dev, r, "set counters")
+	return s.dev.RunOnce(r, "set counters")
 }
 
 // firstIsects returns the number of pairs to start with for n splats: not what few views need, because buffers do not

@@ -10,13 +10,12 @@ import (
 // ErrFrameTooFull says that a frame's camera sees more than fits the memory that training has. A smaller frame may do.
 var ErrFrameTooFull = errors.New("show model: the view holds more splats than there is memory for")
 
-// Show makes a picture for somebody who watches: as RenderInto, but of what look says, and it takes nothing of
-// training's. The size is reduced to that of the photos, and what does not fit is ErrFrameTooFull: the plan, the bands
-// and the buffers of training stay as they are. It wants TrainerOptions.Interludes, and returns the camera that was
-// drawn.
+// Show makes a picture for a viewer: as RenderInto, but of a look, and without changing the plan, the bands and the
+// buffers of training. The size is reduced to that of the photos, and a view that does not fit is ErrFrameTooFull. It
+// needs TrainerOptions.Interludes, and returns the camera that was drawn.
 func (t *Trainer) Show(out []float32, c scene.Camera, look Look) ([]float32, scene.Camera, error) {
 	if !t.shards.first.e.setup.looks {
-		return nil, c, errors.New("show model: nobody was to watch this training")
+		return nil, c, errors.New("show model: this training was started without a viewer")
 	}
 	if err := t.queue.wait(); err != nil {
 		return nil, c, err

@@ -6,9 +6,8 @@ import (
 	"vksplat/vk"
 )
 
-// view is one recorded unit: the recorder, the frame it belongs to, and the scratch buffers that its passes hand to
-// each other. What a buffer holds is written at the pass that writes it; N is the model's capacity, V what is visible,
-// P pixels, I isects.
+// view is one recorded unit: the recorder, the frame it belongs to, and the scratch buffers between its passes. The
+// pass that writes a buffer describes it; N is the model's capacity, V visible splats, P pixels, I isects.
 type view struct {
 	s    *setup
 	size viewSize // of the unit's views
@@ -30,17 +29,17 @@ type view struct {
 	states        vk.Slice[[2]uint32]            // [I / bucket][TILE_PIXELS][2], [1] in mixed precision
 	touched       vk.Slice[uint32]               // [I / TOUCH_BITS + tiles][PATCHES]
 	buckets       vk.Slice[uint32]               // [I / bucket + tiles]
-	shown         vk.Slice[[4]float32]           // [P] what is compared with the photo
+	shown         vk.Slice[[4]float32]           // [P] the picture that is compared with the photo
 	ssimMaps      vk.Slice[float32]              // [3][3][P]
 	partials      vk.Slice[[3]float32]           // [tiles]
 	counted       vk.Slice[[3]float32]           // [tiles], empty without masks and alpha loss
 	vShown        vk.Slice[[4]float32]           // [P]
 	correction    vk.Slice[layout.Correction]    // [1] with appearance
-	uncorrected   vk.Slice[[4]float32]           // [P] likewise
-	vCorrection   vk.Slice[[4]float32]           // [tiles][7] likewise
+	uncorrected   vk.Slice[[4]float32]           // [P] with appearance
+	vCorrection   vk.Slice[[4]float32]           // [tiles][7] with appearance
 	inliers       vk.Slice[uint32]               // [tiles][COUNT_WORDS] with robust, else empty
-	places        vk.Slice[uint32]               // [tiles][TILE_SQUARES] likewise
-	errors        vk.Slice[uint32]               // [tiles][TILE_SQUARES] likewise
+	places        vk.Slice[uint32]               // [tiles][TILE_SQUARES] with robust
+	errors        vk.Slice[uint32]               // [tiles][TILE_SQUARES] with robust
 	depthSums     vk.Slice[float32]              // [P][2], then [I / bucket][TILE_PIXELS] with depths
 	vSlots        vk.Slice[layout.ProjectedGrad] // [I]
 	vProjected    vk.Slice[layout.ProjectedGrad] // [N]
@@ -49,9 +48,9 @@ type view struct {
 	pose          posePasses                     // where poses are refined
 	tileIDs       vk.Slice[uint32]               // [I] sorted
 
-	verifier *verifier // of the frame that the unit is recorded for
-	tallies  tallies   // with kernels that look back
-	shared   shared    // with several devices
+	verifier *verifier   // of the frame that the unit is recorded for
+	tallies  tallies     // with kernels that look back
+	team     teamBuffers // with several devices
 }
 
 // record lists the passes of a unit. Barriers and the memory of scratch buffers follow from what each pass reads and
@@ -128,7 +127,7 @@ func (v *view) forwardAndBack() {
 	v.verifyImage()
 	for band := range v.s.bands {
 		if v.s.bands > 1 {
-			v.makeIsects(band) // again: what the bands before wrote is gone
+			v.makeIsects(band) // again: the bands before have been overwritten
 			v.rasterize(band, true)
 		}
 		v.rasterizeBwd() // states last_ids render v_shown shapes paints -> v_slots
@@ -148,7 +147,7 @@ func (v *view) comparePhoto() {
 	// appearances -> correction; this and the three others of appearance only where it is learnt
 	v.findAppearance()
 	v.applyAppearance() // shown correction -> shown
-	v.findOutliers()    // shown target history places -> inliers errors; likewise track_errors: only if robust
+	v.findOutliers()    // shown target history places -> inliers errors; this and track_errors only if robust
 	v.loss()            // shown target inliers -> ssim_maps partials counted
 	if v.s.links == nil {
 		v.finish(true) // counters partials counted -> report. No later pass fails or counts: it runs beside loss_grad
@@ -158,7 +157,7 @@ func (v *view) comparePhoto() {
 	v.applyAppearanceBwd()
 	// depth_sums render depths target v_shown -> depth_sums v_shown; only where depths or normals are compared
 	v.depthLoss()
-	v.normalLoss() // likewise; only where normals are
+	v.normalLoss() // the same; only where normals are
 }
 
 // recordRender lists the making of a picture.
@@ -230,10 +229,10 @@ func (v *view) recordReset() {
 	v.finish(false)
 }
 
-// indirect is the grid that slot i of dispatch_args holds.
+// indirect returns the grid in slot i of dispatch_args.
 func (v *view) indirect(i int) vk.Grid { return vk.Indirect(v.s.args.At(i, 1).View) }
 
-// scratch declares a scratch buffer of n elements once: s keeps it for later uses in the list.
+// scratch declares a scratch buffer of n elements, unless s is one already.
 func scratch[T any](r *vk.Recorder, s *vk.Slice[T], name string, n int) vk.Slice[T] {
 	if s.IsZero() {
 		*s = vk.ScratchOf[T](r, name, n)

@@ -208,7 +208,7 @@ func (t *Trainer) NSplats() int { return t.report.progress.Splats }
 // Seconds returns the time that training took.
 func (t *Trainer) Seconds() float64 { return t.report.elapsed.Seconds() }
 
-// PassTimes returns where a step's device time goes on the first device. It is empty if that has no timestamps.
+// PassTimes returns the times of a step's passes on the first device. It is empty if that has no timestamps.
 func (t *Trainer) PassTimes() *bench.PassTimes { return &t.report.passes }
 
 // MemoryStats says how a run uses the memory of its devices. Of several devices, all but TotalBytes and the numbers of

@@ -9,7 +9,7 @@ import (
 	"vksplat/vk"
 )
 
-// verifyVariable, set to 1, makes every unit check what its passes wrote: slow, for finding the pass that is wrong.
+// verifyVariable, set to 1, makes every unit check what its passes wrote: slow, to find a wrong pass.
 const verifyVariable = "VKSPLAT_VERIFY"
 
 // verifyChecks is the most checks of a unit. Bands share theirs, and so do chunks.
@@ -75,7 +75,7 @@ func (v *view) startVerify(k recipe.Kind) {
 	}
 }
 
-// verifyTarget is what one check looks at.
+// verifyTarget is the buffer that one check reads.
 type verifyTarget struct {
 	verifyCheck
 	data, index vk.View

@@ -5,9 +5,9 @@ import (
 	"vksplat/pipeline/photos"
 )
 
-// viewOrder says which view a step trains on: all views once an epoch, in an order of each epoch's own. A view without
+// viewOrder chooses the view that a step trains on: all views once an epoch, in an order of its own. A view without
 // pixels is replaced, in all its steps, by the view after it in the epoch's order. It depends on the seed and on which
-// photos can be decoded, never on what is cached.
+// photos can be decoded, never on caches.
 type viewOrder struct {
 	seed   uint64
 	n      int

@@ -6,7 +6,7 @@ import (
 	"vksplat/vk"
 )
 
-// world is a device's rank among the size devices that train or draw one model.
+// world is the rank of a device and the world size: how many devices train or draw one model.
 type world struct{ rank, size int }
 
 // oneDevice is the world of a device that works alone.
@@ -14,7 +14,7 @@ var oneDevice = world{size: 1}
 
 func (w world) alone() bool { return w.size == 1 }
 
-// part returns how many of total things are this rank's, if they are divided as equally as can be.
+// part returns the rank's part of total things, divided as equally as possible.
 func (w world) part(total int) int {
 	n := total / w.size
 	if w.rank < total%w.size {
@@ -26,8 +26,8 @@ func (w world) part(total int) int {
 // salt decorrelates the random streams of devices that reuse splat ids.
 func (w world) salt() uint32 { return uint32(w.rank) * 0x9E3779B9 }
 
-// projections is how many projections a view has room for: those of all splats, or in a team those that the view's
-// packets have together.
+// projections returns how many projections a view has room for: those of all splats or, in a team, of the packets of
+// all shards.
 func (s *setup) projections() int {
 	if s.links != nil {
 		return s.viewSplats
@@ -41,7 +41,7 @@ type peerParams struct {
 	ofViews vk.Slice[layout.StepParams]   // [views], mapped
 }
 
-// allocate makes what frames of a device of a team have beside the others.
+// allocate makes the buffers, unless the device is alone.
 func (m *peerParams) allocate(e *setup, own vk.Slice[layout.StepParams]) (err error) {
 	if e.world.alone() {
 		return nil
@@ -59,7 +59,7 @@ func (m *peerParams) allocate(e *setup, own vk.Slice[layout.StepParams]) (err er
 	return err
 }
 
-// free gives the memory back.
+// free frees the buffers.
 func (m *peerParams) free(e *setup) {
 	for w, p := range m.ofView {
 		if w != e.world.rank {
@@ -77,8 +77,7 @@ func (m *peerParams) set(w int, p *layout.StepParams) {
 	vk.Host(m.ofViews)[w] = *p
 }
 
-// planLinks gives an engine that has no team yet, but is to have one, links and a frame that are not there, for as much
-// as there can be.
+// planLinks gives a setup that will have a team, and its frame, phantom links of the largest size.
 func (s *setup) planLinks(f *frame) {
 	if s.world.alone() {
 		return
@@ -101,7 +100,7 @@ func (m *peerParams) setPicture(p *layout.StepParams) {
 	}
 }
 
-// clearFailures makes all devices ready after a picture that failed and is not to be drawn again.
+// clearFailures makes all devices ready after a picture that failed and is not drawn again.
 func (e *engine) clearFailures() error {
 	for _, m := range e.peers {
 		if err := m.setup.setCounters(m.programs.frames[0].hostReport.NSplats); err != nil {
