@@ -166,10 +166,9 @@ func (s *saver) resume(h *checkpoint.Header, o *TrainerOptions) {
 	s.report.ceilingHits = h.CeilingHits
 	s.deviations = slices.Clone(h.Deviations)
 	s.record = RunRecord{Version: h.Version, Capture: h.Capture, Frame: h.Frame}
-	before, now := h.Devices(), s.shards.deviceRecords()
-	if !slices.EqualFunc(before, now, checkpoint.DeviceRecord.Same) {
-		s.deviate(q.next, fmt.Sprintf("device changed: %s -> %s", checkpoint.DeviceList(before),
-			checkpoint.DeviceList(now)))
+	if !s.shards.sameDevices(h) {
+		s.deviate(q.next, fmt.Sprintf("device changed: %s -> %s", checkpoint.DeviceList(h.Devices()),
+			checkpoint.DeviceList(s.shards.deviceRecords())))
 	}
 	if what := s.changedShards(h, o.Ceiling); what != "" {
 		s.deviate(q.next, what+" anew")

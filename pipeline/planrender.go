@@ -11,18 +11,17 @@ import (
 	"vksplat/vk"
 )
 
-// renderNeeds says what making pictures of a model takes at least, in bytes.
+// renderNeeds are the least bytes that pictures of a model need: of the device, and of RAM.
 type renderNeeds struct {
-	device  int64 // about: views whose pairs are too many are cut into bands, but for a row of tiles
+	device  int64 // about: views with too many pairs are cut into bands, down to a row of tiles
 	fixed   int64 // of RAM, for the program and the driver
-	loading int64 // of RAM beside that, for the splats on their way to the device
-	// of RAM beside that, while they are taken there, or while pictures are read; on unified memory the device's
-	staging int64
-	picture int64 // of RAM beside that, for one that is encoded
-	kept    int64 // of RAM beside a picture, by the caller: RenderConfig.Kept
+	loading int64 // of RAM, for the splats while they are uploaded
+	staging int64 // of RAM, to upload splats and read pictures; on unified memory the device's
+	picture int64 // of RAM, for one that is encoded
+	kept    int64 // of RAM, by the caller: RenderConfig.Kept
 }
 
-// encodeBytes is about what encoding a pixel takes, of bytes and of floats.
+// encodeBytes returns about the size of a pixel that is encoded, of bytes or of floats.
 func (p *parts) encodeBytes() int64 {
 	if p.packed {
 		return 4 + p.beside
@@ -87,23 +86,23 @@ func withSlack(bytes int64) (need int64) {
 	return need
 }
 
-// loadingBytes is what splats take in RAM as they are in the file and as they are drawn.
+// loadingBytes returns the RAM of splats as they are in the file and as they are drawn.
 func loadingBytes(n, degree int) int64 {
 	return 2 * 4 * int64(n) * int64(11+3*scene.SHCoefficients(degree))
 }
 
-// host is what all that takes of RAM.
+// host returns the RAM for all of that.
 func (w renderNeeds) host() int64 {
 	return withMargin(w.fixed + w.staging + max(w.loading, w.kept+w.picture))
 }
 
-// atOnce is how many pictures may be in RAM of budget bytes at once: one or more.
+// atOnce returns how many pictures may be in RAM of budget bytes at once: one or more.
 func (w renderNeeds) atOnce(budget int64) int {
 	return int(max(1, min((w.roomIn(budget)-w.kept)/w.picture, int64(runtime.GOMAXPROCS(0)+rendersInFlight),
 		mostPictures)))
 }
 
-// roomIn is what of a budget is left for pictures and the caller.
+// roomIn returns the part of a budget that is left for pictures and the caller.
 func (w renderNeeds) roomIn(budget int64) int64 {
 	return budget - marginOf(budget) - w.fixed - w.staging
 }

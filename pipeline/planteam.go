@@ -104,7 +104,7 @@ func planShards(devices []*Device, cams []scene.Camera, splats int, known knownS
 	room := make([]int, n)
 	for i, d := range devices {
 		one := shardSizes{1, min(1, cfg.Splats), cfg.MaxSplats, o.Ceiling}
-		if plan, err := d.planShare(world{i, n}, cams, one, cfg, o); err == nil {
+		if plan, err := d.planShard(world{i, n}, cams, one, cfg, o); err == nil {
 			room[i] = plan.Ceiling
 		}
 	}
@@ -132,7 +132,7 @@ func ceilingOf(plans []*Plan) (n int) {
 func planSizes(devices []*Device, cams []scene.Camera, list []shardSizes, cfg recipe.Config,
 	o TrainerOptions) (plans []*Plan, short bool, err error) {
 	for i, d := range devices {
-		plan, err := d.planShare(world{i, len(devices)}, cams, list[i], cfg, o)
+		plan, err := d.planShard(world{i, len(devices)}, cams, list[i], cfg, o)
 		if err != nil {
 			return nil, errors.Is(err, ErrTooSmall), err
 		}

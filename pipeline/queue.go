@@ -92,8 +92,7 @@ func (q *queue) advance(ctx context.Context) error {
 
 // submit submits a unit to all devices that have not done it.
 func (q *queue) submit(ctx context.Context, slot int, u recipe.Unit) error {
-	photos, err := q.photosOf(ctx, slot, u)
-	if err != nil {
+	if err := q.stagePhotos(ctx, slot, u); err != nil {
 		return err
 	}
 	team := q.shards.first.e.programs.team
@@ -106,7 +105,7 @@ func (q *queue) submit(ctx context.Context, slot int, u recipe.Unit) error {
 		}
 		q.run.setParams(q.shards, m, f, u, q.views)
 		timed := u.Kind == recipe.Step && q.timed(m, slot)
-		if err := m.e.programs.submit(f, u, timed, &photos[i]); err != nil {
+		if err := m.e.programs.submit(f, u, timed, &q.staged[i]); err != nil {
 			return team.Fail(err)
 		}
 	}
@@ -125,8 +124,8 @@ func (q *queue) timed(m *shard, slot int) bool {
 	return slot == 0 && m.pace.wantsTimes()
 }
 
-// photosOf finds the photos of a unit, by rank, and sets q.views.
-func (q *queue) photosOf(ctx context.Context, slot int, u recipe.Unit) ([]stagedPhoto, error) {
+// stagePhotos sets the views of a unit and their photos.
+func (q *queue) stagePhotos(ctx context.Context, slot int, u recipe.Unit) error {
 	q.views, q.staged = q.views[:0], q.staged[:0]
 	if len(q.shards.list) > 1 && u.Kind == recipe.Step { // the source waits until all have announced what they need
 		for _, m := range q.shards.list {
@@ -142,12 +141,12 @@ func (q *queue) photosOf(ctx context.Context, slot int, u recipe.Unit) ([]staged
 				for i := range q.staged { // none of them is submitted
 					q.shards.list[i].photos.undo(q.views[i], u.Step, q.staged[i].keep)
 				}
-				return nil, err
+				return err
 			}
 		}
 		q.views, q.staged = append(q.views, view), append(q.staged, p)
 	}
-	return q.staged, nil
+	return nil
 }
 
 // collect waits for a frame and reads its reports.

@@ -12,13 +12,12 @@ import (
 
 // picturize renders a camera into host memory: [Height][Width][3], not clamped; out's, if it is large enough. Nothing
 // may be in flight.
-func (e *engine) picturize(out []float32, c scene.Camera, degree int, near float64, antialiased bool,
-	background [3]float32) ([]float32, error) {
+func (e *engine) picturize(out []float32, c scene.Camera, cfg *recipe.Config) ([]float32, error) {
 	if err := e.enlarge(c); err != nil {
 		return nil, err
 	}
 	for {
-		r, err := e.draw(c, degree, near, antialiased, background, LookColor)
+		r, err := e.draw(c, cfg, LookColor)
 		if err != nil {
 			return nil, err
 		}
@@ -32,14 +31,16 @@ func (e *engine) picturize(out []float32, c scene.Camera, degree int, near float
 }
 
 // draw draws a camera's picture, and returns the report: it may not have fit.
-func (e *engine) draw(c scene.Camera, degree int, near float64, antialiased bool, background [3]float32,
-	look Look) (*layout.Report, error) {
+func (e *engine) draw(c scene.Camera, cfg *recipe.Config, look Look) (*layout.Report, error) {
+	background := cfg.Background
+	if look == LookDepth {
+		background = [3]float32{}
+	}
 	e.programs.team.Begin()
-	peers := e.peers
-	for _, m := range peers {
+	for _, m := range e.peers {
 		f := m.programs.frames[0]
 		f.lens.set(&c)
-		viewParams(&f.hostParams.View, &c, near, degree, antialiased, background)
+		viewParams(&f.hostParams.View, &c, cfg.Near, cfg.SHDegree, cfg.Antialiased, background)
 		f.hostParams.Look = uint32(look)
 		f.hostParams.Unit = 0 // never the number of a unit of training
 		f.peers.setPicture(f.hostParams)
@@ -48,7 +49,7 @@ func (e *engine) draw(c scene.Camera, degree int, near float64, antialiased bool
 		}
 	}
 	var r layout.Report
-	for i, m := range peers {
+	for i, m := range e.peers {
 		f := m.programs.frames[0]
 		if err := m.programs.wait(f); err != nil {
 			return nil, e.programs.team.Fail(err)
@@ -65,13 +66,12 @@ func (e *engine) recoverPicture(r *layout.Report) error {
 	if e.programs.team == nil {
 		return e.recover(r, e.setup.model.capacity())
 	}
-	peers := e.peers
-	reports := make([]*layout.Report, len(peers))
-	for i, m := range peers {
-		reports[i] = m.programs.frames[0].hostReport
+	var reports []*layout.Report
+	for _, m := range e.peers {
+		reports = append(reports, m.programs.frames[0].hostReport)
 	}
 	err := e.growPackets(reports)
-	for i, m := range peers {
+	for i, m := range e.peers {
 		if err == nil {
 			err = m.recover(reports[i], m.setup.model.capacity())
 		}

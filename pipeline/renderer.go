@@ -134,9 +134,13 @@ func (p *renderPlan) newWhole(s *scene.Splats, w renderNeeds) (*Renderer, error)
 	if err != nil {
 		return nil, p.tooSmall(s.N, w, err)
 	}
-	r.e.setup.model.setUnit(s.N)
-	if err = r.e.loadParts(s); err == nil {
-		err = r.e.memory.buildToFit()
+	model := r.e.setup.model
+	model.setUnit(s.N)
+	if err = model.upload(s); err == nil {
+		err = r.e.fitPictures(s.N)
+	}
+	if err == nil {
+		err = errors.Join(r.e.setup.setCounters(uint32(s.N)), r.e.memory.buildToFit())
 	}
 	if err != nil {
 		return nil, errors.Join(p.tooSmall(s.N, w, err), r.Close())
@@ -144,18 +148,7 @@ func (p *renderPlan) newWhole(s *scene.Splats, w renderNeeds) (*Renderer, error)
 	return r, nil
 }
 
-// loadParts makes s the model and chooses bands and the first capacity for drawing in parts.
-func (e *engine) loadParts(s *scene.Splats) error {
-	if err := e.setup.model.upload(s); err != nil {
-		return err
-	}
-	if err := e.fitPictures(s.N); err != nil {
-		return err
-	}
-	return e.setup.setCounters(uint32(s.N))
-}
-
-// fitPictures chooses bands and the first capacity for drawing n splats in parts, beside a model.
+// fitPictures chooses bands and the first capacity for drawing n splats, besides a model.
 func (e *engine) fitPictures(n int) error {
 	if err := e.fitParts(e.setup.startBands(1)); err != nil {
 		return err

@@ -51,8 +51,7 @@ func knownSizesOf(h *checkpoint.Header, n int) (known knownSizes) {
 // DevicesBefore names the devices that ran the steps before a checkpoint; same says that they give the same bytes as
 // those of the trainer.
 func (t *Trainer) DevicesBefore(h *checkpoint.Header) (text string, same bool) {
-	before, now := h.Devices(), t.shards.deviceRecords()
-	return checkpoint.DeviceList(before), slices.EqualFunc(before, now, checkpoint.DeviceRecord.Same)
+	return checkpoint.DeviceList(h.Devices()), t.shards.sameDevices(h)
 }
 
 // Deviations returns why the bytes may differ from those of an undisturbed run; none if they are the same.

@@ -198,6 +198,11 @@ func (s *shards) deviceRecords() (list []checkpoint.DeviceRecord) {
 	return list
 }
 
+// sameDevices reports whether the devices give the same bytes as those that wrote a checkpoint.
+func (s *shards) sameDevices(h *checkpoint.Header) bool {
+	return slices.EqualFunc(h.Devices(), s.deviceRecords(), checkpoint.DeviceRecord.Same)
+}
+
 // shardRecords returns what checkpoints say of the shards of a team.
 func (s *shards) shardRecords() (list []checkpoint.ShareRecord) {
 	if len(s.list) == 1 {

@@ -14,25 +14,22 @@ var ErrFrameTooFull = errors.New("show model: the view holds more splats than th
 // buffers of training. The size is reduced to that of the photos, and a view that does not fit is ErrFrameTooFull. It
 // needs TrainerOptions.Interludes, and returns the camera that was drawn.
 func (t *Trainer) Show(out []float32, c scene.Camera, look Look) ([]float32, scene.Camera, error) {
-	if !t.shards.first.e.setup.looks {
+	e := t.shards.first.e
+	if !e.setup.looks {
 		return nil, c, errors.New("show model: this training was started without a viewer")
 	}
 	if err := t.queue.wait(); err != nil {
 		return nil, c, err
 	}
-	c = t.shards.first.e.setup.reduced(c)
-	background := t.run.cfg.Background
-	if look == LookDepth {
-		background = [3]float32{}
-	}
-	r, err := t.shards.first.e.draw(c, t.run.cfg.SHDegree, t.run.cfg.Near, t.run.cfg.Antialiased, background, look)
+	c = e.setup.reduced(c)
+	r, err := e.draw(c, &t.run.cfg, look)
 	if err != nil {
 		return nil, c, err
 	}
 	if r.Failed != 0 {
-		return nil, c, errors.Join(ErrFrameTooFull, t.shards.first.e.clearFailures())
+		return nil, c, errors.Join(ErrFrameTooFull, e.clearFailures())
 	}
-	out, err = t.shards.first.e.drawnPicture(out, c)
+	out, err = e.drawnPicture(out, c)
 	return out, c, err
 }
 

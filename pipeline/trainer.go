@@ -248,8 +248,7 @@ func (t *Trainer) RenderInto(out []float32, c scene.Camera) ([]float32, error) {
 	if err := t.queue.wait(); err != nil {
 		return nil, err
 	}
-	cfg := &t.run.cfg
-	return t.shards.first.e.picturize(out, c, cfg.SHDegree, cfg.Near, cfg.Antialiased, cfg.Background)
+	return t.shards.first.e.picturize(out, c, &t.run.cfg)
 }
 
 // Close frees the trainer's device memory, after a checkpoint that is being written.
