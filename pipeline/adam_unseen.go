@@ -9,15 +9,15 @@ import (
 // adamGroup is how many splats a workgroup of project_bwd_adam and adam_unseen steps.
 const adamGroup = 128
 
-// pixelsASplat is of how many pixels a model has a splat at least if unseen splats are stepped apart. On an H100 that
+// pixelsASplat is how many pixels there are for a splat at most if unseen splats are stepped apart. On an H100 that
 // loses 0.5 % where there are 12 (desk: most splats are seen, and two more dispatches cost 8 us), gains 1 % where there
-// are 1.8 (fox_pinhole, MCMC) and 4 to 6 % where there are 0.4 (bonsai_146). Tests set it: the bytes stay.
-var pixelsASplat = 3
+// are 1.8 (fox_pinhole, MCMC) and 4 to 6 % where there are 0.4 (bonsai_146). The bytes are the same.
+const pixelsASplat = 3
 
-// unseenApart reports whether splats that the view does not see are stepped beside the passes that draw, which fills
-// the time when the last workgroups of those passes are at work.
+// unseenApart reports whether splats that the view does not see are stepped beside the passes that draw, while the last
+// workgroups of those passes leave room.
 func (s *setup) unseenApart() bool {
-	return s.links == nil && pixelsASplat*s.model.capacity() >= s.views.maxPixels
+	return s.links == nil && !s.hooks.unseenTogether && pixelsASplat*s.model.capacity() >= s.views.maxPixels
 }
 
 // stepsApart reports whether the unit does so.

@@ -265,7 +265,7 @@ func trainerOf(t *testing.T, d *Device, c *ref.TrainCase) *Trainer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tr.shards.first.photos.order.fixed = c.Order
+	fixViews(&tr.shards.first.photos.order, c.Order...)
 	return tr
 }
 

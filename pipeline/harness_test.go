@@ -297,11 +297,14 @@ var larger = TrainerOptions{hooks: testHooks{capacities: 4}}
 // inBands has views drawn in so many bands until t ends.
 func inBands(t *testing.T, n int) { t.Setenv("VKSPLAT_BANDS", strconv.Itoa(n)) }
 
-// unseenWithOthers has splats that a view does not see stepped with those that it does.
-func unseenWithOthers(t *testing.T) {
-	before := pixelsASplat
-	t.Cleanup(func() { pixelsASplat = before })
-	pixelsASplat = 0
+// fixViews has the steps train on given views, of which the last repeats.
+func fixViews(o *viewOrder, views ...int) {
+	o.shuffle = func(_ uint64, epoch, n int) (list []int) {
+		for p := range n {
+			list = append(list, views[min(epoch*n+p, len(views)-1)])
+		}
+		return list
+	}
 }
 
 // depthsOf says of the views of promiseScene that space is empty up to a depth at which some of its splats are

@@ -154,8 +154,7 @@ func testSameBytes(t *testing.T, precision string) {
 		same("again", d, usual)
 	}
 	t.Run("unseen splats", func(t *testing.T) {
-		unseenWithOthers(t)
-		same("stepped with the others", d, usual)
+		same("stepped with the others", d, TrainerOptions{hooks: testHooks{unseenTogether: true}})
 	})
 	t.Run("bands", func(t *testing.T) {
 		inBands(t, 2)

@@ -53,10 +53,11 @@ type setup struct {
 	hooks  testHooks
 }
 
-// testHooks change what tests look at.
+// testHooks let tests force rare cases.
 type testHooks struct {
-	capacities int                          // multiplies the first capacities; 0: 1
-	sabotage   func(v *view, buffer string) // may break a buffer before it is verified
+	capacities     int                          // multiplies the first capacities; 0: 1
+	unseenTogether bool                         // unseen splats are not stepped apart
+	sabotage       func(v *view, buffer string) // may break a buffer before it is verified
 }
 
 // newSetup returns a setup for views of the given cameras and units of the given kinds, without buffers.

@@ -137,7 +137,7 @@ func testTeamGradient(t *testing.T, devices []*Device, absgrad, depths bool) {
 	want := map[string][]float64{}
 	for _, view := range batch {
 		one := teamTrainerWith(t, devices[:1], views, init, scale, cfg, o)
-		one.shards.first.photos.order.fixed = []int{view}
+		fixViews(&one.shards.first.photos.order, view)
 		splatsAfter(t, one, 1)
 		for name, list := range firstMoments(t, one) {
 			if want[name] == nil {

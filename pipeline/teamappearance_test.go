@@ -57,7 +57,7 @@ func TestTeamAppearance(t *testing.T) {
 	for _, m := range team.shards.list {
 		view := m.photos.order.at(0)
 		one := teamTrainer(t, testTeam(t, 1), views, init, scale, cfg)
-		one.shards.first.photos.order.fixed = []int{view}
+		fixViews(&one.shards.first.photos.order, view)
 		splatsAfter(t, one, 1)
 		if want := appearanceTable(t, one)[view]; table[view] != want || want == (layout.Appearance{}) {
 			t.Errorf("the appearance of photo %d is %v, of one device %v", view, table[view], want)
