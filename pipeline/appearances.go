@@ -28,14 +28,6 @@ type appearances struct {
 // appearanceBytes is the size of a row of the table.
 const appearanceBytes = (3*layout.AppearanceNumbers + 3) * 4
 
-// bytes returns the size of the table; x may be nil.
-func (x *appearances) bytes() int64 {
-	if x == nil {
-		return 0
-	}
-	return x.table.Size()
-}
-
 // newAppearances makes a table of rows on a device.
 func newAppearances(dev *vk.Device, rows []layout.Appearance) (*appearances, error) {
 	x := &appearances{dev: dev}

@@ -50,22 +50,6 @@ func (f *fading) log2Final() float32 { return float32(math.Log2(float64(f.final)
 // depthStaging is how many words are uploaded at once, if no part of the table has more.
 const depthStaging = 1 << 20
 
-// bytes returns the size of the table; x may be nil.
-func (x *depthTable) bytes() int64 {
-	if x == nil {
-		return 0
-	}
-	return x.words.Size()
-}
-
-// stagingBytes returns what uploading the table takes of mapped memory; x may be nil.
-func (x *depthTable) stagingBytes() int64 {
-	if x == nil {
-		return 0
-	}
-	return 4 * int64(x.staged)
-}
-
 func (x *depthTable) close() error { return x.dev.Free(x.words.View) }
 
 // depthLevels is how many sizes of photos a run trains on.

@@ -16,7 +16,8 @@
 //   - Nothing waits inside a unit. Counts stay on the device. What does not fit sets counters[FAILED], later units do
 //     nothing, and queue.replay makes room and goes back to the unit that failed.
 //   - A strategy decides where splats are added and removed (strategy.go, one file each).
-//   - A Trainer connects its parts: training fills the parameters of units (training.go, package recipe), shards are the
+//
+// - A Trainer connects its parts: training fills the parameters of units (training.go, package recipe), shards are the
 //
 // devices (shards.go), queue submits units and collects their reports (queue.go), pressure makes room (pressure.go),
 // aligner refines poses (align.go, posetrial.go), report keeps the progress (report.go), saver saves everything that

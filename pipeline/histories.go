@@ -12,14 +12,6 @@ type histories struct {
 	words vk.Slice[uint32] // [HISTORY_WORDS]
 }
 
-// bytes returns the size of the history; x may be nil.
-func (x *histories) bytes() int64 {
-	if x == nil {
-		return 0
-	}
-	return x.words.Size()
-}
-
 // state returns the history as part of a checkpoint. A run may be resumed on another number of devices.
 func (x *histories) state() checkpoint.Extra {
 	return checkpoint.Extra{Name: checkpoint.HistoriesTensor, Data: vk.Cast[float32](x.words.View),
@@ -40,9 +32,4 @@ func (s *shards) addHistories() error {
 		r.Fill(x.words.View, 0)
 		return x.dev.RunOnce(r, "clear history")
 	})
-}
-
-// besides returns the size of the state that training has on the device besides the splats.
-func (s *setup) besides() int64 {
-	return s.appearances.bytes() + s.histories.bytes() + s.poses.bytes()
 }

@@ -32,13 +32,10 @@ func (m *memory) firstIsects(n int) int {
 	return m.setup.firstIsects(n)
 }
 
-// isectLimit returns how many pairs the device can hold: by what one binding spans, by what the budget leaves once the
-// pool is emptied, and by isectMost.
-func (m *memory) isectLimit() int { return m.isectLimitIn(m.setup.bands) }
-
-// isectLimitIn is isectLimit for a number of bands. A step in bands keeps gradients from band to band, so that fewer
-// pairs fit than without.
-func (m *memory) isectLimitIn(bands int) int {
+// isectLimit returns how many pairs the device can hold in a number of bands: by what one binding spans, by what the
+// budget leaves once the pool is emptied, and by isectMost. A step in bands keeps gradients from band to band, so that
+// fewer pairs fit than without.
+func (m *memory) isectLimit(bands int) int {
 	return layout.MostBucket * largestThat(m.isectBound()/layout.MostBucket,
 		func(buckets int) bool { return m.isectsFit(buckets*layout.MostBucket, bands) })
 }
@@ -64,7 +61,7 @@ func (m *memory) fewerIsects(n int) int {
 	if n <= m.isectBound() && m.isectsFit(n, m.setup.bands) {
 		return n &^ (layout.MostBucket - 1)
 	}
-	return min(n, m.isectLimit()) &^ (layout.MostBucket - 1)
+	return min(n, m.isectLimit(m.setup.bands)) &^ (layout.MostBucket - 1)
 }
 
 // fitIsects sets the capacity to n pairs, or to as many as fit; ok is false if none do.
@@ -74,7 +71,7 @@ func (m *memory) fitIsects(n int) (ok bool) {
 }
 
 // roomForBands reports whether there is room for any view, if need be in bands.
-func (m *memory) roomForBands() bool { return m.isectLimitIn(2) >= minIsects }
+func (m *memory) roomForBands() bool { return m.isectLimit(2) >= minIsects }
 
 // growIsects makes room for n pairs in a band, and for some more: by larger buffers or, where those do not fit, by as
 // many bands as necessary.
@@ -128,7 +125,7 @@ func (m *memory) divide() (divided bool, err error) {
 	m.programs.beforeAlloc()
 	s := m.setup
 	bands := min(2*s.bands, s.mostBands())
-	limit := m.isectLimitIn(bands)
+	limit := m.isectLimit(bands)
 	if limit < minIsects {
 		return false, nil
 	}

@@ -294,8 +294,8 @@ func TestPaceInTightMemory(t *testing.T) {
 		}
 		before := tr.shards.first.e.setup.isectCapacity
 		if room == "tight" {
-			if err := tr.shards.first.e.memory.growIsects(uint32(tr.shards.first.e.memory.isectLimit()),
-				0); err != nil {
+			e := tr.shards.first.e
+			if err := e.memory.growIsects(uint32(e.memory.isectLimit(e.setup.bands)), 0); err != nil {
 				t.Fatal(err)
 			}
 			before = tr.shards.first.e.setup.isectCapacity

@@ -107,7 +107,7 @@ func (e *engine) fitParts(bands int) error {
 	for ; ; bands = min(2*bands, e.setup.mostBands()) {
 		e.setup.bands = bands
 		err := e.allocateParts()
-		if err == nil && (e.memory.isectLimit() >= minIsects || bands == e.setup.mostBands()) {
+		if err == nil && (e.memory.isectLimit(bands) >= minIsects || bands == e.setup.mostBands()) {
 			return nil
 		}
 		if err != nil && (!errors.Is(err, vk.ErrOutOfMemory) || bands == e.setup.mostBands()) {

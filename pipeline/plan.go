@@ -285,7 +285,7 @@ func (p *planner) fits(plan *Plan, units, perSplat int) bool {
 	if err != nil {
 		return false
 	}
-	d.Model, d.Scratch = int64(units)*p.shape.model.unitBytes()+p.learnt(), scratch
+	d.Model, d.Scratch = int64(units)*p.shape.model.unitBytes()+p.photoTables(), scratch
 	d.Total = d.Model + d.Scratch + d.Photos + d.Slack + fixedBytes + p.votersBytes()
 	if p.unified {
 		d.Total += d.Staging
@@ -303,13 +303,19 @@ func (p *planner) complete(plan *Plan) *Plan {
 		scratch = d.Scratch
 	}
 	d.Start = d.Total - d.Model - d.Scratch - d.Slack + int64(units)*p.shape.model.unitBytes() +
-		p.learnt() + scratch
+		p.photoTables() + scratch
 	d.Snapshot = d.Total+d.Model <= d.Budget
 	return plan
 }
 
-// learnt returns the size of what is learnt and known of photos besides their pixels.
-func (p *planner) learnt() int64 { return p.shape.besides() + p.shape.depths.bytes() }
+// photoTables returns the size of what is learnt and known of photos besides their pixels.
+func (p *planner) photoTables() int64 {
+	n := p.shape.learntBytes()
+	if x := p.shape.depths; x != nil {
+		n += x.words.Size()
+	}
+	return n
+}
 
 // staging returns the mapped memory: the ring of photos, and the largest staging of the model, of appearances or of a
 // picture.
@@ -319,8 +325,11 @@ func (p *planner) staging(photo int64) int64 {
 	if p.cfg.RefinePoses { // that of an aligned camera
 		ring += photo
 	}
-	return ring + max(2*s.model.stagingBytes(), s.besides(), s.depths.stagingBytes(),
-		min(pictureStaging, 16*int64(s.drawn.maxPixels)))
+	most := max(2*s.model.stagingBytes(), s.learntBytes(), min(pictureStaging, 16*int64(s.drawn.maxPixels)))
+	if s.depths != nil {
+		most = max(most, 4*int64(s.depths.staged))
+	}
+	return ring + most
 }
 
 // fixedBytes bounds small buffers: counters, dispatch arguments, parameters and reports of the units in flight.

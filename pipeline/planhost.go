@@ -65,7 +65,7 @@ func (p *planner) hostNeeds(plan *Plan) (n hostNeeds) {
 	}
 	if n := int64(p.shape.world.size); n > 1 { // about as much for each device, and packets between all
 		h.Staging = n*h.Staging + n*(n-1)*team.RoomBytes(plan.Ceiling, p.shape.besideWords()) +
-			p.shape.besides()
+			p.shape.learntBytes()
 	}
 	h.Picture = p.comparing()
 	h.Readback = readbackBytes(p.cfg.SHDegree, plan.Ceiling)

@@ -35,14 +35,6 @@ const (
 // views is the number of photos that are trained on.
 func (x *poseTable) views() int { return x.rows.N() - 1 }
 
-// bytes returns the size of the table; x may be nil.
-func (x *poseTable) bytes() int64 {
-	if x == nil {
-		return 0
-	}
-	return x.rows.Size() + x.anchors.Size()
-}
-
 // lensKey identifies photos of one focal length.
 type lensKey struct {
 	fx, fy, cx, cy float64

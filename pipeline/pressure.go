@@ -119,7 +119,7 @@ func (m *shard) stopGrowing(r *layout.Report) error {
 		}
 		m.maxSplats = min(m.maxSplats, e.setup.model.capacity())
 		e.memory.isectMost = 0
-		e.setup.isectCapacity = min(e.memory.isectLimit(), e.memory.firstIsects(int(r.NSplats))) &^
+		e.setup.isectCapacity = min(e.memory.isectLimit(e.setup.bands), e.memory.firstIsects(int(r.NSplats))) &^
 			(layout.MostBucket - 1)
 		err := ErrTooSmall
 		if e.setup.isectCapacity > 0 {

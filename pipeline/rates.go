@@ -31,7 +31,11 @@ func (d *Device) MeasureRates() (r bench.Rates, err error) {
 		return r, fmt.Errorf("measure device: %w: %s, and that takes %s", ErrTooSmall, vk.BytesText(d.Budget()),
 			vk.BytesText(least))
 	}
-	m := rateMeter{d.dev}
+	m := rateMeter{dev: d.dev}
+	if m.sums, err = vk.Make[uint32](d.dev, vk.DeviceLocal, rateLanes, "sums"); err != nil {
+		return r, err
+	}
+	defer func() { err = errors.Join(err, d.dev.Free(m.sums.View)) }()
 	if r.CopyBytes, err = m.copyRate(); err != nil {
 		return r, err
 	}
@@ -49,7 +53,10 @@ func (d *Device) MeasureRates() (r bench.Rates, err error) {
 }
 
 // rateMeter measures rates of a device.
-type rateMeter struct{ dev *vk.Device }
+type rateMeter struct {
+	dev  *vk.Device
+	sums vk.Slice[uint32] // [rateLanes] results of kernels
+}
 
 // copyRate returns the bytes that a copying kernel reads and writes in a second.
 func (m rateMeter) copyRate() (rate float64, err error) {
@@ -83,13 +90,8 @@ func (m rateMeter) copyRate() (rate float64, err error) {
 
 // fmaRate returns the instructions that all lanes together start in a second.
 func (m rateMeter) fmaRate() (rate float64, err error) {
-	sums, err := vk.Make[float32](m.dev, vk.DeviceLocal, rateLanes, "fma_sums")
-	if err != nil {
-		return 0, err
-	}
-	defer func() { err = errors.Join(err, m.dev.Free(sums.View)) }()
 	rounds, err := m.roundsPerSecond(func(rounds uint32) vk.Pass {
-		return &shaders.BenchFma{FmaSums: sums,
+		return &shaders.BenchFma{FmaSums: vk.Cast[float32](m.sums.View),
 			Push: shaders.BenchFmaPush{N: rateLanes, Rounds: rounds, Scale: 0.5, Shift: 1}}
 	})
 	return rateLanes * ref.FMARound * rounds, err
@@ -97,13 +99,8 @@ func (m rateMeter) fmaRate() (rate float64, err error) {
 
 // sharedRate returns the words that all lanes together read from shared memory in a second, or shuffle.
 func (m rateMeter) sharedRate(shuffle bool) (rate float64, err error) {
-	sums, err := vk.Make[uint32](m.dev, vk.DeviceLocal, rateLanes, "shared_sums")
-	if err != nil {
-		return 0, err
-	}
-	defer func() { err = errors.Join(err, m.dev.Free(sums.View)) }()
 	rounds, err := m.roundsPerSecond(func(rounds uint32) vk.Pass {
-		return &shaders.BenchShared{SharedSums: sums, Spec: shaders.BenchSharedSpec{Shuffle: shuffle},
+		return &shaders.BenchShared{SharedSums: m.sums, Spec: shaders.BenchSharedSpec{Shuffle: shuffle},
 			Push: shaders.BenchSharedPush{N: rateLanes, Rounds: rounds, Stride: 33}} // lanes hit different banks
 	})
 	return rateLanes * ref.SharedRound * rounds, err

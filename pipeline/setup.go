@@ -179,3 +179,17 @@ func (s *setup) setCounters(n uint32) error {
 func (s *setup) firstIsects(n int) int {
 	return max(minIsects, 4*s.views.maxTiles, min(8*n, n+moreIsects))
 }
+
+// learntBytes returns the size of what is learnt of photos.
+func (s *setup) learntBytes() (n int64) {
+	if s.appearances != nil {
+		n += s.appearances.table.Size()
+	}
+	if s.histories != nil {
+		n += s.histories.words.Size()
+	}
+	if s.poses != nil {
+		n += s.poses.rows.Size() + s.poses.anchors.Size()
+	}
+	return n
+}
