@@ -173,7 +173,7 @@ func (s *saver) resume(h *checkpoint.Header, o *TrainerOptions) {
 	if what := s.changedShards(h, o.Ceiling); what != "" {
 		s.deviate(q.next, what+" anew")
 		if o.Warn != nil {
-			o.Warn("the devices have no room for the shares that they had: " + what + " anew, and the bytes may " +
+			o.Warn("the devices have no room for the shards that they had: " + what + " anew, and the bytes may " +
 				"differ from those of an undisturbed run")
 		}
 	}

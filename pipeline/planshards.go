@@ -74,10 +74,8 @@ func equally(n int) func(total int) []int {
 	}
 }
 
-// planShards plans what training takes of each device, and returns what of the splats each has: equal shares or, where
-// one has no room for its own, as equal ones as the memory of each allows. planShards plans what training takes of each
-// device, and returns the sizes of their shards: equal or, if one device has no room for that, as equal as the memory
-// of each allows.
+// planShards plans the memory of each device, and returns the sizes of their shards: equal or, if one device has no room
+// for that, as equal as the memory of each allows.
 func planShards(devices []*Device, cams []scene.Camera, splats int, known knownSizes, cfg recipe.Config,
 	o TrainerOptions) ([]*Plan, []shardSizes, error) {
 	n, least := len(devices), splats
@@ -100,7 +98,7 @@ func planShards(devices []*Device, cams []scene.Camera, splats int, known knownS
 		}
 		return plans, list, err
 	}
-	// The most that each device has room for, at the cost of cached photos.
+	// the most that each device has room for, at the cost of cached photos
 	room := make([]int, n)
 	for i, d := range devices {
 		one := shardSizes{1, min(1, cfg.Splats), cfg.MaxSplats, o.Ceiling}
