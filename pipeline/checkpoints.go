@@ -12,7 +12,7 @@ import (
 	"vksplat/pipeline/recipe"
 )
 
-// RunRecord is what checkpoints say of a run and its trainer does not know itself.
+// RunRecord is the part of a checkpoint's header that the caller of a trainer knows.
 type RunRecord struct {
 	Version string // of the program
 	Preset  string // that the configuration began with

@@ -116,8 +116,8 @@ func (g depthGrid) size(n int) int {
 	return g.head() + min(n, g.width*g.height)
 }
 
-// depthParts is how the table lies: [n_views][heads] where a view's depths at a level begin, or its normals, which are
-// the last; 0 where there are none. Then those of each view, each with room for all that is known of it.
+// depthParts is the layout of the table: [n_views][heads] where a view's depths at a level begin, or its normals, which
+// are the last; 0 where there are none. Then those of each view, each with room for all that is known of it.
 type depthParts struct {
 	cams    []scene.Camera
 	known   KnownDepths

@@ -174,7 +174,7 @@ func memoryBudgets(o DeviceOptions, standard int64, unified bool, m hostMemory) 
 	return device, host, nil
 }
 
-// cacheDir is where compiled pipelines are kept, or "" when there is no place.
+// cacheDir returns the folder of compiled pipelines, or "" if there is none.
 func cacheDir() string {
 	dir, err := os.UserCacheDir()
 	if err != nil {

@@ -196,7 +196,7 @@ func (p *devicePhotos) without(ctx context.Context, view int, err error) error {
 	return nil
 }
 
-// minTrainPhotos is how many photos say something about depth.
+// minTrainPhotos is how many photos training needs to find depths.
 const minTrainPhotos = 3
 
 // freeRing frees the frame's part of the ring.

@@ -45,7 +45,7 @@ func OpenDevices(o DeviceOptions, list string) (devices []*Device, err error) {
 	return devices, nil
 }
 
-// TeamPays is how many splats a model has to end with for --devices auto to take several devices. On two NVIDIA H200
+// TeamPays is the least final number of splats for which --devices auto uses several devices. On two NVIDIA H200
 // two are 1.3 times as fast at as many views from there on, and with a tenth of it 1.2 times (docs/devices.md); but
 // runs as small as that take seconds, and one device needs no larger batches.
 const TeamPays = 500_000

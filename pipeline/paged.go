@@ -100,7 +100,7 @@ func (p *paged) allocate() error {
 	return nil
 }
 
-// staged is how many pages a staging has.
+// staged returns how many pages a staging has.
 func (m *pages) staged() int { return min(m.n, max(1, pageStagingSize/(4*m.words))) }
 
 // stagingBytes returns the size of all stagings.
@@ -325,7 +325,7 @@ func (p *renderPlan) fitsPaged(n, most int) bool {
 	return err == nil && w.withSpare() <= p.d.Budget()
 }
 
-// spareFactor is how much more of the device there is than splats take, if they leave a quarter of it.
+// spareFactor is the device's memory divided by that of splats that leave a quarter of it.
 const spareFactor = 4.0 / 3
 
 // withSpare returns the least of the device that leaves that much.

@@ -36,7 +36,7 @@ const (
 	mostPageChunk = 1 << 30
 )
 
-// pagesOf is how many pages n splats take.
+// pagesOf returns how many pages n splats take.
 func pagesOf(n int) int { return (n + PageSplats - 1) / PageSplats }
 
 // plannedPages returns n phantom pages, of which a picture shows at most most splats.
@@ -138,13 +138,13 @@ func (m *pages) at(page, n int) (vk.View, int) {
 	return c.At(first*m.words, n*m.words).View, n
 }
 
-// listHead is how many words of a list come before its pages: the number of splats, and the size of the dispatch for
-// each buffer.
+// listHead returns how many words of a list come before its pages: the number of splats, and the size of the dispatch
+// for each buffer.
 func (m *pages) listHead() int {
 	return (1 + 3*len(m.chunks) + pageListAlign - 1) / pageListAlign * pageListAlign
 }
 
-// listWords is how long a frame's list is.
+// listWords returns the length of a frame's list.
 func (m *pages) listWords() int { return m.listHead() + m.most/PageSplats }
 
 // listed writes which pages a part of a picture shows, and returns what sets the number of splats before it is drawn.

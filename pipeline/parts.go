@@ -32,7 +32,7 @@ type framePart struct {
 	height int                         // and its rows
 }
 
-// words is how many words of a pixel are read back as its colour.
+// words returns how many words of a pixel are read back as its colour.
 func (p *parts) words() int {
 	if p.packed {
 		return 1

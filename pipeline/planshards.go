@@ -74,8 +74,8 @@ func equally(n int) func(total int) []int {
 	}
 }
 
-// planShards plans the memory of each device, and returns the sizes of their shards: equal or, if one device has no room
-// for that, as equal as the memory of each allows.
+// planShards plans the memory of each device, and returns the sizes of their shards: equal or, if one device has no
+// room for that, as equal as the memory of each allows.
 func planShards(devices []*Device, cams []scene.Camera, splats int, known knownSizes, cfg recipe.Config,
 	o TrainerOptions) ([]*Plan, []shardSizes, error) {
 	n, least := len(devices), splats

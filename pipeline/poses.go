@@ -95,7 +95,7 @@ func (a Anchors) words(n int) []uint32 {
 	return words
 }
 
-// size is how many words that takes.
+// size returns the number of words of that table.
 func (a Anchors) size(n int) int {
 	size := n + 1
 	for _, list := range a {

@@ -21,7 +21,7 @@ type programs struct {
 	beforeAlloc func()
 }
 
-// slot is where a frame keeps a program.
+// slot is the place of one of a frame's programs.
 type slot struct {
 	program **vk.Program
 	frame   *frame

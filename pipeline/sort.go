@@ -92,7 +92,7 @@ func (v *view) radixSort(j sortJob) (keys, values vk.Slice[uint32]) {
 		move(&sortPass{number: number, first: first, depth: j.depth && first, slot: slot, args: args, from: from,
 			to: to})
 		from, to = to, from
-		if first { // the keys themselves are needed later: go on between two spare pairs
+		if first { // the keys themselves are needed later: continue between two spare pairs
 			to = [2]vk.Slice[uint32]{
 				vk.ScratchOf[uint32](v.r, j.name+" keys", n), vk.ScratchOf[uint32](v.r, j.name+" values", n),
 			}
@@ -162,7 +162,7 @@ func (v *view) sweepPasses(j *sortJob, passes int) func(p *sortPass) {
 	}
 }
 
-// tileBits is how many bits the tiles of a view differ in.
+// tileBits returns how many bits the tiles of a view differ in.
 func (s viewSize) tileBits() int { return max(1, bits.Len(uint(s.maxTiles-1))) }
 
 // sortDepth puts the visible splats in order of depth.

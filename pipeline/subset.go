@@ -54,7 +54,7 @@ func (e *engine) loadSubset(s *scene.Splats, most int) (m *subset, err error) {
 	return m, e.fitPictures(m.most)
 }
 
-// subsetBlock is how many splats one unit of parallel work looks at.
+// subsetBlock is how many splats one unit of parallel work checks.
 const subsetBlock = 1 << 14
 
 // eachBlock calls f for blocks of the splats [lo, hi), on several cores.
@@ -78,7 +78,7 @@ func (m *subset) visible(c *scene.Camera, near, widen float64, first, rows int) 
 	return slices.Concat(lists...)
 }
 
-// bounds is a view as far as it takes to tell which splats it surely does not show.
+// bounds decides which splats a view surely does not show.
 type bounds struct {
 	*scene.Camera
 	near   float64
@@ -104,9 +104,9 @@ func newBounds(c *scene.Camera, near, widen float64, first, rows int) *bounds {
 	return b
 }
 
-// misses reports whether a splat of a width surely touches no pixel. The device computes in single precision: what that
-// may be off is added. Fisheye pictures, and those that a lens bends, are said to miss only what is behind them, and
-// those of a wide lens nothing. A NaN misses nothing.
+// misses reports whether a splat of a width surely touches no pixel. The device computes in single precision: its
+// rounding is added. Fisheye pictures, and those that a lens bends, miss only splats behind them, and those of a wide
+// lens none. A NaN misses none.
 func (b *bounds) misses(mean []float32, width float64) bool {
 	const rounding = 1e-6 // of float32, several operations of it
 	x, y, z := float64(mean[0]), float64(mean[1]), float64(mean[2])
