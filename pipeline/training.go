@@ -8,7 +8,7 @@ import (
 	"vksplat/shaders/layout"
 )
 
-// training decides what the units of a run do. Only Trainer.Hold changes it.
+// training decides what the units of a run do. Only Trainer.HoldAt changes it.
 type training struct {
 	cfg        recipe.Config
 	sceneScale float64
