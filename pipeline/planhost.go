@@ -244,11 +244,8 @@ func roundMiB(bytes int64) int64 { return (bytes + 1<<20 - 1) &^ (1<<20 - 1) }
 // mib formats a whole number of MiB for flags.
 func mib(bytes int64) string { return fmt.Sprintf("%dMiB", bytes>>20) }
 
-// Limit makes the Go heap keep to the plan. Call it again when the driver has allocated what it needs.
-func (p *Plan) Limit() {
-	h := &p.Host
-	limitHeap(h.Budget - h.Margin - p.notGo(notGo()))
-}
+// HeapLimit returns the bytes of Go's memory by the plan. It is smaller once the driver has allocated what it needs.
+func (p *Plan) HeapLimit() int64 { return p.Host.Budget - p.Host.Margin - p.notGo(notGo()) }
 
 // notGo returns the RAM outside the Go heap: what is planned, or seen, as far as garbage of the plan can make room for
 // the difference. seen counts all resident bytes, on unified memory the device's as well.
