@@ -13,8 +13,8 @@ import (
 )
 
 // HoldAt freezes the model: steps do all their work, at the full degree of spherical harmonics and on photos that are
-// halved level times, and refinements after each step if refines is set, none otherwise; but learning rates are zero. So
-// all rounds of measured steps, and kernels that round differently, are timed on the same model.
+// halved level times, with refinements after each step if refines is set, none otherwise; but learning rates are zero.
+// So all rounds of measured steps, and kernels that round differently, are timed on the same model.
 func (t *Trainer) HoldAt(level int, refines bool) {
 	c := &t.run.cfg
 	for _, rate := range c.SplatRates() {
