@@ -65,14 +65,14 @@ func openRecord(r *Run, events io.Writer) (*record, error) {
 			Out: r.Out, Step: rec.from, Total: r.Config.Iterations,
 			TrainImages: len(r.Train), TestImages: len(r.Test), Resolution: captured.Resolution(r.Capture.Cameras),
 			Points:       r.nPoints,
-			PlannedBytes: r.Trainer.PlannedBytes(), BudgetBytes: r.deviceBudget()})
+			PlannedBytes: r.Trainer.MemoryStats().TotalBytes, BudgetBytes: r.deviceBudget()})
 	}
 	return rec, nil
 }
 
 // use is what training takes of the device now.
 func (r *Run) use() meter.DeviceUse {
-	return meter.DeviceUse{Bytes: r.Trainer.MemoryStats().DeviceBytes, Seconds: r.Trainer.StepSeconds()}
+	return meter.DeviceUse{Bytes: r.Trainer.MemoryStats().DeviceBytes, Seconds: r.Trainer.PassTimes().StepSeconds()}
 }
 
 // StartLine is the first JSON line on standard output.
