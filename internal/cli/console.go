@@ -9,9 +9,11 @@ import (
 	"os"
 	"os/signal"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
+	"vksplat/internal/child"
 	"vksplat/internal/fault"
 	"vksplat/internal/wording"
 )
@@ -79,6 +81,9 @@ func (c *Console) Tell(n Notice) {
 	if c.heard != nil {
 		c.heard(n)
 	}
+	if n.Kind == KindWarning {
+		child.Report(child.Event{Event: child.EventWarning, Text: n.Text})
+	}
 	c.text.Lock()
 	defer c.text.Unlock()
 	c.told = append(c.told, n)
@@ -97,14 +102,11 @@ func (c *Console) Notices() []Notice {
 }
 
 // Fail writes an error, and the hint what can be done about it, to standard error. Joined errors are a line each. That
-// the user stopped the work is none.
+// the user stopped the work is none. A parent process gets them as an event.
 func (c *Console) Fail(err error) {
 	c.text.Lock()
 	defer c.text.Unlock()
 	c.show.EndLine()
-	if causes := fault.Causes(err); causes != "" {
-		_, _ = fmt.Fprintln(c.Stderr, causes)
-	}
 	lines, kind := linesOf(err), "error: "
 	if len(lines) == 1 && errors.Is(err, fault.ErrInterrupted) {
 		kind = ""
@@ -112,9 +114,14 @@ func (c *Console) Fail(err error) {
 	for _, line := range lines {
 		c.say("vksplat: %s%s\n", kind, wording.PrintableLines(line))
 	}
-	if h := fault.Hint(err); h != "" {
-		c.say("hint: %s\n", wording.PrintableLines(hintStyle(h)))
+	h := hintStyle(fault.Hint(err))
+	if h != "" {
+		c.say("hint: %s\n", wording.PrintableLines(h))
 	}
+	e := child.Event{Event: child.EventError, Text: wording.Printable(strings.Join(lines, "; ")),
+		Hint: wording.Printable(h)}
+	e.Kind, e.Causes = fault.Names(err)
+	child.Report(e)
 }
 
 // Follow ends the line l before other text is printed; nil ends that. While l draws, it must hold the lock that Follow

@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"vksplat/internal/child"
@@ -58,7 +57,7 @@ func (r *running) run(p process) error {
 	words := append([]string{name}, p.args...)
 	fmt.Fprintf(log, "$ %s\n", strings.Join(cli.QuotedAll(words), " "))
 	var last []string
-	lines := &child.Lines{Heard: func(line []byte) {
+	lines := &child.Lines{OnLine: func(line []byte) {
 		text := wording.WithoutAddresses(strings.TrimSpace(colours.ReplaceAllString(string(line), "")))
 		if text == "" {
 			return
@@ -73,8 +72,7 @@ func (r *running) run(p process) error {
 		}
 	}}
 	both := io.MultiWriter(log, lines)
-	o := child.Options{Stdout: p.stdout, Stderr: both, Apart: true, Grace: patience, Env: colmapEnv, Dir: p.dir,
-		Running: &atomic.Pointer[os.Process]{}}
+	o := child.Options{Stdout: p.stdout, Stderr: both, Apart: true, Grace: patience, Env: colmapEnv, Dir: p.dir}
 	if o.Stdout == nil {
 		o.Stdout = both
 	}

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/term"
 
+	"vksplat/internal/child"
 	"vksplat/internal/cli"
 	"vksplat/internal/run/meter"
 )
@@ -26,6 +27,7 @@ type progress struct {
 	name  string
 	shown time.Time
 	open  bool
+	sent  time.Time // when a parent process was told last
 	began time.Time // of what is counted; zero where one part takes longer than another, and nobody knows how long
 	later float64   // how long the stage goes on after what is counted, as a share of that
 }
@@ -49,11 +51,11 @@ func newProgress(console *cli.Console, w io.Writer, how string) *progress {
 
 // begin starts a stage.
 func (p *progress) begin(name string) {
-	p.name, p.shown, p.began, p.later = name, time.Now(), time.Now(), 0
-	if p.how == meter.Bar || p.how == meter.JSON {
-		p.shown = time.Time{}
-		p.tell(0, 0, "...")
+	p.name, p.shown, p.sent, p.began, p.later = name, time.Time{}, time.Time{}, time.Now(), 0
+	if p.how == meter.Plain {
+		p.shown = time.Now()
 	}
+	p.tell(0, 0, "...")
 }
 
 // stageLine is a line of JSON: how far a stage is. Keys may be added; these stay.
@@ -63,7 +65,8 @@ type stageLine struct {
 	Step  int    `json:"step"`  // photos, frames, or parts of the work, that are done
 	Total int    `json:"total"` // 0: not known
 
-	ETA meter.Rounded `json:"eta_s"` // null while unknown
+	ETA  meter.Rounded `json:"eta_s"`          // null while unknown
+	Text string        `json:"text,omitempty"` // for people, to a parent process alone
 }
 
 // eta is how long the stage takes yet, in seconds, NaN while that is unknown.
@@ -78,20 +81,27 @@ func (p *progress) eta(done, of int) float64 {
 func (p *progress) tell(done, of int, format string, args ...any) {
 	p.text.Lock()
 	defer p.text.Unlock()
+	text, eta := fmt.Sprintf(format, args...), p.eta(done, of)
+	state := stageLine{Event: meter.EventStep, Stage: p.name, Step: done, Total: of, ETA: meter.Rounded(eta)}
+	if time.Since(p.sent) >= meter.JsonEvery {
+		p.sent = time.Now()
+		told := state
+		told.Text = text
+		child.Report(told)
+	}
 	every := map[string]time.Duration{meter.Bar: redrawEvery, meter.Plain: meter.LinesEvery,
 		meter.JSON: meter.JsonEvery}
 	if p.how == meter.None || time.Since(p.shown) < every[p.how] {
 		return
 	}
 	p.shown = time.Now()
-	line := fmt.Sprintf("%-9s ", p.name+":") + fmt.Sprintf(format, args...)
-	eta := p.eta(done, of)
+	line := fmt.Sprintf("%-9s ", p.name+":") + text
 	if eta >= 0 {
 		line += "  ETA " + cli.Duration(eta)
 	}
 	switch p.how {
 	case meter.JSON:
-		_ = cli.WriteLine(p.w, stageLine{meter.EventStep, p.name, done, of, meter.Rounded(eta)})
+		_ = cli.WriteLine(p.w, state)
 	case meter.Bar:
 		fmt.Fprintf(p.w, "\r\x1b[K%s", line)
 		p.open = true

@@ -2,15 +2,12 @@ package desk
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"time"
 
+	"vksplat/internal/child"
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
 	"vksplat/scene/inspect"
@@ -59,7 +56,6 @@ const (
 	mostChecks = 200
 	// unwantedFor is how long no page has asked for an answer that is not worked on any more, where another is wanted.
 	unwantedFor = 3 * time.Second
-	maxOutput   = 64 << 20 // bytes of a child's JSON
 	// rehearsedFor is the time limit of rehearsals, of which they take a part.
 	rehearsedFor = "60s"
 )
@@ -198,19 +194,9 @@ func (d *desk) endRehearsal() {
 
 // askChild runs this program and reads the JSON that it prints.
 func (d *desk) askChild(ctx context.Context, v any, args ...string) error {
-	var out []byte
-	var said lastWords
-	var process atomic.Pointer[os.Process]
-	err := d.runChild(ctx, args, &process, func(line []byte) {
-		if len(out) < maxOutput {
-			out = append(append(out, line...), '\n')
-		}
-	}, said.heard)
+	err := child.Ask(ctx, d.Program, args, child.Options{Apart: true}, v)
 	if ctx.Err() != nil {
 		return errors.New("a training has the device now")
 	}
-	if decoded := json.Unmarshal(out, v); decoded != nil || err != nil {
-		return said.err("check " + filepath.Base(args[1]) + ": the process ended early")
-	}
-	return nil
+	return err
 }

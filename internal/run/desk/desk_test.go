@@ -166,7 +166,7 @@ func TestMade(t *testing.T) {
 	if j := s.job(film); j.Step != 3 || j.Total != 10 {
 		t.Errorf("%+v", j)
 	}
-	if j := s.job(cameras); j.Step != 3 || j.Total != 7 {
+	if j := s.job(cameras); j.Step != 3 || j.Total != 7 || j.Doing != "" {
 		t.Errorf("%+v", j)
 	}
 	for _, id := range []string{spz, film} {
@@ -263,14 +263,12 @@ func TestKilled(t *testing.T) {
 	b := openDesk(t)
 	id := b.begin("train", train)
 	b.until("it trains", func(s *seenState) bool { return s.job(id).Step > 0 })
-	if err := b.find(id).process.Load().Kill(); err != nil {
-		t.Fatal(err)
-	}
+	b.find(id).child.Kill()
 	const path = "vksplat/runs/garden-default"
 	s := b.until("it has failed", func(s *seenState) bool {
 		return s.job(id).State == stateFailed && len(s.Runs) == 1
 	})
-	if !strings.Contains(s.job(id).Error, "its process ended") || !s.Runs[0].Resumable {
+	if !strings.Contains(s.job(id).Error, "its process was ended by signal 9") || !s.Runs[0].Resumable {
 		t.Errorf("%+v, %+v", s.job(id), s.Runs[0])
 	}
 	again := b.begin("resume", `{"path":"`+path+`"}`)

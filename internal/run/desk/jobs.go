@@ -3,12 +3,9 @@ package desk
 import (
 	"context"
 	"errors"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
-	"sync/atomic"
 	"time"
 
 	"vksplat/internal/child"
@@ -61,12 +58,11 @@ type job struct {
 	Warnings []string `json:"warnings,omitempty"`
 	Watch    bool     `json:"watch"` // its viewer answers
 
-	lane    lane
-	args    []string
-	address string // of the viewer
-	relay   relayOnce
-	stop    context.CancelFunc // nil: it does not run
-	process atomic.Pointer[os.Process]
+	lane   lane
+	args   []string
+	viewer relayOnce
+	stop   context.CancelFunc // nil: it does not run
+	child  *child.Child       // nil until it has started
 }
 
 // live reports whether a job is not over.
@@ -118,28 +114,39 @@ func (d *desk) next() {
 
 // carryOut runs a job's command until it ends.
 func (d *desk) carryOut(ctx context.Context, j *job) {
-	err := d.runChild(ctx, j.args, &j.process, func(line []byte) { d.heard(j, line, true) },
-		func(line []byte) { d.heard(j, line, false) })
+	err := d.runJob(ctx, j)
 	limited := err == nil && j.Kind == kindTrain && d.endedEarly(j.Made)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	asked := j.State == stateStopping
 	j.stop()
 	j.stop, j.Watch, j.Doing, j.Ended = nil, false, "", time.Now().Unix()
-	var exit *exec.ExitError
 	switch {
 	case err == nil && !limited:
-		j.State, j.Error, j.Hint = stateDone, "", ""
-	case limited || asked || errors.As(err, &exit) && exit.ExitCode() == fault.ExitInterrupted:
-		j.State, j.Error, j.Hint = stateStopped, "", ""
+		j.State = stateDone
+	case limited || asked || errors.Is(err, fault.ErrInterrupted):
+		j.State = stateStopped
 	default:
-		j.State = stateFailed
-		if j.Error == "" {
-			j.Error = "its process ended: " + err.Error()
-		}
+		j.State, j.Error, j.Hint = stateFailed, forPageAtLeast(err.Error()), forPage(fault.Hint(err))
 	}
 	d.seen.forget()
 	d.next()
+}
+
+// runJob runs a job's process and applies what it reports.
+func (d *desk) runJob(ctx context.Context, j *job) error {
+	c, err := child.Start(ctx, d.Program, j.args, child.Options{Apart: true, OnEvent: func(e *child.Event) {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		j.apply(e)
+	}})
+	if err != nil {
+		return err
+	}
+	d.mu.Lock()
+	j.child = c
+	d.mu.Unlock()
+	return c.Wait()
 }
 
 // endedEarly reports whether a training's time limit ended it, which is no error.
@@ -149,13 +156,6 @@ func (d *desk) endedEarly(run string) bool {
 		d.readRecord(filepath.Join(dir, output.StatsFile), &st)
 	}
 	return st.Interrupted
-}
-
-// runChild runs this program with arguments and hears its lines.
-func (d *desk) runChild(ctx context.Context, args []string, process *atomic.Pointer[os.Process],
-	out, errs func(line []byte)) error {
-	return child.Run(ctx, d.Program, args, child.Options{Stdout: &child.Lines{Heard: out},
-		Stderr: &child.Lines{Heard: errs}, Apart: true, Running: process})
 }
 
 // find returns a job by its number, nil if there is none. d.mu is held.
@@ -182,8 +182,8 @@ func (d *desk) halt(id string, atOnce bool) error {
 	case j.stop != nil:
 		j.State = stateStopping
 		j.stop()
-		if p := j.process.Load(); atOnce && p != nil {
-			_ = p.Kill() // it has ended by itself
+		if atOnce && j.child != nil {
+			j.child.Kill()
 		}
 	}
 	return nil

@@ -91,11 +91,9 @@ func TestShownEnded(t *testing.T) {
 	b.mu.Lock()
 	s := b.shows[0]
 	b.mu.Unlock()
-	if err := s.process.Load().Kill(); err != nil {
-		t.Fatal(err)
-	}
-	<-s.over
-	if status, text := b.ask(http.MethodGet, at.At, "", nil); status != 404 || !strings.Contains(text, "has ended") {
-		t.Errorf("%d %s", status, text)
-	}
+	s.child.Kill()
+	b.until("it is gone", func(*seenState) bool {
+		status, text := b.ask(http.MethodGet, at.At, "", nil)
+		return status == 404 && strings.Contains(text, "has ended")
+	})
 }

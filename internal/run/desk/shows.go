@@ -4,30 +4,28 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 
+	"vksplat/internal/child"
 	"vksplat/internal/cli"
-	"vksplat/internal/fault"
-	"vksplat/internal/wording"
 	"vksplat/view"
 )
 
-// relayOnce is the way to a viewer, which is made by the first who wants it.
+// relayOnce is the way to a viewer, made by the first request.
 type relayOnce struct {
-	mu    sync.Mutex
-	relay *view.Relay
+	address string // "" until it answers
+	mu      sync.Mutex
+	relay   *view.Relay
 }
 
-func (o *relayOnce) to(ctx context.Context, address string) (*view.Relay, error) {
+func (o *relayOnce) open(ctx context.Context) (*view.Relay, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.relay == nil {
-		r, err := view.NewRelay(ctx, address)
+		r, err := view.NewRelay(ctx, o.address)
 		if err != nil {
 			return nil, err
 		}
@@ -38,14 +36,12 @@ func (o *relayOnce) to(ctx context.Context, address string) (*view.Relay, error)
 
 // shown is a finished model whose viewer runs.
 type shown struct {
-	id      string
-	path    string
-	edits   bool
-	address string
-	relay   relayOnce
-	end     context.CancelFunc
-	over    chan struct{}
-	process atomic.Pointer[os.Process]
+	id     string
+	path   string
+	edits  bool
+	viewer relayOnce
+	child  *child.Child
+	end    context.CancelFunc
 }
 
 // mostShown are open at a time; the one that was opened first makes room.
@@ -82,34 +78,37 @@ func (d *desk) show(ctx context.Context, rel string, edits bool) (string, error)
 		d.endShow(0)
 	}
 	d.lastShown++
+	s := &shown{id: "m" + strconv.Itoa(d.lastShown), path: path, edits: edits}
 	life, end := context.WithCancel(d.ctx)
-	s := &shown{id: "m" + strconv.Itoa(d.lastShown), path: path, edits: edits, end: end, over: make(chan struct{})}
+	s.end = end
+	ready := make(chan struct{})
+	if s.child, err = child.Start(life, d.Program, args, child.Options{Apart: true, OnEvent: func(e *child.Event) {
+		if e.Event == child.EventViewer && s.viewer.address == "" {
+			d.mu.Lock()
+			s.viewer.address = e.URL
+			d.mu.Unlock()
+			close(ready)
+		}
+	}}); err != nil {
+		end()
+		d.mu.Unlock()
+		return "", err
+	}
 	d.shows = append(d.shows, s)
 	d.mu.Unlock()
-	ready := make(chan struct{}, 1)
-	var said lastWords
 	d.running.Go(func() {
-		defer close(s.over)
-		defer d.forget(s) // another program may get its port
-		_ = d.runChild(life, args, &s.process, func(line []byte) {
-			if address, is := strings.CutPrefix(string(line), shownAt); is {
-				d.mu.Lock()
-				s.address = address
-				d.mu.Unlock()
-				select {
-				case ready <- struct{}{}:
-				default:
-				}
-			}
-		}, said.heard)
+		_ = s.child.Wait() // whoever waits below gets its error
+		d.forget(s)        // another program may get its port
 	})
 	select {
 	case <-ready:
 		return s.id, nil
 	case <-ctx.Done():
 		err = ctx.Err()
-	case <-s.over:
-		err = said.err("the viewer did not start")
+	case <-s.child.Done():
+		if err = s.child.Wait(); err == nil {
+			err = errors.New("the viewer did not start")
+		}
 	}
 	d.forget(s)
 	return "", err
@@ -134,52 +133,25 @@ func (d *desk) endShow(i int) {
 func (d *desk) pass(w http.ResponseWriter, r *http.Request) {
 	id, name, _ := strings.Cut(strings.TrimPrefix(d.server.Below(r), showPath), "/")
 	d.mu.Lock()
-	var address string
-	var way *relayOnce
-	if j := d.find(id); j != nil && j.stop != nil && j.address != "" {
-		address, way = j.address, &j.relay
+	var viewer *relayOnce
+	if j := d.find(id); j != nil && j.stop != nil {
+		viewer = &j.viewer
 	}
 	for _, s := range d.shows {
-		if s.id == id && s.address != "" {
-			address, way = s.address, &s.relay
+		if s.id == id {
+			viewer = &s.viewer
 		}
 	}
+	gone := viewer == nil || viewer.address == ""
 	d.mu.Unlock()
-	if way == nil {
+	if gone {
 		http.Error(w, "this viewer has ended: go back, and open it again", http.StatusNotFound)
 		return
 	}
-	relay, err := way.to(r.Context(), address)
+	relay, err := viewer.open(r.Context())
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadGateway)
 		return
 	}
 	relay.Pass(w, r, name)
-}
-
-// lastWords are the error and the hint of a child that was to be short.
-type lastWords struct {
-	mu          sync.Mutex
-	error, hint string
-}
-
-func (l *lastWords) heard(line []byte) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	text := wording.Printable(string(line))
-	if e, is := strings.CutPrefix(text, "vksplat: error: "); is && l.error == "" {
-		l.error = e
-	} else if h, is := strings.CutPrefix(text, "hint: "); is {
-		l.hint = h
-	}
-}
-
-// err is what the child said, or otherwise.
-func (l *lastWords) err(otherwise string) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.error == "" {
-		return errors.New(otherwise)
-	}
-	return fault.WithHint(errors.New(l.error), l.hint)
 }

@@ -91,7 +91,7 @@ func (d *desk) beginning(scene string) []string {
 
 // followed are the flags by which this page follows a run.
 func (d *desk) followed(out string) []string {
-	return append(slices.Clone(d.DeviceArgs), cli.Flag("progress", meter.JSON), cli.Flag("viewer", "0"),
+	return append(slices.Clone(d.DeviceArgs), cli.Flag("progress", meter.None), cli.Flag("viewer", "0"),
 		cli.Flag("preview", filepath.Join(out, previewFile)), cli.Flag("preview-every", previewSeconds))
 }
 

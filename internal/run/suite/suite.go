@@ -60,7 +60,7 @@ func Run(console *cli.Console, o *Options) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, endList()) }()
-	console.OnAbort = cli.Both(release, plan.killChild)
+	console.OnAbort = release
 	ctx, stop := console.Stoppable(cli.Always("stopping this run once it has saved"))
 	defer stop()
 	failed := 0
