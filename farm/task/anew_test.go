@@ -182,9 +182,9 @@ func TestReplacedModel(t *testing.T) {
 func TestReplacedCapture(t *testing.T) {
 	r := &runner{task: &spec.Task{Kind: spec.KindTrain}, from: 5}
 	var c *child.Failure
-	if err := r.refused(&child.Failure{Code: fault.ExitUsage,
-		Text: "it was made otherwise", Causes: []error{fault.ErrUsage}});
-		!errors.As(err, &c) || ExitOf(err) != fault.ExitUsage ||
+	err := r.refused(&child.Failure{Code: fault.ExitUsage, Text: "it was made otherwise",
+		Causes: []error{fault.ErrUsage}})
+	if !errors.As(err, &c) || ExitOf(err) != fault.ExitUsage ||
 		!strings.Contains(fault.Hint(err), "another id") {
 		t.Error(err, c)
 	}
