@@ -23,15 +23,18 @@ type numbers struct {
 
 const mostWarnings = 20
 
-// apply applies what a job's process reports. The lock of the desk is held.
+// apply applies what a job's process reports. The lock of the queue is held.
 func (j *job) apply(e *child.Event) {
 	switch e.Event {
 	case child.EventWarning:
 		if len(j.Warnings) < mostWarnings {
-			j.Warnings = append(j.Warnings, forPageAtLeast(e.Text))
+			j.Warnings = append(j.Warnings, forPage(e.Text))
 		}
 	case child.EventViewer:
-		j.viewer.address, j.Watch = e.URL, true
+		if j.viewer.address == "" {
+			j.viewer.address, j.Watch = e.URL, true
+			close(j.ready)
+		}
 	case meter.EventStart:
 		j.Step, j.Total, j.Doing = e.Step, e.Total, ""
 	case meter.EventStep:

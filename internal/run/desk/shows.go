@@ -5,11 +5,9 @@ import (
 	"errors"
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 
-	"vksplat/internal/child"
 	"vksplat/internal/cli"
 	"vksplat/view"
 )
@@ -32,16 +30,6 @@ func (o *relayOnce) open(ctx context.Context) (*view.Relay, error) {
 		o.relay = r
 	}
 	return o.relay, nil
-}
-
-// shown is a finished model whose viewer runs.
-type shown struct {
-	id     string
-	path   string
-	edits  bool
-	viewer relayOnce
-	child  *child.Child
-	end    context.CancelFunc
 }
 
 // mostShown are open at a time; the one that was opened first makes room.
@@ -70,85 +58,52 @@ func (d *desk) show(ctx context.Context, rel string, edits bool) (string, error)
 	if err != nil {
 		return "", err
 	}
-	d.mu.Lock()
-	if i := slices.IndexFunc(d.shows, func(s *shown) bool { return s.path == path && s.edits == edits }); i >= 0 {
-		d.endShow(i) // the model may be a newer one
-	}
-	if len(d.shows) == mostShown {
-		d.endShow(0)
-	}
-	d.lastShown++
-	s := &shown{id: "m" + strconv.Itoa(d.lastShown), path: path, edits: edits}
-	life, end := context.WithCancel(d.ctx)
-	s.end = end
-	ready := make(chan struct{})
-	if s.child, err = child.Start(life, d.Program, args, child.Options{Apart: true, OnEvent: func(e *child.Event) {
-		if e.Event == child.EventViewer && s.viewer.address == "" {
-			d.mu.Lock()
-			s.viewer.address = e.URL
-			d.mu.Unlock()
-			close(ready)
+	q, j := d.queue, &job{Kind: kindView, lane: laneNone, args: args}
+	q.mu.Lock()
+	var open []*job
+	for _, old := range slices.Clone(q.jobs) {
+		switch {
+		case old.Kind != kindView:
+		case slices.Equal(old.args, args): // the model may be a newer one
+			q.drop(old)
+		default:
+			open = append(open, old)
 		}
-	}}); err != nil {
-		end()
-		d.mu.Unlock()
-		return "", err
 	}
-	d.shows = append(d.shows, s)
-	d.mu.Unlock()
-	d.running.Go(func() {
-		_ = s.child.Wait() // whoever waits below gets its error
-		d.forget(s)        // another program may get its port
-	})
+	if len(open) == mostShown {
+		q.drop(open[0])
+	}
+	q.put(j)
+	q.start(j)
+	q.mu.Unlock()
 	select {
-	case <-ready:
-		return s.id, nil
+	case <-j.ready:
+		return j.ID, nil
 	case <-ctx.Done():
 		err = ctx.Err()
-	case <-s.child.Done():
-		if err = s.child.Wait(); err == nil {
+	case <-j.over:
+		if err = j.err; err == nil {
 			err = errors.New("the viewer did not start")
 		}
 	}
-	d.forget(s)
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.drop(j)
 	return "", err
-}
-
-// forget ends a viewer and takes it off the list.
-func (d *desk) forget(s *shown) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if i := slices.Index(d.shows, s); i >= 0 {
-		d.endShow(i)
-	}
-}
-
-// endShow ends a viewer. d.mu is held.
-func (d *desk) endShow(i int) {
-	d.shows[i].end()
-	d.shows = slices.Delete(d.shows, i, i+1)
 }
 
 // pass hands a request to the viewer of a job or of a model.
 func (d *desk) pass(w http.ResponseWriter, r *http.Request) {
 	id, name, _ := strings.Cut(strings.TrimPrefix(d.server.Below(r), showPath), "/")
-	d.mu.Lock()
-	var viewer *relayOnce
-	if j := d.find(id); j != nil && j.stop != nil {
-		viewer = &j.viewer
-	}
-	for _, s := range d.shows {
-		if s.id == id {
-			viewer = &s.viewer
-		}
-	}
-	gone := viewer == nil || viewer.address == ""
-	d.mu.Unlock()
+	d.queue.mu.Lock()
+	j := d.queue.find(id)
+	gone := j == nil || j.stop == nil || j.viewer.address == ""
+	d.queue.mu.Unlock()
 	if gone {
 		http.Error(w, "this viewer has ended: go back, and open it again", http.StatusNotFound)
 		return
 	}
-	relay, err := viewer.open(r.Context())
+	relay, err := j.viewer.open(r.Context())
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadGateway)
 		return
