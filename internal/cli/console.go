@@ -29,12 +29,12 @@ type Console struct {
 	Started        bool     // the arguments were understood and a subcommand runs
 	Verbose        bool     // details are printed, too
 
-	text *sync.Mutex // guards what follows, and whole lines
-	told []Notice    // so far
-	show openLine    // what may have an open line on the terminal
+	text    *sync.Mutex // guards what follows, and whole lines
+	notices []Notice    // so far
+	show    openLine    // what may have an open line on the terminal
 
-	ctx   context.Context // of a caller that is no process, see Within; nil: signals stop the work
-	heard func(Notice)    // likewise
+	ctx      context.Context // of a caller that is no process, see Within; nil: signals stop the work
+	onNotice func(Notice)    // likewise
 
 	OnAbort func() // what a second Ctrl-C does before the end, or nil; set before interruptible
 }
@@ -78,15 +78,15 @@ func (c *Console) Tell(n Notice) {
 	if n.Kind == KindDetail {
 		n.Kind = KindNote
 	}
-	if c.heard != nil {
-		c.heard(n)
+	if c.onNotice != nil {
+		c.onNotice(n)
 	}
 	if n.Kind == KindWarning {
 		child.Report(child.Event{Event: child.EventWarning, Text: n.Text})
 	}
 	c.text.Lock()
 	defer c.text.Unlock()
-	c.told = append(c.told, n)
+	c.notices = append(c.notices, n)
 	if silent {
 		return
 	}
@@ -98,7 +98,7 @@ func (c *Console) Tell(n Notice) {
 func (c *Console) Notices() []Notice {
 	c.text.Lock()
 	defer c.text.Unlock()
-	return slices.Clone(c.told)
+	return slices.Clone(c.notices)
 }
 
 // Fail writes an error, and the hint what can be done about it, to standard error. Joined errors are a line each. That

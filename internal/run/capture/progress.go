@@ -27,7 +27,7 @@ type progress struct {
 	name  string
 	shown time.Time
 	open  bool
-	sent  time.Time // when a parent process was told last
+	sent  time.Time // of the last event
 	began time.Time // of what is counted; zero where one part takes longer than another, and nobody knows how long
 	later float64   // how long the stage goes on after what is counted, as a share of that
 }
@@ -55,7 +55,7 @@ func (p *progress) begin(name string) {
 	if p.how == meter.Plain {
 		p.shown = time.Now()
 	}
-	p.tell(0, 0, "...")
+	p.update(0, 0, "...")
 }
 
 // stageLine is a line of JSON: how far a stage is. Keys may be added; these stay.
@@ -77,17 +77,17 @@ func (p *progress) eta(done, of int) float64 {
 	return time.Since(p.began).Seconds() / float64(done) * (float64(of-done) + p.later*float64(of))
 }
 
-// tell says how far the stage is: done of so many, where that is known, and what the line for people says.
-func (p *progress) tell(done, of int, format string, args ...any) {
+// update says how far the stage is: done of so many, where that is known, and what the line for people says.
+func (p *progress) update(done, of int, format string, args ...any) {
 	p.text.Lock()
 	defer p.text.Unlock()
 	text, eta := fmt.Sprintf(format, args...), p.eta(done, of)
 	state := stageLine{Event: meter.EventStep, Stage: p.name, Step: done, Total: of, ETA: meter.Rounded(eta)}
 	if time.Since(p.sent) >= meter.JsonEvery {
 		p.sent = time.Now()
-		told := state
-		told.Text = text
-		child.Report(told)
+		event := state
+		event.Text = text
+		child.Report(event)
 	}
 	every := map[string]time.Duration{meter.Bar: redrawEvery, meter.Plain: meter.LinesEvery,
 		meter.JSON: meter.JsonEvery}
@@ -149,7 +149,7 @@ func (p *progress) parts(what string, later float64) func(line string) {
 		if m[5] == "" && !strings.Contains(line, "Processed file") {
 			done--
 		}
-		p.tell(done, of, "%s %d of %d", what, part, of)
+		p.update(done, of, "%s %d of %d", what, part, of)
 	}
 }
 
@@ -170,7 +170,7 @@ func (p *progress) cameras(photos int) func(line string) {
 		if component > 1 {
 			more = fmt.Sprintf(", component %d", component)
 		}
-		p.tell(found, photos, "%d of %d photos have a camera%s", found, photos, more)
+		p.update(found, photos, "%d of %d photos have a camera%s", found, photos, more)
 	}
 }
 
