@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"time"
@@ -24,17 +23,16 @@ const saveWithin = 2 * time.Minute
 // Whoever stops a task must not kill it sooner.
 const StopWithin = saveWithin + time.Minute
 
-// child runs this program with arguments, watches it and uploads checkpoints meanwhile. What it prints goes to the log,
-// and to also.
-func (r *runner) child(ctx context.Context, dir *os.Root, args []string, also io.Writer) error {
+// child runs this program with arguments, watches it and uploads checkpoints meanwhile. What it prints goes to the log.
+func (r *runner) child(ctx context.Context, dir *os.Root, args []string) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
 	r.begins(args[0])
 	soft, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	c, err := child.Start(soft, r.Program, args, child.Options{Stdout: io.MultiWriter(also, r.logged()),
-		Stderr: r.logged(), Apart: true, Grace: saveWithin, OnEvent: r.onEvent})
+	c, err := child.Start(soft, r.Program, args, child.Options{Stdout: r.logged(), Stderr: r.logged(), Apart: true,
+		Grace: saveWithin, OnEvent: r.onEvent})
 	if err != nil {
 		r.idles()
 		return err
@@ -195,6 +193,9 @@ func (r *runner) logged() *child.Lines {
 // onEvent applies what a child reports.
 func (r *runner) onEvent(e *child.Event) {
 	r.alive()
+	if e.Event == child.EventTable {
+		r.table = e.Text
+	}
 	if r.trains() || r.task.Kind.Stages {
 		r.progress(e)
 	}

@@ -16,13 +16,14 @@ const (
 	EventError   = "error"
 	EventWarning = "warning"
 	EventViewer  = "viewer"
+	EventTable   = "table" // of scores, Markdown
 )
 
 // Event is what a child reports: a JSON object a line. Progress is reported as --progress json prints it, with more
 // keys than these; numbers that are not known are 0 here.
 type Event struct {
 	Event  string   `json:"event"`
-	Text   string   `json:"text,omitempty"`   // of an error or a warning, or what is being done, for people
+	Text   string   `json:"text,omitempty"`   // for people: of an error or a warning, what is being done, a table
 	Kind   string   `json:"kind,omitempty"`   // of an error, see package fault
 	Hint   string   `json:"hint,omitempty"`   // likewise
 	Causes []string `json:"causes,omitempty"` // likewise

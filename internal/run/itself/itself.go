@@ -4,7 +4,6 @@ package itself
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -13,14 +12,7 @@ import (
 	"vksplat/internal/cli"
 )
 
-// failure is a process of this program that failed and printed why.
-type failure struct{ *child.Failure }
-
-func (e failure) Error() string { return fmt.Sprintf("it ended with exit code %d", e.Code) }
-func (e failure) Exit() int     { return e.Code }
-
-// Run runs this program with arguments, see child.Run. It prints where this process does. An error that has an exit
-// code (Exit() int) is one that the process has explained.
+// Run runs this program with arguments, see child.Run. It prints where this process does.
 func Run(console *cli.Console, ctx context.Context, args []string) error {
 	program, err := os.Executable()
 	if err != nil {
@@ -28,12 +20,8 @@ func Run(console *cli.Console, ctx context.Context, args []string) error {
 	}
 	err = child.Run(ctx, program, args, child.Options{Stdout: outside(console.Stdout), Stderr: outside(console.Stderr),
 		OnEvent: child.Forward})
-	var ended *child.Failure
-	switch {
-	case err != nil && ctx.Err() != nil:
+	if err != nil && ctx.Err() != nil {
 		return ctx.Err()
-	case errors.As(err, &ended) && ended.Text != "":
-		return failure{ended}
 	}
 	return err
 }
