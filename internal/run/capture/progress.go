@@ -4,14 +4,11 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"regexp"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
-
-	"golang.org/x/term"
 
 	"vksplat/internal/child"
 	"vksplat/internal/cli"
@@ -37,14 +34,7 @@ const redrawEvery = 200 * time.Millisecond
 
 // newProgress shows progress on w, in a way of package meter.
 func newProgress(console *cli.Console, w io.Writer, how string) *progress {
-	p := &progress{w: w, how: how}
-	if how == meter.Auto {
-		p.how = meter.Plain
-		f, isFile := cli.FileOf(w)
-		if isFile && term.IsTerminal(int(f.Fd())) && os.Getenv("TERM") != "dumb" {
-			p.how = meter.Bar
-		}
-	}
+	p := &progress{w: w, how: meter.Kind(w, how)}
 	p.text = console.Follow(p)
 	return p
 }

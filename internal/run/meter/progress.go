@@ -62,21 +62,25 @@ type Meter struct {
 	sent        int       // its step
 }
 
+// Kind is how progress is shown on w: Auto depends on whether that is a terminal.
+func Kind(w io.Writer, how string) string {
+	if how != Auto {
+		return how
+	}
+	if f, isFile := cli.FileOf(w); isFile && term.IsTerminal(int(f.Fd())) && os.Getenv("TERM") != "dumb" {
+		return Bar
+	}
+	return Plain
+}
+
 // New shows the steps from on, up to total, on w.
 func New(w io.Writer, how string, from, total int) *Meter {
 	now := time.Now()
-	p := &Meter{w: w, Text: &sync.Mutex{}, How: how, Total: total, shown: now, mark: now, markStep: from,
+	p := &Meter{w: w, Text: &sync.Mutex{}, How: Kind(w, how), Total: total, shown: now, mark: now, markStep: from,
 		loss: math.NaN(), Width: func() int { return cli.PlainWidth }, Use: func() DeviceUse { return DeviceUse{} },
 		Spent: func() float64 { return 0 }}
-	f, isFile := cli.FileOf(w)
-	if isFile {
+	if f, isFile := cli.FileOf(w); isFile {
 		p.Width = func() int { return cli.TerminalWidth(f) }
-	}
-	if how == Auto {
-		p.How = Plain
-		if isFile && term.IsTerminal(int(f.Fd())) && os.Getenv("TERM") != "dumb" {
-			p.How = Bar
-		}
 	}
 	return p
 }
