@@ -23,8 +23,14 @@ var (
 // apart: errors do not cross processes, and their texts are for people.
 func Names(err error) (kind string, causes []string) {
 	is := func(n named) bool { return errors.Is(err, n.err) }
-	if i := slices.IndexFunc(kindNames, is); i >= 0 {
+	i := slices.IndexFunc(kindNames, is)
+	switch code := ExitCode(err); {
+	case code == ExitInterrupted: // a context that was cancelled, too
+		kind = kindNames[0].name
+	case i >= 0:
 		kind = kindNames[i].name
+	case code == ExitTryAgain: // an error of the operating system
+		kind = "try-again"
 	}
 	for _, n := range causeNames {
 		if is(n) {

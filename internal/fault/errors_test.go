@@ -127,9 +127,12 @@ func TestCauses(t *testing.T) {
 	}
 	for _, e := range exits {
 		kind, _ := Names(e.kind)
-		if list := errors.Join(Causes(kind, nil)...); e.kind != context.Canceled && ExitCode(list) != e.code {
+		if list := errors.Join(Causes(kind, nil)...); ExitCode(list) != e.code {
 			t.Errorf("%v becomes %q, %v", e.kind, kind, list)
 		}
+	}
+	if kind, _ := Names(syscall.EACCES); kind != "try-again" {
+		t.Errorf("no permission is of kind %q", kind)
 	}
 	if kind, names := Names(ErrFailure); kind != "" || names != nil {
 		t.Errorf("a failure is of kind %q, %q", kind, names)
