@@ -55,7 +55,7 @@ func Run(console *cli.Console, o *Options) (err error) {
 	if err := plan.survey(runs); err != nil {
 		return err
 	}
-	endList, err := plan.list(runs)
+	endList, err := plan.list()
 	if err != nil {
 		return err
 	}

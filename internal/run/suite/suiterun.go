@@ -57,26 +57,14 @@ func (r *suiteRun) recall() error {
 		return fault.WithHint(fmt.Errorf("read %s: %w: %w", path, fault.ErrData, err),
 			"remove the folder to do the run again")
 	}
-	if r.record.Protocol != "" && r.read() == nil && r.drawn == nil {
-		r.record.Protocol = "" // an earlier version measured it, which did not say how: once more
-	}
-	r.stats, r.scores = nil, nil
 	if r.record.TestList != "" && r.listHash != "" && r.record.TestList != r.listHash {
 		return fmt.Errorf("%s %w: the list of held-out photos has changed", r.out, errOtherSettings)
-	}
-	if slices.ContainsFunc(r.record.Settings, flagNamed("test-list")) { // earlier versions noted both: it decided alone
-		r.record.Settings = slices.DeleteFunc(r.record.Settings, flagNamed("test-every"))
 	}
 	if r.record.Scene != output.Absolute(r.scene) || !slices.Equal(r.record.Settings, r.settings) {
 		words := cli.QuotedAll(append([]string{"train", r.record.Scene}, r.record.Settings...))
 		return fmt.Errorf("%s %w (%s)", r.out, errOtherSettings, fault.Command(strings.Join(words, " ")))
 	}
 	return nil
-}
-
-// flagNamed tells the flag of a setting in a command line.
-func flagNamed(setting string) func(arg string) bool {
-	return func(arg string) bool { return strings.HasPrefix(arg, cli.Flag(setting, "")) }
 }
 
 // errOtherSettings is the error of a run's folder that another run has written.
