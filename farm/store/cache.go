@@ -106,6 +106,12 @@ func (c *Cache) Input(ctx context.Context, r Root, key string) (local string, re
 	return dir, release, err
 }
 
+// FolderOf is the folder of the cache that holds all of the input at a local path.
+func (c *Cache) FolderOf(local string) string {
+	name, _, _ := strings.Cut(strings.TrimPrefix(local, c.dir+string(filepath.Separator)), string(filepath.Separator))
+	return filepath.Join(c.dir, name)
+}
+
 // Output returns a local copy of the results of a task.
 func (c *Cache) Output(ctx context.Context, r Root, task string) (local string, release func(), err error) {
 	m, err := ReadManifest(r, OutOf(task))

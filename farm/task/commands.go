@@ -130,9 +130,9 @@ func (r *runner) stage(ctx context.Context, in spec.Input) (local string, err er
 	var release func()
 	where, of := in.Key, place{"", r.inputs.String(), in.Key}
 	switch {
-	case in.Key != "" && r.InPlace && !store.IsBucket(r.Roots[r.Job.Store.Inputs].URL):
+	case in.Key != "" && r.inPlace():
 		local, release = filepath.Join(r.inputs.String(), filepath.FromSlash(in.Key)), func() {}
-		err = r.leadsOut(in.Key)
+		err = r.ownLinks(in.Key)
 	case in.Key != "":
 		local, release, err = r.cache.Input(ctx, r.inputs, in.Key)
 	default:
@@ -144,7 +144,10 @@ func (r *runner) stage(ctx context.Context, in spec.Input) (local string, err er
 	case err == nil:
 		of.local = local
 		r.release, r.staged = append(r.release, release), append(r.staged, of)
-		return local, nil
+		if in.Key != "" {
+			err = r.ownFiles(in, local)
+		}
+		return local, err
 	case errors.Is(err, fs.ErrNotExist) && in.Key != "":
 		return "", &fault.Error{Err: NoInput(r.inputs, where), Kind: store.ErrSetup,
 			Hint: InputHint}
@@ -156,12 +159,6 @@ func (r *runner) stage(ctx context.Context, in spec.Input) (local string, err er
 		return "", r.explainResults(where, err)
 	}
 	return "", store.Explain("fetch input", where, err)
-}
-
-// leadsOut refuses an input in which something leads out of the root: a copy of it would lack that.
-func (r *runner) leadsOut(key string) error {
-	_, odd, err := r.inputs.ListAll(key)
-	return errors.Join(err, store.Odd("fetch", odd))
 }
 
 // explainResults explains an error of another task's results, which this one reads.

@@ -14,6 +14,7 @@ import (
 
 	"vksplat/farm/store"
 	"vksplat/internal/fault"
+	"vksplat/scene/scenetest"
 )
 
 // TestDamagedInput says how results of another task are made whole.
@@ -150,6 +151,40 @@ func TestLeadsOut(t *testing.T) {
 		_, err := Run(t.Context(), o)
 		if ExitOf(err) != fault.ExitData || !strings.Contains(err.Error(), "scan/images") {
 			t.Errorf("in place %v: %v", inPlace, err)
+		}
+	}
+}
+
+// TestForeignPhotos refuses a capture whose files name a photo outside of the root of inputs, and
+// trains one whose photos are all below it, as where the job names their folder.
+func TestForeignPhotos(t *testing.T) {
+	t.Setenv(fakeVariable, quick)
+	secret := filepath.Join(t.TempDir(), "secret.png")
+	scenetest.WritePhoto(t, secret, scenetest.TinyWidth, scenetest.TinyHeight)
+	const task = "[[task]]\nkind = \"train\"\nsource = \"scan\"\n"
+	for _, c := range []struct {
+		name, key string
+		refused   bool
+	}{{"images/p0.png", "", false}, {secret, "", true}, {secret, "images = \"images\"\n", false},
+		{secret, "set = { format = \"transforms\" }\n", true}} {
+		f := newFarmOf(t, task+c.key)
+		frames := scenetest.TinyFrames("images")
+		for i := range frames {
+			name := "images/p" + strconv.Itoa(i) + ".png"
+			frames[i]["file_path"] = name
+			scenetest.WritePhoto(t, filepath.Join(f.top, "in", "scan", name), scenetest.TinyWidth, scenetest.TinyHeight)
+		}
+		frames[0]["file_path"] = c.name
+		scenetest.PutJSON(t, filepath.Join(f.top, "in", "scan", "transforms.json"),
+			scenetest.TinyTop().With("frames", frames))
+		for _, inPlace := range []bool{true, false} {
+			o := f.options(0, 0, "a")
+			o.InPlace = inPlace
+			_, err := Run(t.Context(), o)
+			if c.refused && (ExitOf(err) != fault.ExitData || !strings.Contains(err.Error(), "fetch input: scan: it reads "+
+				secret) || fault.Hint(err) == "") || !c.refused && err != nil {
+				t.Errorf("%s, %q, in place %v: %v", c.name, c.key, inPlace, err)
+			}
 		}
 	}
 }

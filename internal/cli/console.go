@@ -52,6 +52,9 @@ func (c *Console) Sayf(format string, args ...any) {
 	c.Printf("%s", fill(fmt.Sprintf(format, args...), c.Columns()))
 }
 
+// Table writes a table to standard output, whose last column is broken at the terminal's width.
+func (c *Console) Table(text string) { c.Printf("%s", fillTable(text, c.Columns())) }
+
 // say writes a line to standard error, in several where the terminal is not as wide.
 func (c *Console) say(format string, args ...any) {
 	_, _ = io.WriteString(c.Stderr, fill(fmt.Sprintf(format, args...), columnsOf(c.Stderr)))

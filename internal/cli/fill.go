@@ -46,6 +46,29 @@ func fill(text string, width int) string {
 	return b.String()
 }
 
+// fewestColumns are left to the last cell of a table's row that is broken.
+const fewestColumns = 20
+
+// fillTable breaks the rows of a table that are longer than width in their last cell, at words: what stands in front,
+// up to the last two blanks, keeps its columns. Where hardly any are left to the cell, the whole row is a text.
+func fillTable(text string, width int) string {
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		column := 0
+		if at := strings.LastIndex(strings.TrimRight(line, " \n"), "  "); at >= 0 {
+			column = utf8.RuneCountInString(line[:at+2])
+		}
+		if column == 0 || utf8.RuneCountInString(line) <= width || width-column < fewestColumns {
+			b.WriteString(fill(line, width))
+			continue
+		}
+		head, cell := string([]rune(line)[:column]), string([]rune(line)[column:])
+		cell = fill(indent+cell, width-column+len(indent)) // as wide in its first line as below
+		b.WriteString(head + strings.ReplaceAll(cell[len(indent):], "\n"+indent, "\n"+strings.Repeat(" ", column)))
+	}
+	return b.String()
+}
+
 // pieces are the words of a line, a command in one.
 func pieces(line string) (list []string) {
 	command := false

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"math"
+	"strings"
 	"testing"
 
 	"vksplat/internal/fault"
@@ -59,5 +61,27 @@ func TestDetail(t *testing.T) {
 		if got := errs.String(); (got == "vksplat: note: two points\n") != verbose || got != "" != verbose {
 			t.Errorf("verbose %v: %q", verbose, got)
 		}
+	}
+}
+
+// TestFillTable wants the last cell of long rows broken in its column, and rows that fit left alone.
+func TestFillTable(t *testing.T) {
+	text := "RAM      1 MiB  budget\n" +
+		"  photos  2 MiB  decoded photos; others are decoded again, or read\n" +
+		"warning: many words that are no table and are broken as a text is\n" +
+		"    below it a remedy that is as long as two lines are\n"
+	want := "RAM      1 MiB  budget\n" +
+		"  photos  2 MiB  decoded photos; others are\n" +
+		"                 decoded again, or read\n" +
+		"warning: many words that are no table and\n  are broken as a text is\n" +
+		"    below it a remedy that is as long as two\n    lines are\n"
+	if got := fillTable(text, 44); got != want {
+		t.Errorf("%s", got)
+	}
+	if got := fillTable(text, math.MaxInt); got != text {
+		t.Errorf("without a terminal: %s", got)
+	}
+	if got := fillTable("a very long name of a cell              1 MiB  some more text\n", 50); strings.Contains(got, "\n      ") {
+		t.Errorf("no room for the last cell: %s", got)
 	}
 }

@@ -52,18 +52,27 @@ func Regular(path string) error {
 	return TrimPath(err)
 }
 
-// Dangling refuses a place to write to that is a symbolic link to nothing, or below one: who set the link wants what is
-// written where it leads.
+// Dangling refuses a place to write to that is a symbolic link to nothing or one that cannot be followed, as in a ring
+// of links, or below such a link: who set the link wants what is written where it leads.
 func Dangling(path string) error {
 	for at := filepath.Clean(path); ; at = filepath.Dir(at) {
-		if _, err := os.Stat(at); !errors.Is(err, os.ErrNotExist) || at == filepath.Dir(at) {
+		_, broken := os.Stat(at)
+		if broken == nil || at == filepath.Dir(at) {
 			return nil
 		}
-		if to, err := os.Readlink(at); err == nil {
+		to, err := os.Readlink(at)
+		if err != nil {
+			continue
+		}
+		to = wording.Printable(to)
+		if errors.Is(broken, os.ErrNotExist) {
 			return &Error{Op: "write output", Path: at, Kind: ErrTryAgain,
-				Err:  fmt.Errorf("it is a symbolic link to %s, which is not there", wording.Printable(to)),
+				Err:  fmt.Errorf("it is a symbolic link to %s, which is not there", to),
 				Hint: "make what it leads to, as by mounting its disk, or remove the link"}
 		}
+		return &Error{Op: "write output", Path: at, Kind: ErrUsage,
+			Err:  fmt.Errorf("it is a symbolic link to %s, which cannot be followed: %w", to, Pathless(broken)),
+			Hint: "remove the link, or choose another name"}
 	}
 }
 

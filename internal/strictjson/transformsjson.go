@@ -166,14 +166,19 @@ func decodeJSON(data []byte, dst any, want string) error {
 	return nil
 }
 
-// notFinite matches texts, and outside of them what Python and C write for numbers that are not finite.
-var notFinite = regexp.MustCompile(`(?i)"(?:[^"\\]|\\.)*"|[-+]?\b(?:nan\b(?:\(\w*\))?|inf(?:inity)?\b)`)
+// notFinite matches texts, and outside of them what Python and C write for numbers that are not finite, and numbers
+// with exponents that may be beyond float64.
+var notFinite = regexp.MustCompile(`(?i)"(?:[^"\\]|\\.)*"|[-+]?\b(?:nan\b(?:\(\w*\))?|inf(?:inity)?\b)|` +
+	`-?\b\d+(?:\.\d+)?e\+?\d{3,}\b`)
 
-// Finite gives JSON in which numbers that are not finite, which JSON lacks and programs write, are 1e300: a number
-// beyond all that a capture may have.
+// Finite gives JSON in which numbers that are not finite, which JSON lacks and programs write, are 1e300, and so are
+// those beyond float64, as 1e999: a number beyond all that a capture may have.
 func Finite(data []byte) []byte {
 	return notFinite.ReplaceAllFunc(data, func(found []byte) []byte {
 		if found[0] == '"' {
+			return found
+		}
+		if x, err := strconv.ParseFloat(string(found), 64); err == nil && geom.Finite(x) {
 			return found
 		}
 		return []byte("1e300")

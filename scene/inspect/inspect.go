@@ -177,7 +177,7 @@ func (r *Report) Fatal() error {
 	return nil
 }
 
-// Pointless reports whether nothing says where to begin: training has to be told, as by --init random.
+// Pointless reports what NeedsInit did of the capture.
 func (r *Report) Pointless() bool {
 	return slices.ContainsFunc(r.Problems, func(p Problem) bool {
 		return p.Code == "no-points" && p.Severity == SeverityWarning

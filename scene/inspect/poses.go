@@ -84,23 +84,28 @@ func (r *Report) checkSamePoses(cams []scene.Camera, centres [][3]float64) {
 		len(photos))
 }
 
+// NeedsInit reports whether nothing in a capture says where to begin: training has to be told, as by --init random.
+func NeedsInit(c *scene.Capture) bool {
+	return len(c.Points) == 0 && !c.Synthetic && !initial.Options{}.Random(c)
+}
+
 // checkPoints looks for points that no camera sees and for cameras that see none. With Coverage it counts
 // everything.
 func (r *Report) checkPoints(c *scene.Capture, o Options) {
 	n, all := len(c.Points), o.Coverage
 	switch {
+	case NeedsInit(c):
+		r.add(Problem{Severity: SeverityWarning, Code: "no-points", Text: "there are no points to begin with"})
+		return
 	case n == 0 && c.Synthetic:
 		r.add(Problem{Severity: SeverityNote, Code: "no-points", Remedy: "nothing needs to be done",
 			Text: fmt.Sprintf("there are no points; training begins with %d random ones within %g units of the origin",
 				initial.DefaultRandomPoints, initial.SyntheticHalf)})
 		return
-	case n == 0 && initial.Options{}.Random(c):
+	case n == 0:
 		r.add(Problem{Severity: SeverityNote, Code: "no-points", Remedy: "nothing needs to be done",
 			Text: fmt.Sprintf("there are no points; training begins with %d random ones between the depths in %s",
 				initial.DefaultRandomPoints, filepath.Base(c.Model))})
-		return
-	case n == 0:
-		r.add(Problem{Severity: SeverityWarning, Code: "no-points", Text: "there are no points to begin with"})
 		return
 	case n < fewPoints && !o.Unused:
 		r.add(Problem{Severity: SeverityWarning, Code: "few-points",

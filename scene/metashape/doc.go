@@ -13,5 +13,9 @@
 // so that P1 stands where OpenCV has p2. The centre of the first pixel is at 0.5, 0.5.
 //
 // A rig has one pose, that of its master: the other cameras name the master's. Their sensors have a rotation and a
-// location, which take their coordinates to those of the master's sensor, in units of the chunk.
+// location, which take their coordinates to those of the master's sensor.
+//
+// Agisoft does not say in which unit a location is. This package takes it for the chunk's, as the cameras' matrices
+// are: public scripts multiply the Python API's sensor.location by chunk.transform.scale to get metres. (A manual by
+// users says metres instead. The offsets that people type in, in the element reference, are in metres and not read.)
 package metashape

@@ -45,11 +45,12 @@ type camera struct {
 
 type sensor struct {
 	ID           string        `xml:"id,attr"`
+	Master       string        `xml:"master_id,attr"`
 	Type         string        `xml:"type,attr"`
 	Resolution   resolution    `xml:"resolution"`
 	Calibrations []calibration `xml:"calibration"`
 	Rotation     string        `xml:"rotation"` // from its axes to those of the rig's master
-	Location     string        `xml:"location"` // of its centre, in the axes of the master
+	Location     string        `xml:"location"` // of its centre, in the axes of the master and units of the chunk
 }
 
 type resolution struct {

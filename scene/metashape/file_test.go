@@ -1,47 +1,27 @@
 package metashape
 
 import (
-	"os"
 	"runtime"
 	"strings"
 	"testing"
 
-	"vksplat/internal/geom"
 	"vksplat/scene"
 	"vksplat/scene/scenetest"
 )
 
-// Whatever a file holds, reading it gives an error, or poses that are finite or marked as bad.
 func FuzzParse(f *testing.F) {
-	seed, err := os.ReadFile("testdata/small/cameras.xml")
-	if err != nil {
-		f.Fatal(err)
-	}
-	f.Add(seed)
-	f.Add(seed[:len(seed)/2])
-	f.Fuzz(func(t *testing.T, data []byte) {
+	scenetest.FuzzRecords(f, "testdata/small/cameras.xml", func(data []byte) ([]scene.Record, error) {
 		d, err := parse(data)
 		if err != nil {
-			return
+			return nil, err
 		}
 		c := &scene.Capture{}
 		k, err := d.choose(c)
 		if err != nil {
-			return
+			return nil, err
 		}
 		records, _, err := k.records(c)
-		if err != nil {
-			return
-		}
-		for _, r := range records {
-			if r.Bad == nil && !(geom.Finite(r.Cam.R[:]...) && geom.Finite(r.Cam.T[:]...)) {
-				t.Fatalf("%+v", r.Cam)
-			}
-			k := r.Lens.Calibration(40, 30)
-			if _, err := k.Optics(40, 30); err == nil && !geom.Finite(k.Params...) {
-				t.Fatalf("%+v", k)
-			}
-		}
+		return records, err
 	})
 }
 
@@ -105,5 +85,22 @@ func TestNoMaster(t *testing.T) {
 	records, _, err := d.Chunks[0].records(&c)
 	if err != nil || len(records) != 1 || len(c.Warnings) != 1 || c.Warnings[0].Count != 1 {
 		t.Fatal(err, records, c.Warnings)
+	}
+}
+
+// A pose from a rig needs the sensor that all others are measured from; a camera with a pose of its own does not.
+func TestLostMaster(t *testing.T) {
+	const sensors = `<document><chunk><sensors><sensor id="7" master_id="99"><calibration>
+		<resolution width="40" height="30"/><f>30</f></calibration><location>1 0 0</location></sensor></sensors><cameras>
+		<camera id="0" sensor_id="7" label="posed"><transform>1 0 0 5 0 1 0 0 0 0 1 0 0 0 0 1</transform></camera>`
+	for slave, want := range map[string]string{"": "", `<camera id="1" sensor_id="7" master_id="0" label="slave"/>`: `camera "slave" has its pose from a rig whose master_id "99" no sensor has`} {
+		d, err := parse([]byte(sensors + slave + "</cameras></chunk></document>"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err = d.Chunks[0].records(&scene.Capture{}); want == "" && err != nil || want != "" && (err == nil ||
+			err.Error() != want) {
+			t.Errorf("%q: %v", slave, err)
+		}
 	}
 }

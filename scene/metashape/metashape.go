@@ -2,7 +2,9 @@ package metashape
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"vksplat/internal/geom"
@@ -79,14 +81,18 @@ type frames struct {
 	lenses map[string]exported.Lens
 	wrong  map[string]error      // of sensors whose lens is not read: an error only if a camera has them
 	rigs   map[string]similarity // of a sensor, to the master of its rig
+	lost   map[string]string     // masters that no sensor is, of sensors that name them
 	worlds map[string]similarity
 	whole  similarity // for cameras of no component
 }
 
 func (k *chunk) frames() (f frames, err error) {
-	f = frames{map[string]exported.Lens{}, map[string]error{}, map[string]similarity{}, map[string]similarity{},
-		similarity{}}
+	f = frames{map[string]exported.Lens{}, map[string]error{}, map[string]similarity{}, map[string]string{},
+		map[string]similarity{}, similarity{}}
 	for _, s := range k.Sensors {
+		if s.Master != "" && !slices.ContainsFunc(k.Sensors, func(m sensor) bool { return m.ID == s.Master }) {
+			f.lost[s.ID] = s.Master
+		}
 		lens, err := s.lens()
 		if err == nil {
 			f.rigs[s.ID], err = s.onRig()
@@ -137,6 +143,10 @@ func (k *chunk) records(c *scene.Capture) (records []scene.Record, first similar
 			posed = masters[cam.Master]
 			cam.Component = posed.Component
 			against = f.rigs[posed.Sensor].inverse().after(f.rigs[cam.Sensor])
+			if master := cmp.Or(f.lost[cam.Sensor], f.lost[posed.Sensor]); master != "" && !off(cam.Enabled) {
+				return nil, first, fmt.Errorf("camera %.80q has its pose from a rig whose master_id %.20q no sensor has",
+					cam.Label, master)
+			}
 		}
 		switch {
 		case off(cam.Enabled):

@@ -2,42 +2,22 @@ package opf
 
 import (
 	"encoding/json"
-	"os"
 	"testing"
 
-	"vksplat/internal/geom"
 	"vksplat/scene"
+	"vksplat/scene/scenetest"
 )
 
-// Whatever a file holds, reading it gives an error, or poses that are finite or marked as bad.
 func FuzzParse(f *testing.F) {
-	seed, err := os.ReadFile("testdata/small/calibrated-cameras.json")
-	if err != nil {
-		f.Fatal(err)
-	}
-	f.Add(seed)
-	f.Add(seed[:len(seed)/2])
-	f.Fuzz(func(t *testing.T, data []byte) {
+	scenetest.FuzzRecords(f, "testdata/small/calibrated-cameras.json", func(data []byte) ([]scene.Record, error) {
 		var k calibratedCameras
-		if json.Unmarshal(data, &k) != nil {
-			return
+		if err := json.Unmarshal(data, &k); err != nil {
+			return nil, err
 		}
 		var list cameraList
 		for i := range k.Cameras {
 			list.Cameras = append(list.Cameras, listed{k.Cameras[i].ID, "a%20b.jpg"})
 		}
-		records, err := k.records(&scene.Capture{}, list, inputCameras{})
-		if err != nil {
-			return
-		}
-		for _, r := range records {
-			if r.Bad == nil && !(geom.Finite(r.Cam.R[:]...) && geom.Finite(r.Cam.T[:]...)) {
-				t.Fatalf("%+v", r.Cam)
-			}
-			k := r.Lens.Calibration(40, 30)
-			if _, err := k.Optics(40, 30); err == nil && !geom.Finite(k.Params...) {
-				t.Fatalf("%+v", k)
-			}
-		}
+		return k.records(&scene.Capture{}, list, inputCameras{})
 	})
 }

@@ -1,33 +1,11 @@
 package realityscan
 
 import (
-	"os"
 	"testing"
 
-	"vksplat/internal/geom"
+	"vksplat/scene/scenetest"
 )
 
-// Whatever a file holds, reading it gives an error, or poses that are finite or marked as bad.
 func FuzzParse(f *testing.F) {
-	seed, err := os.ReadFile("testdata/small/cameras.csv")
-	if err != nil {
-		f.Fatal(err)
-	}
-	f.Add(seed)
-	f.Add(seed[:len(seed)/2])
-	f.Fuzz(func(t *testing.T, data []byte) {
-		records, err := parse(data)
-		if err != nil {
-			return
-		}
-		for _, r := range records {
-			if r.Bad == nil && !(geom.Finite(r.Cam.R[:]...) && geom.Finite(r.Cam.T[:]...)) {
-				t.Fatalf("%+v", r.Cam)
-			}
-			k := r.Lens.Calibration(40, 30)
-			if _, err := k.Optics(40, 30); err == nil && !geom.Finite(k.Params...) {
-				t.Fatalf("%+v", k)
-			}
-		}
-	})
+	scenetest.FuzzRecords(f, "testdata/small/cameras.csv", parse)
 }

@@ -2,12 +2,14 @@ package realityscan
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/csv"
 	"errors"
 	"fmt"
 	"io"
 	"math"
 	"strings"
+	"unicode/utf16"
 
 	"vksplat/internal/geom"
 	"vksplat/internal/textnum"
@@ -29,10 +31,35 @@ func Find(root string) []string {
 	})
 }
 
+// plain gives a text in UTF-8 with line feeds. Spreadsheets write UTF-16 with a byte order mark, and old ones for Macs
+// carriage returns alone.
+func plain(data []byte) []byte {
+	var order binary.ByteOrder
+	switch {
+	case bytes.HasPrefix(data, []byte("\xff\xfe")):
+		order = binary.LittleEndian
+	case bytes.HasPrefix(data, []byte("\xfe\xff")):
+		order = binary.BigEndian
+	}
+	if order != nil {
+		units := make([]uint16, len(data)/2-1)
+		for i := range units {
+			units[i] = order.Uint16(data[2*i+2:])
+		}
+		data = []byte(string(utf16.Decode(units)))
+	}
+	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
+	if !bytes.Contains(data, []byte("\n")) {
+		data = bytes.ReplaceAll(data, []byte("\r"), []byte("\n"))
+	}
+	return data
+}
+
 // open reads up to the names of the columns, and gives the place of each. Spreadsheets write semicolons and tabs, too.
 func open(data []byte) (r *csv.Reader, at map[string]int, err error) {
+	data = plain(data)
 	for _, comma := range ",;\t" {
-		r = csv.NewReader(bytes.NewReader(bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))))
+		r = csv.NewReader(bytes.NewReader(data))
 		r.Comma, r.FieldsPerRecord, r.LazyQuotes, r.ReuseRecord = comma, -1, true, true
 		r.TrimLeadingSpace = comma != '\t' // which a field may be left empty by
 		if at, err = header(r); err == nil {

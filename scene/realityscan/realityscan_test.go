@@ -1,10 +1,12 @@
 package realityscan_test
 
 import (
+	"encoding/binary"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"unicode/utf16"
 
 	"vksplat/scene"
 	"vksplat/scene/load/loadtest"
@@ -45,11 +47,23 @@ func TestDamage(t *testing.T) {
 	loadtest.CheckDamage(t, loadtest.Fixture(t, "images"), "cameras.csv")
 }
 
-// A spreadsheet writes semicolons or tabs, and decimal commas with the former.
+// A spreadsheet writes semicolons or tabs, decimal commas with the former, UTF-16, and carriage returns alone.
 func TestSpreadsheets(t *testing.T) {
-	for name, change := range map[string]*strings.Replacer{
-		"semicolons": strings.NewReplacer(",", ";"), "decimal commas": strings.NewReplacer(",", ";", ".png", ".png", ".", ","),
-		"tabs": strings.NewReplacer(",", "\t"),
+	wide := func(order binary.AppendByteOrder) func(string) string {
+		return func(text string) string {
+			data := order.AppendUint16(nil, 0xfeff)
+			for _, unit := range utf16.Encode([]rune(text)) {
+				data = order.AppendUint16(data, unit)
+			}
+			return string(data)
+		}
+	}
+	for name, change := range map[string]func(string) string{
+		"semicolons":       strings.NewReplacer(",", ";").Replace,
+		"decimal commas":   strings.NewReplacer(",", ";", ".png", ".png", ".", ",").Replace,
+		"tabs":             strings.NewReplacer(",", "\t").Replace,
+		"carriage returns": strings.NewReplacer("\r", "", "\n", "\r").Replace,
+		"UTF-16":           wide(binary.LittleEndian), "big-endian UTF-16": wide(binary.BigEndian),
 	} {
 		root := loadtest.Fixture(t, "images")
 		file := filepath.Join(root, "cameras.csv")
@@ -57,7 +71,7 @@ func TestSpreadsheets(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		scenetest.Put(t, file, []byte(change.Replace(string(data))))
+		scenetest.Put(t, file, []byte(change(string(data))))
 		t.Run(name, func(t *testing.T) {
 			loadtest.CheckFixture(t, loadtest.MustLoad(t, root, loadtest.AnyModel()), true)
 		})

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"testing"
 
 	"vksplat/internal/fault"
@@ -162,6 +163,11 @@ func writeTemp(t *testing.T, f *Format, name string, s *scene.Splats, meta ply.M
 	lost, err := f.Write(path, Memory(s, meta), o)
 	if err != nil {
 		t.Fatal(err)
+	}
+	for _, text := range lost {
+		if strings.HasSuffix(text, ".") {
+			t.Errorf("%q ends with a full stop, as no other warning does", text)
+		}
 	}
 	return path, lost
 }

@@ -236,7 +236,7 @@ func spzLost(info Info, s spzPacked) []string { return s.lost(lostOf(info, "SPZ"
 func (s spzPacked) lost(lost []string) []string {
 	cut := s.cut
 	if s.head.bits < spzBits {
-		lost = append(lost, fmt.Sprintf("Coordinates up to %.6g fit SPZ only in steps of %g.", s.farthest,
+		lost = append(lost, fmt.Sprintf("Coordinates up to %.6g fit SPZ only in steps of %g", s.farthest,
 			math.Ldexp(1, -s.head.bits)))
 	}
 	lost = lostSome(lost, cut.scales, "splats have scales outside exp(-10) to exp(5.94) units, which SPZ cuts")

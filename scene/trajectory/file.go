@@ -140,7 +140,7 @@ func parseTrajectory(data []byte, like scene.Camera) (*File, error) {
 		cams, err := inria.ParseCameras(data, &inria.CamerasInfo{})
 		return &File{Frames: cams, OfModel: true}, err
 	}
-	top, err := strictjson.DecodeObject(data)
+	top, err := strictjson.DecodeObject(strictjson.Finite(data)) // so that errors name the field
 	if err != nil {
 		return nil, err
 	}
@@ -162,7 +162,11 @@ func transformsTrajectory(data []byte, like scene.Camera) (*File, error) {
 		return nil, err
 	}
 	t := &File{}
-	for _, f := range parsed.Frames {
+	for i, f := range parsed.Frames {
+		if f.Lens.Beyond != "" {
+			return nil, fmt.Errorf("frame %d: field %s is not a finite number, or beyond %g", i, f.Lens.Beyond,
+				scene.MaxCoordinate)
+		}
 		width, height := like.Width, like.Height
 		if f.Lens.Width > 0 {
 			width, height = f.Lens.Width, f.Lens.Height

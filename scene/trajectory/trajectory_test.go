@@ -252,6 +252,8 @@ func TestTrajectoryRefuses(t *testing.T) {
 	for text, want := range map[string]string{
 		`{}`:               "none of the fields",
 		`{"keyframes": 3}`: "field keyframes is 3",
+		`{"frames": [{"file_path": "a.png", "fl_x": 30, "k1": NaN, "w": 4, "h": 3, "transform_matrix": ` +
+			`[[1,0,0,1],[0,1,0,2],[0,0,1,3],[0,0,0,1]]}]}`: "frame 0: field k1 is not a finite number",
 		`{"keyframes": [{"position": [0, 0], ` + turn +
 			`}]}`: "keyframe 0: field position has 2 numbers",
 		`{"keyframes": [{"time": 1, "position": [0, 0, 0], ` + turn + `}, {"time": 1, "position": [0, 0, 0], ` + turn +

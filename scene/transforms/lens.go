@@ -19,6 +19,8 @@ type frameLens struct {
 	centred        [2]bool // the principal point is the middle of the photo
 	k              [6]float64
 	p              [2]float64
+
+	Beyond string // the field that is not finite, or beyond what a lens may have; "" for none
 }
 
 // lensKinds are the names of camera_model that are known.
@@ -71,7 +73,7 @@ func ParseLens(f, top strictjson.Object) (l frameLens, err error) {
 			return l, err
 		}
 		if math.Abs(*n.to) > scene.MaxCoordinate {
-			l.fx = math.Inf(1) // the photo is left out
+			l.fx, l.Beyond = math.Inf(1), n.name // the photo is left out
 			return l, nil
 		}
 	}
@@ -112,6 +114,11 @@ func (l *frameLens) check(f, focal strictjson.Object) error {
 		{"camera_angle_y", l.angleY, math.Pi}} {
 		if focal.Has(n.name) && !(n.v > 0 && n.v < n.most) {
 			return focal.Errorf("field %s is %g, it must be between 0 and %.4g", n.name, n.v, n.most)
+		}
+	}
+	for name, other := range map[string]string{"fl_x": "fl_y", "fl_y": "fl_x"} {
+		if _, there := focal.Members[name]; there && !focal.Has(name) && focal.Has(other) {
+			return focal.Errorf("field %s is null, a number is expected; without the field, it is %s", name, other)
 		}
 	}
 	if l.fx == 0 && l.fy == 0 && l.angleX == 0 && l.angleY == 0 {

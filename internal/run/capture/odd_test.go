@@ -5,9 +5,11 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
+	"vksplat/internal/cli"
 	"vksplat/internal/fault"
 )
 
@@ -21,23 +23,29 @@ func TestPhotoNames(t *testing.T) {
 	}
 }
 
-// TestIsRegular wants links to nothing and to folders passed over.
-func TestIsRegular(t *testing.T) {
+// TestUnread names links to nothing and to folders among the photos, and leaves other odd files alone.
+func TestUnread(t *testing.T) {
 	dir := t.TempDir()
 	in := func(name string) string { return filepath.Join(dir, name) }
-	if err := errors.Join(os.WriteFile(in("photo.jpg"), nil, 0o666), os.Symlink(in("photo.jpg"), in("link.jpg")),
-		os.Symlink(in("nothing"), in("lost.jpg")), os.Symlink(dir, in("folder.jpg"))); err != nil {
+	if err := errors.Join(os.WriteFile(in("photo.jpg"), nil, 0o666), os.Symlink("photo.jpg", in("link.jpg")),
+		os.Symlink("nothing", in("lost.jpg")), os.Symlink("film", in("film.mp4")), os.Symlink("gone", in("notes.txt")),
+		os.Symlink(dir, in("folder.jpg"))); err != nil {
 		t.Skip("no links here: ", err)
 	}
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
+	var said []string
+	console := cli.Within(t.Context(), func(n cli.Notice) { said = append(said, n.Text) })
+	list, err := folderSources(console, dir, &Options{Out: in("out")})
+	if err != nil || len(list) != 1 || !slices.Equal(list[0].photos, []string{"link.jpg", "photo.jpg"}) {
+		t.Fatal(list, err)
 	}
-	for _, e := range entries {
-		want := e.Name() == "photo.jpg" || e.Name() == "link.jpg"
-		if got := isRegular(in(e.Name()), e); got != want {
-			t.Errorf("%s: %v", e.Name(), got)
+	for i, want := range []string{"film.mp4 is left out: it is a symbolic link to film: ",
+		"folder.jpg is left out: it is a symbolic link to ", "lost.jpg is left out: it is a symbolic link to nothing: "} {
+		if i >= len(said) || !strings.HasPrefix(said[i], in(want)) {
+			t.Errorf("%q lacks %q", said, want)
 		}
+	}
+	if len(said) != 3 {
+		t.Errorf("%q", said)
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
 	"vksplat/internal/run/output"
+	"vksplat/internal/wording"
 	"vksplat/scene/photo"
 )
 
@@ -123,19 +124,22 @@ func folderSources(console *cli.Console, dir string, o *Options) ([]*source, err
 			rel, err := filepath.Rel(dir, path)
 			console.Note(filepath.Join(s.path, rel) + " is left out: vksplat made it")
 			return cmp.Or(err, filepath.SkipDir)
-		case e.IsDir() || hidden || !isRegular(path, e):
+		case e.IsDir() || hidden:
 			return nil
 		}
 		kind := photo.ForeignKindOf(path)
+		rel, err := filepath.Rel(dir, path)
+		wrong := unread(path, e)
 		switch {
+		case wrong != nil && (photo.IsPhoto(path) || kind != nil):
+			console.Warn(fmt.Sprintf("%s is left out: %v", wording.Printable(filepath.Join(s.path, rel)), wrong))
+		case wrong != nil:
 		case photo.IsPhoto(path) || kind != nil && !kind.Video:
-			rel, err := filepath.Rel(dir, path)
 			s.photos = append(s.photos, rel)
-			return err
 		case kind != nil && kind.Video:
 			videos = append(videos, &source{path: path, video: true})
 		}
-		return nil
+		return err
 	})
 	switch {
 	case err != nil:
@@ -237,13 +241,17 @@ func mark(path string) string {
 	return fmt.Sprint(info.Size(), info.ModTime().UnixNano())
 }
 
-// isRegular tells whether an entry of a folder is a file, or leads to one: to open a pipe would wait for its writer.
-func isRegular(path string, e fs.DirEntry) bool {
+// unread is why an entry of a folder cannot be read as a file, nil where it can: to open a pipe would wait for its
+// writer.
+func unread(path string, e fs.DirEntry) error {
 	if e.Type().IsRegular() {
-		return true
+		return nil
 	}
-	info, err := os.Stat(path)
-	return err == nil && info.Mode().IsRegular()
+	err := fault.Regular(path)
+	if to, broken := os.Readlink(path); err != nil && broken == nil {
+		err = fmt.Errorf("it is a symbolic link to %s: %w", wording.Printable(to), err)
+	}
+	return err
 }
 
 // oddName is why a name is refused that COLMAP's lists of photos, a name a line, cannot hold, or that COLMAP changes.

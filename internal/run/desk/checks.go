@@ -181,7 +181,8 @@ func (d *desk) plan(r *trainRequest) (check, error) {
 		return check{}, err
 	}
 	args := append([]string{"train", dir, cli.Switch("dry-run"), cli.Switch("json")}, r.settings()...)
-	args = slices.Concat(args, d.beginning(dir), d.DeviceArgs)
+	begins, _ := d.beginning(dir)
+	args = slices.Concat(args, begins, d.DeviceArgs)
 	return d.checks.ask("plan "+strings.Join(args, " "), func(ctx context.Context, c *check) error {
 		ctx, stop, busy := d.queue.lend(ctx)
 		defer stop()

@@ -3,6 +3,7 @@
 package desk
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"os"
@@ -144,7 +145,8 @@ func TestPipes(t *testing.T) {
 	b.until("the runs are listed", func(s *seenState) bool { return len(s.Runs) == 2 })
 }
 
-// TestForeignScene has scenes read files outside of the root, by links and by names: none is inspected or trained.
+// TestForeignScene has scenes read files outside of the root, by links and by names, and a run have one that stands
+// there: none is inspected or trained. Those that stay inside begin with random points, having none, without a verdict.
 func TestForeignScene(t *testing.T) {
 	b := openDesk(t)
 	outside := t.TempDir()
@@ -180,6 +182,13 @@ func TestForeignScene(t *testing.T) {
 		t.Fatal(err)
 	}
 	scenetest.PutJSON(t, filepath.Join(b.root, "named", "transforms.json"), top)
+	fill(t, filepath.Join(b.root, "run", output.StatsFile), "{}")
+	scenetest.PutJSON(t, filepath.Join(b.root, "run", output.CheckpointFolder, output.BegunFile),
+		scenetest.JsonObject{"source": scenetest.JsonObject{"scene": outside}})
+	if got, text := b.ask(http.MethodPost, "resume", `{"path":"run"}`, nil); got != 400 || !strings.Contains(text,
+		errOutside.Error()) {
+		t.Errorf("resume a run of a scene outside: %d %s", got, text)
+	}
 	for name, bad := range map[string]string{"own": "", "shared": "", "linked": "linked/images",
 		"json": "json/transforms.json", "twice": "between/images", "cloud": "points.ply", "named": "p1.png"} {
 		want, status := bad+" leads out", 400
@@ -187,8 +196,18 @@ func TestForeignScene(t *testing.T) {
 			want, status = "", 200
 		}
 		body := strings.Replace(train, "garden", name, 1)
-		if got, text := b.ask(http.MethodPost, "train", body, nil); got != status || !strings.Contains(text, want) {
+		got, text := b.ask(http.MethodPost, "train", body, nil)
+		if got != status || !strings.Contains(text, want) {
 			t.Errorf("train %s: %d %s", name, got, text)
+		}
+		if bad == "" { // there are no points, and no verdict that says so
+			var made struct{ Job string }
+			if err := json.Unmarshal([]byte(text), &made); err != nil {
+				t.Fatal(err)
+			}
+			if args := b.queue.find(made.Job).args; !slices.Contains(args, "--init=random") {
+				t.Errorf("train %s: %q", name, args)
+			}
 		}
 		run := filepath.Join(b.root, "run of "+name)
 		begun := scenetest.JsonObject{"source": scenetest.JsonObject{"scene": filepath.Join(b.root, name)}}

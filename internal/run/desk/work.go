@@ -13,6 +13,9 @@ import (
 	"vksplat/internal/run/meter"
 	"vksplat/internal/run/output"
 	"vksplat/internal/wording"
+	"vksplat/scene"
+	"vksplat/scene/inspect"
+	"vksplat/scene/load"
 )
 
 // Kinds of jobs.
@@ -80,12 +83,31 @@ func (r *trainRequest) settings() []string {
 	return args
 }
 
-// beginning is the flag that a capture needs in which a verdict found nothing to begin with.
-func (d *desk) beginning(scene string) []string {
-	if c := d.checks.known("verdict " + scene); c.Report != nil && c.Report.Pointless() {
-		return []string{cli.Flag("init", "random")}
+// beginning is the flag that a capture needs in which a verdict found nothing to begin with. known says whether there
+// is a verdict.
+func (d *desk) beginning(scene string) (flags []string, known bool) {
+	c := d.checks.known("verdict " + scene)
+	if c.Report == nil {
+		return nil, false
 	}
-	return nil
+	return beginsRandom(c.Report.Pointless()), true
+}
+
+// beginningOf is beginning of a scene that may have no verdict.
+func (d *desk) beginningOf(dir string) []string {
+	flags, known := d.beginning(dir)
+	if !known {
+		c, err := load.Capture(dir, scene.LoadOptions{Model: scene.AnyModel, Downscale: 1})
+		return beginsRandom(err == nil && inspect.NeedsInit(c))
+	}
+	return flags
+}
+
+func beginsRandom(needed bool) []string {
+	if !needed {
+		return nil
+	}
+	return []string{cli.Flag("init", "random")}
 }
 
 // followed are the flags by which this page follows a run.
@@ -99,25 +121,25 @@ func (d *desk) train(r *trainRequest) (string, error) {
 	if err := r.check(); err != nil {
 		return "", err
 	}
-	scene, err := d.absolute(r.Scene)
+	dir, err := d.absolute(r.Scene)
 	if err != nil {
 		return "", err
 	}
-	if err := d.ownScene(scene, r.Size); err != nil {
+	if err := d.ownScene(dir, r.Size); err != nil {
 		return "", err
 	}
 	name := r.Name
 	if name == "" {
-		name = wording.PlainName(filepath.Base(scene) + "-" + r.Preset)
+		name = wording.PlainName(filepath.Base(dir) + "-" + r.Preset)
 	}
 	out, err := d.reserve(runsFolder, name, "")
 	if err != nil {
 		return "", err
 	}
-	j := &job{Kind: kindTrain, Title: filepath.Base(out), Scene: d.relative(scene), Run: d.relative(out),
+	j := &job{Kind: kindTrain, Title: filepath.Base(out), Scene: d.relative(dir), Run: d.relative(out),
 		Made: d.relative(out), lane: laneDevice}
-	j.args = append([]string{"train", scene, cli.Flag("model-path", out)}, r.settings()...)
-	j.args = append(j.args, d.beginning(scene)...)
+	j.args = append([]string{"train", dir, cli.Flag("model-path", out)}, r.settings()...)
+	j.args = append(j.args, d.beginningOf(dir)...)
 	if r.Limit > 0 {
 		j.args = append(j.args, cli.Flag("time-limit", strconv.Itoa(r.Limit)+"s"))
 	}
@@ -147,12 +169,13 @@ func (d *desk) resume(rel string) (string, error) {
 	}
 	begun, _ := d.readBegun(out) // where it says nothing, the command says what is wrong
 	j := &job{Kind: kindTrain, Title: filepath.Base(out), Run: d.relative(out), Made: d.relative(out), lane: laneDevice}
-	if scene := begun.Source.Scene; scene != "" {
-		j.Scene = d.relative(scene)
-		if output.Within(scene, d.root) {
-			if err := d.ownScene(scene, begun.Source.Downscale); err != nil {
-				return "", err
-			}
+	if dir := begun.Source.Scene; dir != "" {
+		j.Scene = d.relative(dir)
+		if real, err := filepath.EvalSymlinks(dir); err == nil && !output.Within(real, d.root) {
+			return "", openError(filepath.Base(dir), errOutside)
+		}
+		if err := d.ownScene(dir, begun.Source.Downscale); err != nil {
+			return "", err
 		}
 	}
 	j.args = append([]string{"resume", out}, d.followed(out)...)

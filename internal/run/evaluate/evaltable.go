@@ -116,8 +116,9 @@ func printResult(console *cli.Console, j *Job) {
 		t.Add(row...)
 	}
 	t.Add(last...)
-	console.Printf("### %s, %s: %s of %s\n\n%s\n%s\n", j.name, r.Method, cli.Count(len(r.Views), "photo"),
-		captured.Resolution(j.cams), t, legend)
+	console.Printf("### %s, %s: %s of %s\n\n%s\n", j.name, r.Method, cli.Count(len(r.Views), "photo"),
+		captured.Resolution(j.cams), t)
+	console.Sayf("%s\n", legend)
 	j.printDrawn()
 	j.printTrainedOn()
 	child.Report(child.Event{Event: child.EventTable,
@@ -175,7 +176,7 @@ func printComparison(console *cli.Console, jobs []*Job) {
 		}
 		console.Printf("%s\n", t)
 	}
-	console.Printf("%s\n", legend)
+	console.Sayf("%s\n", legend)
 	for _, j := range jobs {
 		j.printDrawn()
 		j.printTrainedOn()

@@ -3,7 +3,6 @@ package inspection
 import (
 	"errors"
 	"fmt"
-	"io"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -45,7 +44,8 @@ func Run(console *cli.Console, o *Options) error {
 	if o.Json {
 		err = cli.WriteJSON(console.Stdout, report)
 	} else {
-		_, err = io.WriteString(console.Stdout, wording.PrintableLines(reportText(report, o.Photos)+o.verdict(report)))
+		console.Table(reportText(report, o.Photos))
+		console.Sayf("%s", o.verdict(report))
 	}
 	return errors.Join(report.Fatal(), err)
 }
@@ -93,7 +93,7 @@ func reportText(r *inspect.Report, rows bool) string {
 	line("photos", "%s, in %s", photos, r.Images)
 	line("sizes", "%s", sizesText(r.Sizes))
 	line("lenses", "%s", lensesText(r.Lenses))
-	line("camera spread", "median %.4g, maximum %.4g (scene units)", r.MedianDistance, r.Extent)
+	line("spread", "of the cameras: median %.4g, maximum %.4g (scene units)", r.MedianDistance, r.Extent)
 	if r.Points > 0 {
 		line("points", "%d, %.3g %% in view of a camera", r.Points, 100*r.PointsSeen)
 	} else {
@@ -142,7 +142,7 @@ func lensesText(lenses []inspect.LensCount) string {
 func cameraTable(rows []inspect.CameraReport) string {
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "camera\tsize\tlens\tfocal length\tdistance\tpoints\tsharpness\tbrightness")
+	fmt.Fprintln(w, "camera\tsize\tlens\tfocal\tdistance\tpoints\tsharp\tbright")
 	share := func(v *float64) string {
 		if v == nil {
 			return "-"

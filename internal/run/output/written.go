@@ -234,7 +234,7 @@ func RefuseSame(out string, in ...string) error {
 }
 
 // RefuseExisting refuses to replace files, which a setting or, with "", an argument names, unless overwrite is given;
-// links to nothing; and the word of other programs for standard output, where nothing is written.
+// links that lead nowhere; and the word of other programs for standard output, where nothing is written.
 func RefuseExisting(setting string, overwrite bool, paths ...string) error {
 	for _, path := range paths {
 		named := path
@@ -248,12 +248,7 @@ func RefuseExisting(setting string, overwrite bool, paths ...string) error {
 		if err := fault.Dangling(path); err != nil {
 			return err
 		}
-		st, err := os.Lstat(path)
-		if _, broken := os.Stat(path); err == nil && broken != nil && st.Mode()&os.ModeSymlink != 0 { // to itself
-			return fault.Usagef("remove the link, or choose another name", "%s: a symbolic link that cannot be followed: %v",
-				named, fault.Pathless(broken))
-		}
-		if err == nil && st.Mode().IsRegular() && !overwrite {
+		if st, err := os.Lstat(path); err == nil && st.Mode().IsRegular() && !overwrite {
 			return fault.Usagef("choose another name, or replace it with "+fault.Setting("overwrite"),
 				"%s is there already", named)
 		}

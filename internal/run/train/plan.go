@@ -2,6 +2,7 @@ package train
 
 import (
 	"fmt"
+	"strings"
 	"text/tabwriter"
 
 	"vksplat/internal/cli"
@@ -22,15 +23,15 @@ func (r *Run) showPlan() error {
 		return r.Console.PrintJSON(planJSON{r.plan, r.predicted, resumed})
 	}
 	if resumed != nil {
-		r.Console.Printf("%s\n", resumed)
+		r.Console.Sayf("%s\n", resumed)
 	}
 	if r.chosen != "" || len(r.others) > 0 {
-		r.Console.Printf("%s\n", r.deviceNames())
+		r.Console.Sayf("%s\n", r.deviceNames())
 	}
-	if err := printPlan(r.Console, r.plan); err != nil || r.predicted == nil {
-		return err
+	printPlan(r.Console, r.plan)
+	if r.predicted != nil {
+		r.Console.Sayf("time  %s\n", r.predicted.text(r.TimeLimit))
 	}
-	r.Console.Printf("time  %s\n", r.predicted.text(r.TimeLimit))
 	return nil
 }
 
@@ -75,11 +76,12 @@ func (p *resumption) String() string {
 }
 
 // printPlan prints what training would use memory for.
-func printPlan(console *cli.Console, p *pipeline.Plan) error {
+func printPlan(console *cli.Console, p *pipeline.Plan) {
 	d, h := &p.Device, &p.Host
-	console.Printf("%s to start with, at most %d; %d (tile, splat) pairs at once\n", cli.Count(p.Splats, "splat"),
+	console.Sayf("%s to start with, at most %d; %d (tile, splat) pairs at once\n", cli.Count(p.Splats, "splat"),
 		p.Ceiling, p.Isects)
-	w := tabwriter.NewWriter(console.Stdout, 0, 8, 2, ' ', 0)
+	var b strings.Builder
+	w := tabwriter.NewWriter(&b, 0, 8, 2, ' ', 0)
 	row := func(name string, bytes int64, note string) {
 		_, _ = fmt.Fprintf(w, "  %s\t%s\t%s\n", name, pipeline.BytesText(bytes), note)
 	}
@@ -122,8 +124,6 @@ func printPlan(console *cli.Console, p *pipeline.Plan) error {
 	row("picture", h.Picture, "a render and its photo, when they are compared, in place of most photos")
 	row("model", h.Readback, "a piece of it at a time, when it is written")
 	row("margin", h.Margin, "for garbage and for what the driver takes later")
-	if err := w.Flush(); err != nil {
-		return fmt.Errorf("print plan: %w", err)
-	}
-	return nil
+	_ = w.Flush() // a strings.Builder never fails
+	console.Table(b.String())
 }

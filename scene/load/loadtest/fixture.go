@@ -153,8 +153,9 @@ func CheckEdited(t *testing.T, root, name, from, to, want string) {
 // NotFinite are spellings of C libraries for numbers that are not finite.
 var NotFinite = []string{"nan", "-nan", "-nan(ind)", "nan(snan)", "1.#QNAN", "-1.#IND00", "-inf", "1.#INF"}
 
-// NotFiniteJSON are those that programs write as JSON, which lacks them.
-var NotFiniteJSON = []string{"NaN", "-Infinity", "Infinity", "-nan", "nan(ind)", "inf"}
+// NotFiniteJSON are those that programs write as JSON, which lacks them, and numbers beyond float64.
+var NotFiniteJSON = []string{"NaN", "-Infinity", "Infinity", "-nan", "nan(ind)", "inf", "1e999",
+	"-1.5E+0400"}
 
 // CheckNotFinite demands that of a capture of a file in which the first of a text is replaced by another, with @ for a
 // number that is not finite, one photo is left out, or one point, and that nothing is left out when strict.
