@@ -37,7 +37,8 @@ func (m *mapper) findFeatures() error {
 		}
 		args := k.arguments("database_path", m.o.in(databaseFile), "image_path", m.o.in(imagesFolder),
 			"image_list_path", list)
-		err := m.run(process{stage: stageFeatures, program: m.colmap.path, args: args, onLine: m.show.parts("photo", 0)})
+		err := m.run(process{stage: stageFeatures, program: m.colmap.path, args: args,
+			onLine: m.show.parts("photo", 0)})
 		cameras := map[string]string{CamerasOne: "one camera", CamerasMany: "a camera each",
 			CamerasFolder: "a camera for each folder"}[plan.share]
 		return fmt.Sprintf("%s with %s (%s), %s", cli.Count(len(m.photos), "photo"), cameras, plan.why, plan.model), err
