@@ -22,9 +22,6 @@ OUT := build
 SHORT := demo --images 12 --iterations 50
 # One that reaches refinement, which begins after step 500.
 REFINED := demo --images 12 --iterations 650
-# Packages whose tests take longest. go test begins packages in the order in which they are named, and a slow one that
-# begins last leaves the other cores idle.
-SLOWEST := ./pipeline ./cmd/vksplat ./internal/run/train ./vk
 FUZZ_TIME := 30s
 # Without this bound, fuzzing spends its time on making inputs smaller: up to a minute each.
 FUZZ_SMALLER := 10x
@@ -48,8 +45,8 @@ WITH_ALL = $(WITH_PYTHON) PATH="$(CURDIR)/$(SCHEDULERS):$$PATH" VKSPLAT_SCHEDULE
 # Tests as CI runs them: check's are not run again with the others, as Go keeps results of the same command.
 TESTS = $(WITH_PYTHON) go test -json -vet=off -timeout 60m
 
-.PHONY: help demo bench build farmd test-farmd changed-farmd release try-release windows macos docs quick test \
-  test-long check vet static gen messages tests python-env schedulers second-binding same-bindings widths fuzz \
+.PHONY: help demo bench build farmd test-farmd release try-release windows macos docs quick test \
+  test-all test-long check vet static gen messages tests python-env schedulers second-binding same-bindings widths fuzz \
   same-bytes twice golden clean
 
 help: ## list the targets
@@ -76,14 +73,8 @@ farmd: ## build bin/vksplat-farmd, the server of a farm (the first time takes te
 	  -o ../$(BIN)/vksplat-farmd .
 
 test-farmd: ## tests of vksplat-farmd; VKSPLAT_LONG=1 for those that take longer, too
-	@mkdir -p $(OUT)
-	.ci/farmd-tested list >$(OUT)/farmd-tested.txt
 	@$(MAKE) --no-print-directory farmd
 	cd farmd && go vet ./... && VKSPLAT_FARMD="$(CURDIR)/$(BIN)/vksplat-farmd" go test -p 1 -count=1 -timeout 120m ./...
-	@.ci/farmd-tested record $(OUT)/farmd-tested.txt
-
-changed-farmd: # test-farmd, where what it tests is not as it was when its tests last passed
-	@.ci/farmd-tested || $(MAKE) --no-print-directory test-farmd
 
 release: ## make the downloads in bin/release: archives, .deb, container image, checksums (docs/release.md)
 	@.ci/install release
@@ -118,18 +109,23 @@ quick: ## a verdict on a change in a minute or two, after the first build
 	@.ci/quick
 
 # What vet compiles is there for the others: two that begin at once with an empty cache would compile it twice.
-test: ## everything that CI runs; says at its end what was skipped
+test: ## everything that CI runs: tests whose inputs changed since they passed; says at its end what was skipped
+	@.ci/install test
+	@$(MAKE) --no-print-directory -j2 --output-sync=target vet python-env
+	@$(MAKE) --no-print-directory check tests
+
+test-all: ## test, whatever has changed; records in .ci/ledger.txt what passed, to be committed
 	@.ci/install test
 	@$(MAKE) --no-print-directory -j2 --output-sync=target vet python-env
 	@$(MAKE) --no-print-directory check
-	@$(MAKE) --no-print-directory -j3 --output-sync=target tests changed-farmd second-binding
+	$(VALIDATE) $(WITH_PYTHON) go run ./tools/testrun -all
 
 test-long: ## what takes longer: subgroup sizes, both bindings in full, fuzzing, repeated runs
 	@.ci/install long
 	@$(MAKE) --no-print-directory check windows macos widths python-env schedulers
 	$(WINDOWS) go build -tags $(SECOND) -o $(BIN)/vksplat-second.exe ./cmd/vksplat
-	$(WITH_ALL) $(LONG) $(VALIDATE) go test -count=1 -timeout 120m $(SLOWEST) ./...
-	$(WITH_ALL) $(LONG) $(VALIDATE) go test -count=1 -timeout 120m -tags $(SECOND) $(SLOWEST) ./...
+	$(WITH_ALL) $(LONG) $(VALIDATE) go test -count=1 -timeout 120m ./...
+	$(WITH_ALL) $(LONG) $(VALIDATE) go test -count=1 -timeout 120m -tags $(SECOND) ./...
 	$(LONG) $(MAKE) --no-print-directory test-farmd
 	@$(MAKE) --no-print-directory fuzz same-bindings same-bytes
 
@@ -137,7 +133,7 @@ check: static ## formatting, vet, staticcheck, types on other systems, committed
 	@.ci/install shaders
 	go run ./tools/crosscheck windows/amd64 darwin/arm64
 	go run ./tools/shadergen -check
-	$(TESTS) ./tools/... | go run ./tools/testreport -brief
+	$(TESTS) ./tools/... | go run ./tools/testrun -report -brief
 
 vet:
 	@list=$$(gofmt -l .); if [ -n "$$list" ]; then echo "gofmt would change:"; echo "$$list"; exit 1; fi
@@ -158,10 +154,9 @@ messages: ## write the Go of farm/wire/wire.proto
 	protoc --plugin=$(OUT)/tools/protoc-gen-go --go_out=. --go_opt=paths=source_relative farm/wire/wire.proto
 	mv farm/wire/wire.pb.go farm/wire/wire_gen.go
 
-# check vets.
-tests: ## all tests, with the validation layer watching; says at its end which were skipped and why
+tests: ## tests whose inputs changed since they passed, with the validation layer watching
 	@.ci/install tests
-	$(VALIDATE) $(TESTS) $(SLOWEST) ./... | go run ./tools/testreport
+	$(VALIDATE) $(WITH_PYTHON) go run ./tools/testrun
 
 python-env: ## build/python: the Python packages that some tests read our files with
 	@.ci/install python

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 
 	"vksplat/pipeline/bench"
 	"vksplat/scene"
@@ -20,6 +21,16 @@ func (t *Trainer) Hold() {
 		*rate = 0
 	}
 	c.LRAppearance, c.RefineEvery, c.SHInterval, c.NumDownscales = 0, 0, 1, 0
+}
+
+// HoldAt is Hold on photos that are halved level times, with a refinement after each step if refines is set.
+func (t *Trainer) HoldAt(level int, refines bool) {
+	t.Hold()
+	c := &t.cfg
+	c.NumDownscales, c.ResolutionSchedule = level, math.MaxInt
+	if refines {
+		c.RefineEvery, c.RefineStart, c.RefineStop, c.ResetEvery = 1, 0, math.MaxInt, 0
+	}
 }
 
 // Measure holds the model and times steps. The configured number of steps must leave room for bench.Options.Total of

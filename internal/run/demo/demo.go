@@ -6,7 +6,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
 
 	"vksplat/internal/atomicfile"
 	"vksplat/internal/cli"
@@ -97,14 +96,11 @@ func (o *Options) refuseForeign() error {
 			return err
 		}
 	}
-	if !own.Known && len(output.FormerModels(o.Out)) > 0 {
+	if !own.Known && output.HoldsRun(o.Out) {
 		return nil // of a build that kept no list
 	}
-	var paths []string
-	for _, name := range slices.Concat(output.RunFiles, []string{output.MetricsFile, output.DemoPicture}) {
-		paths = append(paths, filepath.Join(o.Out, name))
-	}
-	return output.RefuseForeign(own.Foreign(paths), "or "+elsewhere())
+	return output.RefuseForeign(own.Foreign(append(output.RunPaths(o.Out), filepath.Join(o.Out, output.DemoPicture))),
+		"or "+elsewhere())
 }
 
 // synth describes the capture.

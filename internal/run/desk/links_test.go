@@ -97,6 +97,20 @@ func TestLinkedRun(t *testing.T) {
 	}
 }
 
+// TestCurveOfNext shows the course of a run that is to replace another one, which is still there.
+func TestCurveOfNext(t *testing.T) {
+	b := openDesk(t)
+	line := `{"event":"step","step":%d,"loss":1,"psnr":20,"splats":300}` + "\n"
+	for i, name := range []string{"metrics.jsonl", output.NextFolder + "/metrics.jsonl"} {
+		fill(t, filepath.Join(b.root, "run", output.StatsFile), "{}")
+		fill(t, filepath.Join(b.root, "run", name), fmt.Sprintf(line, i+1))
+		var c curve
+		if b.must(http.MethodGet, "curve?run=run", "", &c); !slices.Equal(c.Steps, []int{i + 1}) {
+			t.Errorf("%s: steps %v", name, c.Steps)
+		}
+	}
+}
+
 // tree lists what is below a folder.
 func tree(t *testing.T, dir string) (list []string) {
 	t.Helper()

@@ -222,7 +222,10 @@ const mostPoints = 200
 // curveOf reads the course of a run from its log.
 func (p places) curveOf(dir string) *curve {
 	c := &curve{Steps: []int{}, Loss: []float64{}, PSNR: []float64{}, Splats: []int{}}
-	path, err := p.file(filepath.Join(dir, output.MetricsFile))
+	path, err := p.file(filepath.Join(dir, output.NextFolder, output.MetricsFile)) // of a run that goes on
+	if err != nil {
+		path, err = p.file(filepath.Join(dir, output.MetricsFile))
+	}
 	if err != nil {
 		return c // there is none yet
 	}

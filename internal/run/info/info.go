@@ -370,8 +370,8 @@ type runInfo struct {
 	Models      []string `json:"models"`
 	Scores      string   `json:"scores_note,omitempty"` // what is to be known of those in results.json
 	Newest      any      `json:"newest_checkpoint,omitempty"`
-	// folder of the run that this one replaces, until it has a checkpoint
-	Previous string `json:"previous,omitempty"`
+	// folder of a run that replaces this one once it has a checkpoint
+	Next string `json:"next,omitempty"`
 }
 
 func describeRun(path string) (any, facts, error) {
@@ -389,8 +389,9 @@ func describeRun(path string) (any, facts, error) {
 	for _, m := range info.Models {
 		f.add("model", "%s", m)
 	}
-	if info.Previous = output.AsideIn(path); info.Previous != "" {
-		f.add("earlier run", "%s", output.AsideText(path))
+	if text := output.NextText(path); text != "" {
+		info.Next = filepath.Join(path, output.NextFolder)
+		f.add("next run", "%s", text)
 	}
 	for _, c := range list {
 		info.Checkpoints = append(info.Checkpoints, c.Path)

@@ -55,14 +55,13 @@ func (l *training) goOnAlone() {
 	}
 }
 
-// Saving tells what becomes of the checkpoint that a viewer asked for: w if it is being written in the background,
-// otherwise that of a step, or err.
+// Saving reports on the checkpoint that a viewer asked for: see train.Viewer.
 func (l *training) Saving(w *checkpoint.Write, path string, step int, err error) {
 	if w == nil || err != nil {
 		l.setSave(path, step, err)
 		return
 	}
-	go func() { l.setSave(w.Path, w.Step, w.Wait()) }()
+	go func() { l.setSave(path, step, w.Wait()) }()
 }
 
 func (l *training) setSave(path string, step int, err error) {

@@ -50,6 +50,9 @@ const AskedFile = "save_at.json"
 // BegunFile says, in the folder of checkpoints, what a run was begun with.
 const BegunFile = "begun.json"
 
+// Those files below OUT.
+var askedName, begunName = filepath.Join(CheckpointFolder, AskedFile), filepath.Join(CheckpointFolder, BegunFile)
+
 // OpenWhole opens a checkpoint after reading all of it.
 func OpenWhole(path string) (*checkpoint.File, error) {
 	c, err := checkpoint.Open(path)

@@ -21,6 +21,14 @@ var (
 		"cfg_args", OriginFile, CaptureFile}
 )
 
+// RunPaths are the files in out about the whole run.
+func RunPaths(out string) (paths []string) {
+	for _, name := range append(slices.Clone(RunFiles), MetricsFile, askedName, begunName) {
+		paths = append(paths, filepath.Join(out, name))
+	}
+	return paths
+}
+
 // Files in folders that are named after a step.
 const (
 	ModelName     = "point_cloud.ply"
@@ -55,12 +63,21 @@ func ModelsAbove(out string, step int) []string {
 	})
 }
 
-// RunLeftovers lists what a run left in out above a step; -1: all of it.
-func RunLeftovers(out string, after int) (list []string) {
+// Replaced lists what a run that begins after a step of the earlier one in out replaces of that, and after files the
+// folders that they are in. after -1 is all of it.
+func Replaced(out string, after int) (list []string) {
+	if checkpoints, err := ListCheckpoints(filepath.Join(out, CheckpointFolder)); err == nil {
+		for _, f := range checkpoints {
+			if f.Step > after {
+				list = append(list, f.Path)
+			}
+		}
+	}
 	for _, dir := range StepFolders(out, ModelFolder, after) {
 		list = append(list, filepath.Join(dir, ModelName), dir)
 	}
-	if own := ReadWritten(out); own.Known || holdsRun(out) {
+	own := ReadWritten(out)
+	if own.Known || HoldsRun(out) {
 		for _, dir := range StepFolders(out, PictureFolder, after) {
 			list = append(list, picturesIn(dir, own)...)
 		}
@@ -68,26 +85,20 @@ func RunLeftovers(out string, after int) (list []string) {
 	if after >= 0 {
 		return list
 	}
-	return append(list, wholeRunFiles(out)...)
+	list = append(list, RunPaths(out)...)
+	if picture := filepath.Join(out, DemoPicture); own.Owns(picture) {
+		list = append(list, picture)
+	}
+	if events, err := eventFiles(filepath.Join(out, TensorboardFolder)); err == nil { // else there are none
+		list = append(list, events...)
+	}
+	return list
 }
 
-// holdsRun reports whether out has a model or a checkpoint of a run.
-func holdsRun(out string) bool {
+// HoldsRun reports whether out has a model or a checkpoint of a run.
+func HoldsRun(out string) bool {
 	list, err := ListCheckpoints(filepath.Join(out, CheckpointFolder))
 	return err == nil && len(list) > 0 || len(FormerModels(out)) > 0
-}
-
-// wholeRunFiles lists the files in out about a run as a whole.
-func wholeRunFiles(out string) (list []string) {
-	asked, begun := filepath.Join(CheckpointFolder, AskedFile), filepath.Join(CheckpointFolder, BegunFile)
-	for _, name := range slices.Concat(RunFiles, []string{MetricsFile, WrittenFile, DemoPicture, asked, begun}) {
-		list = append(list, filepath.Join(out, name))
-	}
-	events, err := eventFiles(filepath.Join(out, TensorboardFolder))
-	if err != nil {
-		return list // there are none
-	}
-	return append(list, events...)
 }
 
 // picturesIn lists the pictures in dir that a run wrote, and after them the folders that they are in. Builds that kept

@@ -68,6 +68,19 @@ func WriteJSON(path string, v any) error {
 	})
 }
 
+// CopyWhole copies a file, which appears whole.
+func CopyWhole(from, to string) error {
+	f, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer f.Close() // only read
+	return atomicfile.Write(to, func(w io.Writer) error {
+		_, err := io.Copy(w, f)
+		return err
+	})
+}
+
 // WritePicture makes the folder of a picture and writes it.
 func WritePicture(path string, write func(path string) error) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {

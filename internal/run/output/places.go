@@ -33,34 +33,23 @@ func RefusePlace(dir, setting string, own ...string) error {
 		return fault.Usagef(hint, "%s: %s is a folder with other files, which this program runs in or below", named,
 			dir)
 	}
-	if name := captureMark(dir, "images", "sparse", "transforms.json", "transforms_train.json"); name != "" {
-		return fault.Usagef(hint, "%s: %s looks like a capture: it holds %s", named, dir, name)
+	marks := []string{"sparse", "transforms.json", "transforms_train.json"}
+	if path := firstOf(dir, append([]string{"images"}, marks...)...); path != "" {
+		return fault.Usagef(hint, "%s: %s looks like a capture: it holds %s", named, dir, filepath.Base(path))
 	}
-	if name := captureMark(filepath.Dir(at), "sparse", "transforms.json", "transforms_train.json"); name != "" {
-		return fault.Usagef(hint, "%s: %s looks like a folder of a capture: beside it is %s", named, dir, name)
+	if path := firstOf(filepath.Dir(at), marks...); path != "" {
+		return fault.Usagef(hint, "%s: %s looks like a folder of a capture: beside it is %s", named, dir,
+			filepath.Base(path))
 	}
 	return nil
 }
 
-// captureMark returns the first of the names that dir holds, "" for none.
-func captureMark(dir string, names ...string) string {
-	for _, name := range names {
-		if _, err := os.Lstat(filepath.Join(dir, name)); err == nil {
-			return name
-		}
-	}
-	return ""
-}
-
-// surelyRun are names that nothing but the folder of a run holds, or that of another command that trains.
-var surelyRun = []string{ModelFolder + "*", filepath.Join(CheckpointFolder, CheckpointPrefix+"*"), WrittenFile,
-	AsideFolder + "*"}
-
-// RunMarks are what the folder of a run holds.
-var RunMarks = append([]string{OriginFile, CaptureFile}, surelyRun...)
+// RunMarks mark the folder of a run, or of another command that trains: WrittenFile, and in folders of builds that
+// wrote none a model or a checkpoint.
+var RunMarks = []string{WrittenFile, ModelFolder + "*", filepath.Join(CheckpointFolder, CheckpointPrefix+"*")}
 
 // RunIn returns what in dir shows that it is the folder of a run, "" for nothing.
-func RunIn(dir string) string { return firstOf(dir, surelyRun...) }
+func RunIn(dir string) string { return firstOf(dir, RunMarks...) }
 
 // firstOf returns the first place in dir of one of the names, which may have wildcards; "" for none.
 func firstOf(dir string, names ...string) string {

@@ -141,13 +141,13 @@ func FindModel(path string) (string, error) {
 }
 
 // OfPlan is the error of a folder in which no model is found: of a plan's, a model is in a folder below, and of a run
-// that was to be replaced, aside.
+// that was killed while it replaced another one, too.
 func OfPlan(path string, err error) error {
 	if err == nil {
 		return nil
 	}
-	if output.AsideIn(path) != "" {
-		return fault.WithHint(err, output.AsideText(path))
+	if text := output.NextText(path); text != "" {
+		return fault.WithHint(err, text)
 	}
 	if !IsPlan(path) {
 		return err

@@ -19,7 +19,7 @@ func (r *Run) adopt() error {
 		return nil
 	}
 	if s.from == nil || s.ownPast() {
-		s.begun = s.readBegun()
+		s.begun = readBegun(s.dir)
 	}
 	var preset string
 	var was recipe.Config

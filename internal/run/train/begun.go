@@ -58,17 +58,15 @@ func (s *saver) rememberBegun() error {
 }
 
 func (s *saver) writeBegun(b *begun) error {
-	if err := os.MkdirAll(s.dir, 0o777); err != nil {
+	dir := s.r.at(s.dir)
+	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return err
 	}
-	return output.WriteJSON(filepath.Join(s.dir, output.BegunFile), b)
+	return output.WriteJSON(filepath.Join(dir, output.BegunFile), b)
 }
 
-// readBegun returns what the run in OUT was begun with. Where that cannot be read, as in folders of versions that did
-// not write it, it is nil.
-func (s *saver) readBegun() *begun { return readBegun(s.dir) }
-
-// readBegun reads the record in a folder of checkpoints.
+// readBegun reads the record in a folder of checkpoints, nil where that cannot be read, as those of versions that did
+// not write it.
 func readBegun(dir string) *begun {
 	b, err := parseBegun(dir)
 	if err != nil {

@@ -32,13 +32,11 @@ type saver struct {
 	from    *checkpoint.File        // to go on with; nil: from the start
 	begun   *begun                  // what the run that goes on was begun with; nil: unknown, or it is begun now
 	noted   bool                    // what the run was begun with is on disk, or cannot be
-	former  bool                    // OUT has checkpoints of an earlier run
-	foreign []string                // checkpoints in dir that are not of this run's past
-	left    []string                // likewise what else an earlier run left in OUT
-	aside   bool                    // both are in output.AsideFolder
+	old     []string                // what of an earlier run in OUT this one replaces, if it is there
+	staged  bool                    // it is there, and this run writes to output.NextFolder: see Run.at
 	own     *output.Written         // files of OUT that are this program's
 	trusts  bool                    // treat every file with a run's name as ours
-	kept    []output.CheckpointFile // those that are, by step
+	kept    []output.CheckpointFile // those of this run and its past, by step
 	pending *checkpoint.Write
 	wanted  bool // pending was asked for
 	// steps of --save-at and of the viewer, of this and of earlier calls: their checkpoints stay
@@ -122,7 +120,7 @@ func (s *saver) early() {
 		s.missed(err)
 	}
 	if asked {
-		s.r.saving(s.pending, s.newest(), s.r.Trainer.Step(), err)
+		s.r.saving(s.pending, s.checkpointPath(s.r.Trainer.Step()), s.r.Trainer.Step(), err)
 	}
 }
 
@@ -233,8 +231,8 @@ func (s *saver) save(background bool) error {
 	defer func() { s.last = time.Now() }()
 	t := s.r.Trainer
 	s.startOver()
-	if err := os.MkdirAll(s.dir, 0o777); err != nil {
-		return output.FolderError(s.dir, err)
+	if err := os.MkdirAll(s.r.at(s.dir), 0o777); err != nil {
+		return output.FolderError(s.r.at(s.dir), err)
 	}
 	if err := s.rememberAsked(); err != nil {
 		return err
@@ -243,7 +241,7 @@ func (s *saver) save(background bool) error {
 		return err
 	}
 	s.identify()
-	path := s.checkpointPath(t.Step())
+	path := s.r.at(s.checkpointPath(t.Step()))
 	var w *checkpoint.Write
 	var err error
 	if background && t.Complete() {
@@ -285,10 +283,14 @@ func (s *saver) collect() error {
 	s.full = false
 	s.log = append(s.log, output.CheckpointLog{Step: w.Step, Bytes: w.Bytes, Copied: w.Copied,
 		PauseSeconds: w.Pause.Seconds(), Seconds: w.Took().Seconds()})
-	s.standing()
-	s.kept = slices.DeleteFunc(s.kept, func(f output.CheckpointFile) bool { return f.Path == w.Path })
-	s.kept = append(s.kept, output.CheckpointFile{Path: w.Path, Step: w.Step})
-	s.prune(s.o.keepRunning())
+	s.kept = slices.DeleteFunc(s.kept, func(f output.CheckpointFile) bool { return f.Step == w.Step })
+	s.kept = append(s.kept, output.CheckpointFile{Path: s.checkpointPath(w.Step), Step: w.Step})
+	if err := s.replaceEarlier(); err != nil { // it is tried again with the next checkpoint
+		s.r.Console.Warn(err.Error() + "; training continues")
+	}
+	if !s.staged {
+		s.prune(s.o.keepRunning())
+	}
 	return nil
 }
 
@@ -309,10 +311,11 @@ func (s *saver) prune(keep int) {
 
 // makeRoom checks that the disk has need bytes. Where it has not, all checkpoints but the newest go.
 func (s *saver) makeRoom(need int64) error {
-	free, known := atomicfile.FreeSpace(s.dir)
-	if known && free < need && len(s.kept) > 1 {
+	dir := s.r.at(s.dir)
+	free, known := atomicfile.FreeSpace(dir)
+	if known && free < need && len(s.kept) > 1 && !s.staged {
 		s.prune(1)
-		free, known = atomicfile.FreeSpace(s.dir)
+		free, known = atomicfile.FreeSpace(dir)
 	}
 	if known && free < need {
 		return output.FolderError(s.dir, noSpace("a checkpoint", need, free))

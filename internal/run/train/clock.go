@@ -8,11 +8,11 @@ import (
 	"vksplat/internal/cli"
 )
 
-// clock tells how long a run has taken. It is told what was done: the clock of tests goes by that alone.
+// clock says how long a run has taken. Work is reported to it, since the clock of tests counts nothing else.
 type clock interface {
 	passed() time.Duration
-	rehearsed(level, splats int) // a step of a rehearsal, on photos that are halved so many times
-	trained(level int)           // likewise a step of the run
+	rehearsed(level, splats int) // a step of a rehearsal, on photos that are halved level times
+	trained(level int)           // a step of the run
 	evaluated(photos int)
 }
 

@@ -11,12 +11,6 @@ import (
 	"vksplat/pipeline/checkpoint"
 )
 
-// leftovers returns what of an earlier run is not this one's past and must not be mixed with it, but for checkpoints:
-// files, and after them their folders. Viewers take the model of the highest step for the newest.
-func (s *saver) leftovers() []string {
-	return output.RunLeftovers(s.r.Out, s.after())
-}
-
 // after is the step of an earlier run in OUT that this one goes on with; -1: it does not.
 func (s *saver) after() int {
 	if s.ownPast() {
@@ -33,27 +27,31 @@ func (s *saver) protect(list []output.CheckpointFile) error {
 	if s.o.Overwrite || s.o.Demo {
 		return nil
 	}
-	whole := 0
-	for _, f := range slices.Backward(list) {
-		c, err := checkpoint.Open(f.Path)
+	for i, f := range slices.Backward(list) {
+		h, err := headerOf(f.Path)
 		if err != nil {
 			return fault.Usagef("move it away, replace it with "+fault.Setting("overwrite")+
 				", or choose another folder", "%s is no whole checkpoint of this program", f.Path)
 		}
-		h := c.Header
-		if err := c.Close(); err != nil {
-			return err
-		}
-		if whole++; whole == 1 && h.Step < h.Config.Iterations {
-			return s.r.stoppedBefore(&h)
+		if i == len(list)-1 && h.Step < h.Config.Iterations {
+			return s.r.stoppedBefore(h)
 		}
 	}
 	hint := "choose another folder, or replace it with " + fault.Setting("overwrite")
-	if whole > 0 {
+	if len(list) > 0 {
 		hint = "choose another folder, replace it with " + fault.Setting("overwrite") + ", or train on with " +
 			s.r.Resumed(s.r.Options) + " and more " + fault.Setting("iterations")
 	}
-	return output.RefuseFormer(s.r.Out, whole, hint)
+	return output.RefuseFormer(s.r.Out, len(list), hint)
+}
+
+// headerOf reads the header of a checkpoint.
+func headerOf(path string) (*checkpoint.Header, error) {
+	c, err := checkpoint.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	return &c.Header, c.Close()
 }
 
 // stoppedBefore is the error of a folder whose newest checkpoint is that of a run that stopped before its last step.
@@ -70,15 +68,14 @@ func (o *Options) RefuseStopped() error {
 		return err
 	}
 	for _, f := range slices.Backward(list) {
-		c, err := checkpoint.Open(f.Path)
+		h, err := headerOf(f.Path)
 		if err != nil {
 			continue // it is not whole: the one before it counts
 		}
-		h := c.Header
-		if err := c.Close(); err != nil || h.Step >= h.Config.Iterations {
-			return err
+		if h.Step >= h.Config.Iterations {
+			return nil
 		}
-		return o.stoppedBefore(&h)
+		return o.stoppedBefore(h)
 	}
 	return nil
 }

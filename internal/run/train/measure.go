@@ -54,7 +54,7 @@ func (r *Run) measure(ctx context.Context, step int,
 	for i := range steps {
 		steps[i].Nearest = nearest
 	}
-	return views, results.WriteResults(r.Out, evaluate.ProtocolGsplat, steps, r.saver.from != nil)
+	return views, results.WriteResults(r.at(r.Out), evaluate.ProtocolGsplat, steps, r.saver.from != nil)
 }
 
 // nearest says how far the held-out photos' cameras are from those that are trained on. Neither moves.
@@ -151,7 +151,7 @@ func (e *evaluation) compare(c *evaluate.Comparison) (take func(), err error) {
 	}
 	written := make(chan error, 1)
 	go func() { // both take a core about as long
-		written <- output.WritePicture(filepath.Join(r.picturesFolder(e.step), e.files[c.Index]),
+		written <- output.WritePicture(filepath.Join(r.at(r.picturesFolder(e.step)), e.files[c.Index]),
 			func(path string) error { return photo.WriteSheet(path, c.Photo, c.Render) })
 	}()
 	sheet, thumb, err := e.small(c)

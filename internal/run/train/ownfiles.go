@@ -14,16 +14,9 @@ import (
 // refuseFolders refuses to begin where a folder has the name of a file that the run writes, or the other way round. It
 // is not ours to remove, and the end of a long run is too late to find out.
 func (r *Run) refuseFolders() error {
-	paths := []string{filepath.Join(r.Out, output.MetricsFile), r.modelFile(r.Config.Iterations),
-		filepath.Join(r.saver.dir, output.AskedFile), filepath.Join(r.saver.dir, output.BegunFile)}
-	for _, name := range output.RunFiles {
-		paths = append(paths, filepath.Join(r.Out, name))
-	}
+	paths := r.runNames()
 	for _, dir := range output.StepFolders(r.Out, output.ModelFolder, -1) {
 		paths = append(paths, filepath.Join(dir, output.ModelName))
-	}
-	for _, at := range r.Checkpoints.SaveAt {
-		paths = append(paths, r.modelFile(at))
 	}
 	// Checkpoints may come at any step.
 	old, err := filepath.Glob(filepath.Join(output.EscapeGlob(r.saver.dir),
@@ -36,11 +29,7 @@ func (r *Run) refuseFolders() error {
 
 // runNames are the files in OUT, beside checkpoints and pictures, that the run may write.
 func (r *Run) runNames() []string {
-	paths := []string{filepath.Join(r.Out, output.MetricsFile), filepath.Join(r.saver.dir, output.AskedFile),
-		filepath.Join(r.saver.dir, output.BegunFile), r.modelFile(r.Config.Iterations)}
-	for _, name := range output.RunFiles {
-		paths = append(paths, filepath.Join(r.Out, name))
-	}
+	paths := append(output.RunPaths(r.Out), r.modelFile(r.Config.Iterations))
 	for _, at := range r.Checkpoints.SaveAt {
 		paths = append(paths, r.modelFile(at))
 	}
@@ -51,8 +40,7 @@ func (r *Run) runNames() []string {
 // there that kept no list is taken for a run's.
 func (s *saver) refuseForeign() error {
 	s.own = output.ReadWritten(s.r.Out)
-	former := s.former || len(output.FormerModels(s.r.Out)) > 0
-	if s.trusts = s.o.Overwrite || former && !s.own.Known; s.trusts {
+	if s.trusts = s.o.Overwrite || !s.own.Known && output.HoldsRun(s.r.Out); s.trusts {
 		return nil
 	}
 	return output.RefuseForeign(s.own.Foreign(s.r.runNames()), s.remedy())
@@ -68,7 +56,10 @@ func (s *saver) remedy() string {
 
 // list begins the list of what this run writes.
 func (s *saver) list() error {
-	s.own = output.ReadWritten(s.r.Out) // an earlier one may have been put aside
+	s.own = output.ReadWritten(s.r.Out)
+	if s.staged { // the earlier run's stays until this one replaces it
+		s.own = output.ReadList(s.r.Out, filepath.Join(output.NextFolder, output.WrittenFile))
+	}
 	switch {
 	case s.o.Demo:
 		s.own.By = output.ByDemo
@@ -80,10 +71,10 @@ func (s *saver) list() error {
 
 // unlist ends the list, where it was begun.
 func (s *saver) unlist() error {
-	if s.pending != nil && s.aside {
+	if s.pending != nil && s.staged {
 		s.settle()
 	}
-	if s.own == nil || !s.own.Begun {
+	if s.staged || s.own == nil || !s.own.Begun {
 		return nil
 	}
 	return s.own.End()
@@ -105,8 +96,8 @@ func (r *Run) refuseForeignPictures() error {
 	if err := output.RefuseTaken(paths, "choose another folder"); err != nil {
 		return err
 	}
-	if r.saver.trusts { // the user's pictures that this run replaces come back with the earlier run
-		r.saver.left = append(r.saver.own.Foreign(anew), r.saver.left...)
+	if r.saver.trusts { // those of the user stay as long as the earlier run
+		r.saver.old = append(r.saver.own.Foreign(anew), r.saver.old...)
 		return nil
 	}
 	return output.RefuseForeign(r.saver.own.Foreign(paths), r.saver.remedy())

@@ -2,12 +2,14 @@ package train
 
 import (
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	"vksplat/internal/cli"
 	"vksplat/internal/filetest"
 	"vksplat/internal/run/captured"
 	"vksplat/internal/run/output"
@@ -36,72 +38,48 @@ func TestSweep(t *testing.T) {
 	}
 }
 
-// TestPutAside takes away what an earlier run wrote, and no file of others, and brings it back.
-func TestPutAside(t *testing.T) {
-	o := NewOptions()
-	o.Out = t.TempDir()
-	r := &Run{Options: o}
-	s := newSaver(r)
-	old := []string{"report.html", "point_cloud/iteration_7/point_cloud.ply", "point_cloud/iteration_8/point_cloud.ply",
-		"test/ours_7/a.png", "test/ours_7/left/b.png"}
-	filetest.Make(t, o.Out, old...)
-	others := []string{"point_cloud/iteration_7/edited.ply", "test/ours_7/left/notes.txt"}
-	filetest.Make(t, o.Out, others...)
-	s.left = s.leftovers()
-	if err := s.putAside(-1); err != nil {
-		t.Fatal(err)
-	}
-	visible := func() []string {
-		return slices.DeleteFunc(filetest.List(t, o.Out), func(name string) bool { return strings.HasPrefix(name, ".") })
-	}
-	if got := visible(); !slices.Equal(got, others) {
-		t.Errorf("left are %q, want %q", got, others)
-	}
-	if output.IsFolder(filepath.Join(o.Out, "point_cloud", "iteration_8")) {
-		t.Error("an empty folder of a model is left")
-	}
-	if back, err := output.RecoverAside(o.Out); !back || err != nil {
-		t.Fatal(back, err)
-	}
-	all := slices.Sorted(slices.Values(slices.Concat(old, others)))
-	if got := filetest.List(t, o.Out); !slices.Equal(slices.Sorted(slices.Values(got)), all) {
-		t.Errorf("after it came back there are %q, want %q", got, all)
-	}
-}
-
-// TestOwnPictures puts aside the pictures that a run wrote, and none that the user put among them or changed. Nor does
-// a run that is cleared away take those along.
-func TestOwnPictures(t *testing.T) {
-	o := NewOptions()
-	o.Out = t.TempDir()
-	r := &Run{Options: o}
-	s := newSaver(r)
-	r.saver = s
-	wrote := []string{"test/ours_7/a.png", "test/ours_7/left/b.png", "test/ours_7/changed.png"}
-	mine := []string{"test/ours_7/changed.png", "test/ours_7/left/mine.png", "test/ours_7/mine.png"}
-	filetest.Make(t, o.Out, append(mine, wrote...)...)
-	own := output.ReadWritten(o.Out)
-	if err := errors.Join(own.Begin(captured.PathsIn(o.Out, wrote)...), own.End()); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(o.Out, "test/ours_7/changed.png"), []byte("mine"), 0o666); err != nil {
-		t.Fatal(err)
-	}
-	before := filetest.List(t, o.Out)
-	s.left = s.leftovers()
-	if err := errors.Join(s.putAside(-1), s.list()); err != nil {
-		t.Fatal(err)
-	}
-	pictures := func() []string {
-		return slices.DeleteFunc(filetest.List(t, o.Out), func(name string) bool { return !strings.HasPrefix(name, "test") })
-	}
-	if got := pictures(); !slices.Equal(got, mine) {
-		t.Errorf("left are %q, want %q", got, mine)
-	}
-	if back, err := output.RecoverAside(o.Out); !back || err != nil {
-		t.Fatal(back, err)
-	}
-	if got := filetest.List(t, o.Out); !slices.Equal(got, before) {
-		t.Errorf("after it came back there are %q, want %q", got, before)
+// TestReplaceOwn replaces what an earlier run wrote, and no file that the user put among it or changed. A run that has
+// written nothing that counts leaves all as it was.
+func TestReplaceOwn(t *testing.T) {
+	for _, ends := range []bool{false, true} {
+		o := NewOptions()
+		o.Out = t.TempDir()
+		r := &Run{Options: o, Console: cli.New(nil, io.Discard, io.Discard)}
+		s := newSaver(r)
+		r.saver = s
+		wrote := []string{"report.html", "point_cloud/iteration_7/point_cloud.ply", "point_cloud/iteration_8/point_cloud.ply",
+			"test/ours_7/a.png", "test/ours_7/changed.png", "test/ours_7/left/b.png", "test/ours_8/a.png"}
+		filetest.Make(t, o.Out, wrote...)
+		own := output.ReadWritten(o.Out)
+		if err := errors.Join(own.Begin(captured.PathsIn(o.Out, wrote)...), own.End()); err != nil {
+			t.Fatal(err)
+		}
+		mine := []string{output.WrittenFile, "point_cloud/iteration_7/edited.ply", "test/ours_7/changed.png",
+			"test/ours_7/left/mine.png", "test/ours_7/left/notes.txt", "test/ours_7/mine.png"}
+		filetest.Make(t, o.Out, mine[1:]...)
+		if err := os.WriteFile(filepath.Join(o.Out, "test/ours_7/changed.png"), []byte("mine"), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		want := filetest.List(t, o.Out)
+		s.old = output.Replaced(o.Out, -1)
+		if err := errors.Join(s.stage(), s.list()); err != nil {
+			t.Fatal(err)
+		}
+		if ends {
+			want = append(mine, output.StatsFile)
+			filetest.Make(t, o.Out, output.NextFolder+"/"+output.StatsFile)
+			if err := s.replaceEarlier(); err != nil {
+				t.Fatal(err)
+			}
+		} else if err := s.undo(); err != nil {
+			t.Fatal(err)
+		}
+		slices.Sort(want)
+		if got := slices.Sorted(slices.Values(filetest.List(t, o.Out))); !slices.Equal(got, want) {
+			t.Errorf("ends %v: there are %q, want %q", ends, got, want)
+		}
+		if left := output.IsFolder(filepath.Join(o.Out, "test", "ours_8")); left == ends {
+			t.Errorf("an empty folder of pictures: %v", left)
+		}
 	}
 }

@@ -51,12 +51,12 @@ func openRecord(r *Run, events io.Writer) (*record, error) {
 		since = parseInterval(from.Aside(), rec.from)
 	}
 	var err error
-	if rec.metrics, err = openMetrics(filepath.Join(r.Out, output.MetricsFile), rec.from, r.MetricsEvery, since,
+	if rec.metrics, err = openMetrics(r.at(filepath.Join(r.Out, output.MetricsFile)), rec.from, r.MetricsEvery, since,
 		r.saver.ownPast()); err != nil {
 		return nil, output.FolderError(r.Out, err)
 	}
 	if r.Tensorboard {
-		if rec.board, err = openEvents(filepath.Join(r.Out, output.TensorboardFolder), rec.from); err != nil {
+		if rec.board, err = openEvents(r.at(filepath.Join(r.Out, output.TensorboardFolder)), rec.from); err != nil {
 			return nil, errors.Join(output.FolderError(r.Out, err), rec.metrics.close())
 		}
 	}

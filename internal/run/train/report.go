@@ -36,12 +36,12 @@ func (r *Run) writeReport(st *output.Stats) error {
 		page.Settings = r.Chapters(r.Options)
 	}
 	page.About = r.reportAbout(st)
-	return atomicfile.Write(filepath.Join(r.Out, output.ReportFile), page.Write)
+	return atomicfile.Write(r.at(filepath.Join(r.Out, output.ReportFile)), page.Write)
 }
 
 // reportCurves reads what metrics.jsonl says, which outlives a resume.
 func (r *Run) reportCurves(page *report.Page) error {
-	f, err := os.Open(filepath.Join(r.Out, output.MetricsFile))
+	f, err := os.Open(r.at(filepath.Join(r.Out, output.MetricsFile)))
 	if errors.Is(err, os.ErrNotExist) {
 		return fault.WithHint(fmt.Errorf("write report: %w", err),
 			r.Out+" was removed or moved while the run went on; what was written since, the model too, is in a new "+

@@ -19,18 +19,22 @@ import (
 	"vksplat/scene"
 )
 
-// find removes what processes left that were killed, and opens the checkpoint that the run goes on with.
+// find removes what processes left that were killed, and opens the checkpoint that the run resumes from. For a dry run
+// it does the latter alone.
 func (s *saver) find() error {
-	if s.r.DryRun {
-		return s.look()
-	}
-	s.r.sweep()
-	if err := s.r.refuseFolders(); err != nil {
-		return err
-	}
-	if s.o.Off {
-		s.left = s.leftovers()
-		return s.refuseForeign()
+	switch {
+	case s.r.DryRun && s.o.Resume == "":
+		return nil
+	case s.r.DryRun:
+		s.dir = filepath.Join(output.Current(s.r.Out), output.CheckpointFolder)
+	default:
+		s.r.sweep()
+		if err := s.r.refuseFolders(); err != nil {
+			return err
+		}
+		if s.o.Off {
+			return s.refuseForeign()
+		}
 	}
 	list, err := output.ListCheckpoints(s.dir)
 	if err != nil {
@@ -49,52 +53,32 @@ func (s *saver) find() error {
 	default:
 		err = s.openFile(list)
 	}
-	s.former = len(list) > 0
-	if err == nil {
-		err = s.refuseForeign()
-	}
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
+	case !s.r.DryRun:
+		return s.sort(list)
+	case s.from != nil && s.r.TimeLimit > 0:
+		return fault.Usagef("leave out "+fault.Setting("time-limit"), "%s: times are predicted of runs from the start",
+			fault.Named("dry-run", "time-limit"))
 	}
-	for _, f := range list {
-		if s.ownPast() && f.Step <= s.from.Header.Step {
-			s.kept = append(s.kept, f)
-		} else {
-			s.foreign = append(s.foreign, f.Path)
-		}
-	}
-	s.left = s.leftovers()
-	s.asked = slices.Clone(s.o.SaveAt)
-	if !s.ownPast() {
-		return nil
-	}
-	s.asked = append(s.asked, s.readAsked()...)
 	return nil
 }
 
-// look opens, for a dry run, the checkpoint that the run would go on with. It writes nothing.
-func (s *saver) look() error {
-	if s.o.Resume == "" {
-		return nil
-	}
-	s.dir = filepath.Join(output.Current(s.r.Out), output.CheckpointFolder)
-	if err := refuseDamagedBegun(s.dir); err != nil {
+// sort tells what in OUT is this run's past from what it replaces, and refuses files of the user.
+func (s *saver) sort(list []output.CheckpointFile) error {
+	if err := s.refuseForeign(); err != nil {
 		return err
 	}
-	list, err := output.ListCheckpoints(s.dir)
-	if err != nil {
-		return err
+	s.asked = slices.Clone(s.o.SaveAt)
+	if s.ownPast() {
+		s.asked = append(s.asked, s.readAsked()...)
+		s.kept = slices.DeleteFunc(list, func(f output.CheckpointFile) bool { return f.Step > s.after() })
 	}
-	if s.o.Resume == ResumeAuto {
-		err = s.findNewest(list)
-	} else {
-		err = s.openFile(list)
+	if s.old = output.Replaced(s.r.Out, s.after()); s.replaces() {
+		return output.RefuseUnreachable(s.r.Out)
 	}
-	if err == nil && s.from != nil && s.r.TimeLimit > 0 {
-		err = fault.Usagef("leave out "+fault.Setting("time-limit"), "%s: times are predicted of runs from the start",
-			fault.Named("dry-run", "time-limit"))
-	}
-	return err
+	return nil
 }
 
 // readAsked returns the steps that earlier calls were asked to save. Where that cannot be read, there are none.
@@ -113,7 +97,7 @@ func (s *saver) rememberAsked() error {
 	if s.remembered || len(s.asked) == 0 {
 		return nil
 	}
-	err := output.WriteJSON(filepath.Join(s.dir, output.AskedFile), s.asked)
+	err := output.WriteJSON(filepath.Join(s.r.at(s.dir), output.AskedFile), s.asked)
 	s.remembered = err == nil
 	return err
 }
@@ -138,7 +122,7 @@ func (s *saver) findNewest(list []output.CheckpointFile) error {
 				", which removes "+output.FormerText(s.r.Out, n))
 	}
 	// What a run left that was stopped early is replaced by the same run; a whole model is not.
-	if st := output.ReadStats(filepath.Dir(s.dir)); st == nil || !st.Interrupted || s.readBegun() == nil {
+	if st := output.ReadStats(filepath.Dir(s.dir)); st == nil || !st.Interrupted || readBegun(s.dir) == nil {
 		if err := output.RefuseFormer(filepath.Dir(s.dir), 0,
 			"replace it with "+s.overwriting()+", or choose another folder"); err != nil {
 			return err

@@ -92,7 +92,7 @@ func (r *Run) chooseSteps(ctx context.Context, h *rehearsal) error {
 	if err != nil {
 		return err
 	}
-	r.limit.stop = max(1, time.Duration(r.TimeLimit)-h.besides.of(h.growth.last(&c.short)).cut())
+	r.limit.stop = max(1, time.Duration(r.TimeLimit)-h.besides.of(h.growth.last(&c.short)).end())
 	again := r.shorten(c.recipe, max(c.fit, 1), h.growth)
 	switch {
 	case c.fit == 0:
@@ -273,7 +273,7 @@ func (r *Run) keepLimit() error {
 	if err != nil {
 		return err
 	}
-	r.limit.stop = max(1, time.Duration(r.TimeLimit)-b.cut())
+	r.limit.stop = max(1, time.Duration(r.TimeLimit)-b.end())
 	why := "a resumed run keeps its number of steps"
 	if r.saver.from == nil && r.saver.begun == nil {
 		why = fault.Setting("iterations") + " sets the number of steps"

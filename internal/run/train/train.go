@@ -158,7 +158,7 @@ func (r *Run) conclude(ctx context.Context, interrupted bool,
 	if errors.Is(saveErr, pipeline.ErrDiverged) {
 		return nil, saveErr // there is no model to write or measure
 	}
-	if interrupted && r.saver.aside && saveErr == nil { // else the model is all that is left of the training
+	if interrupted && r.saver.staged && saveErr == nil { // else the model is all that is left of the training
 		return nil, r.saver.givenUp()
 	}
 	st, err = r.finish(ctx, interrupted, seen)
@@ -175,7 +175,7 @@ func (r *Run) conclude(ctx context.Context, interrupted bool,
 
 // show begins to tell how the run goes.
 func (r *Run) show(events io.Writer) (err error) {
-	if err := r.saver.putAside(r.saver.after()); err != nil {
+	if err := r.saver.stage(); err != nil {
 		return err
 	}
 	if err := r.saver.list(); err != nil {

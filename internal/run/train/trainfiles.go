@@ -41,14 +41,13 @@ func (r *Run) claim() (release func(), err error) {
 		all = append(all, free)
 		r.Console.OnAbort = free
 	}
-	back, err := output.RecoverAside(r.Out)
+	note, err := output.Recover(r.Out)
 	if err != nil {
 		release()
 		return nil, err
 	}
-	if back {
-		r.Console.Note("restored the earlier run in " + r.Out +
-			": the one replacing it ended before its first checkpoint")
+	if note != "" {
+		r.Console.Note(note)
 	}
 	o := &r.Checkpoints
 	if err := convert.RefuseExports(output.ReadWritten(r.Out), r.Exports, "export", o.Resume != "",

@@ -26,7 +26,7 @@ import (
 func (r *Run) writeInputs() error {
 	w := captured.Inputs{Points: r.points, Cameras: r.cameras, Test: r.Test, Cfg: r.CfgArgs(),
 		Record: r.captureRecord(), Origin: r.origin}
-	return w.Write(r.Out)
+	return w.Write(r.at(r.Out))
 }
 
 // modelFile is where the model of a step goes.
@@ -53,7 +53,8 @@ func (r *Run) startModel(step int) (finish func() error, err error) {
 	if err := r.saver.own.Begin(path); err != nil {
 		return nil, err
 	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
+	at := r.at(path)
+	if err := os.MkdirAll(filepath.Dir(at), 0o777); err != nil {
 		return nil, err
 	}
 	meta := ply.Meta{Generator: "vksplat " + cli.Version(), Step: step, Seed: r.Config.Seed,
@@ -67,7 +68,7 @@ func (r *Run) startModel(step int) (finish func() error, err error) {
 	}
 	// Neither what the device fails in nor its remedies have to do with the file.
 	var lost error
-	rest, err := ply.StartPieces(path, r.Trainer.NSplats(), r.Config.SHDegree, meta,
+	rest, err := ply.StartPieces(at, r.Trainer.NSplats(), r.Config.SHDegree, meta,
 		func(put func(*scene.Splats) error) error {
 			var refused error
 			failed := r.Trainer.ReadSplats(func(piece *scene.Splats) error {
@@ -83,7 +84,7 @@ func (r *Run) startModel(step int) (finish func() error, err error) {
 		err = lost
 	}
 	if err != nil {
-		dir := filepath.Dir(path)
+		dir := filepath.Dir(at)
 		_, _ = os.Remove(dir), os.Remove(filepath.Dir(dir)) // where nothing else is in them
 		return nil, err
 	}
@@ -145,14 +146,16 @@ func (r *Run) finish(ctx context.Context, interrupted bool, seen func(scene.Imag
 		return nil, err
 	}
 	_ = r.saver.ended() // conclude reports its error
-	if old := filepath.Join(r.Out, "results.json"); len(r.Test) == 0 && output.IsFile(old) {
+	if old := r.at(filepath.Join(r.Out, "results.json")); len(r.Test) == 0 && output.IsFile(old) {
 		r.Console.Warn(old + " and what belongs to it are left from an earlier run; this one measured nothing")
 	}
 	st := r.stats(interrupted || r.unmeasured, views)
-	if err := output.WriteJSON(filepath.Join(r.Out, output.StatsFile), st); err != nil {
+	if err := output.WriteJSON(r.at(filepath.Join(r.Out, output.StatsFile)), st); err != nil {
 		return nil, err
 	}
-	r.saver.standing()
+	if err := r.saver.replaceEarlier(); err != nil {
+		return nil, err
+	}
 	if n := r.Trainer.CeilingHits(); n > 0 && r.Config.MaxSplats == 0 {
 		r.Console.Warn(fmt.Sprintf("memory is full of splats: %d times one wanted to grow and could not; %s", n,
 			r.moreSplats()))

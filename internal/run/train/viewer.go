@@ -15,8 +15,8 @@ type Viewer interface {
 	Serve() error                     // the run is about to train
 	Step(p pipeline.Progress)         // after every step
 	Measured(step int, psnr float64)  // the held-out photos have been measured
-	// Saving tells what becomes of the checkpoint that it asked for: w if it is being written in the background,
-	// otherwise that of a step, or err.
+	// Saving reports on the checkpoint of a step that the viewer asked for, which is at path once w has ended. w is nil
+	// if it has, or there is err.
 	Saving(w *checkpoint.Write, path string, step int, err error)
 	Over(err error) // how the run ended, before everything is closed
 	Close() error

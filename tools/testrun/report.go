@@ -1,43 +1,23 @@
-// Command testreport reads what `go test -json` prints and writes what a person wants of it: a line for each package,
-// the output of what failed, and at the end which tests failed, and which were skipped and why.
-//
-//	go test -json ./... | go run ./tools/testreport
-//	go test -json ./... | go run ./tools/testreport -brief    # skipped tests are counted, not listed
-//
-// It exits with 1 if anything failed, or if its input is none of go test's.
 package main
 
 import (
 	"bufio"
 	"cmp"
 	"encoding/json"
-	"flag"
 	"fmt"
 	"io"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 )
 
-func main() {
-	brief := flag.Bool("brief", false, "count skipped tests, and do not list them")
-	flag.Parse()
-	failed, err := report(os.Stdin, os.Stdout, *brief)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "testreport:", err)
-	}
-	if failed || err != nil {
-		os.Exit(1)
-	}
-}
-
-// event is a line of go test -json; go doc test2json has its fields.
+// event is a line of go test -json; see go doc test2json.
 type event struct {
 	Action, Package, Test, Output string
+	Elapsed                       float64
 }
 
-// place is a test of a package; without a name it is the package.
+// place names a test, or without a name its package.
 type place struct{ pkg, test string }
 
 func (p place) String() string {
@@ -50,32 +30,36 @@ type reporter struct {
 	skipped map[string][]string // tests by reason
 	failed  []place             // tests and packages
 	passed  int
+	seconds map[string]float64 // of packages
 }
 
-func report(in io.Reader, out io.Writer, brief bool) (bool, error) {
-	r := &reporter{out: out, output: map[place][]string{}, skipped: map[string][]string{}}
+func newReporter(out io.Writer) *reporter {
+	return &reporter{out: out, output: map[place][]string{}, skipped: map[string][]string{},
+		seconds: map[string]float64{}}
+}
+
+// read reports the events of in, one JSON object a line.
+func (r *reporter) read(in io.Reader) error {
 	lines := bufio.NewReader(in)
 	for {
 		line, err := lines.ReadBytes('\n')
 		if len(line) > 0 {
 			var e event
 			if err := json.Unmarshal(line, &e); err != nil {
-				return true, fmt.Errorf("read %.80q: %w", line, err)
+				return fmt.Errorf("read %.80q: %w", line, err)
 			}
-			r.take(e)
+			r.add(e)
 		}
 		if err == io.EOF {
-			break
+			return nil
 		}
 		if err != nil {
-			return true, err
+			return err
 		}
 	}
-	r.end(brief)
-	return len(r.failed) > 0, nil
 }
 
-func (r *reporter) take(e event) {
+func (r *reporter) add(e event) {
 	at := place{e.Package, e.Test}
 	switch e.Action {
 	case "build-output":
@@ -84,6 +68,7 @@ func (r *reporter) take(e event) {
 		r.output[at] = append(r.output[at], e.Output)
 	case "pass", "skip", "fail":
 		if e.Test == "" {
+			r.seconds[e.Package] = e.Elapsed
 			r.endPackage(at, e.Action == "fail")
 			return
 		}
@@ -105,8 +90,8 @@ func (r *reporter) endTest(at place, action string) {
 	delete(r.output, at)
 }
 
-// endPackage prints the package's own line. Of one that failed it prints the rest as well, the output of tests that did
-// not end among it: that is where a crash is.
+// endPackage prints the package's own line. If it failed, it also prints the output of tests that did not end, where a
+// crash shows.
 func (r *reporter) endPackage(at place, failed bool) {
 	if failed {
 		r.failed = append(r.failed, at)
@@ -130,7 +115,7 @@ func (r *reporter) print(lines []string) {
 	}
 }
 
-// reason finds what t.Skip was called with: the last line that is none of the frame around it.
+// reason returns the text that t.Skip was called with: the last line that is not of the frame around it.
 func reason(lines []string) string {
 	for _, line := range slices.Backward(lines) {
 		text := strings.TrimSpace(line)

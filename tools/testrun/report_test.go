@@ -5,6 +5,16 @@ import (
 	"testing"
 )
 
+func report(in string, brief bool) (out string, failed bool, err error) {
+	var b strings.Builder
+	r := newReporter(&b)
+	if err := r.read(strings.NewReader(in)); err != nil {
+		return b.String(), true, err
+	}
+	r.end(brief)
+	return b.String(), len(r.failed) > 0, nil
+}
+
 const stream = `{"Action":"start","Package":"vksplat/a"}
 {"Action":"run","Package":"vksplat/a","Test":"TestGood"}
 {"Action":"output","Package":"vksplat/a","Test":"TestGood","Output":"=== RUN   TestGood\n"}
@@ -20,17 +30,15 @@ const stream = `{"Action":"start","Package":"vksplat/a"}
 `
 
 func TestReport(t *testing.T) {
-	var out strings.Builder
-	failed, err := report(strings.NewReader(stream), &out, false)
+	out, failed, err := report(stream, false)
 	list := "skipped: no tool: it is not installed\n    a TestTool\n"
 	want := "ok  \tvksplat/a\t0.1s\n" + list + "1 tests passed, 0 failed, 1 skipped\n"
-	if out.String() != want || failed || err != nil {
-		t.Errorf("%q, failed %v, %v", out.String(), failed, err)
+	if out != want || failed || err != nil {
+		t.Errorf("%q, failed %v, %v", out, failed, err)
 	}
-	out.Reset()
 	want = strings.Replace(want, list, "", 1)
-	if _, err := report(strings.NewReader(stream), &out, true); out.String() != want || err != nil {
-		t.Errorf("brief: %q, %v", out.String(), err)
+	if out, _, err := report(stream, true); out != want || err != nil {
+		t.Errorf("brief: %q, %v", out, err)
 	}
 }
 
@@ -48,10 +56,9 @@ func TestReportFailures(t *testing.T) {
 `, "syntax error"},
 		"other text": {"not json\n", ""},
 	} {
-		var out strings.Builder
-		failed, err := report(strings.NewReader(c.in), &out, false)
-		if !failed || !strings.Contains(out.String(), c.want) || (err != nil) != (name == "other text") {
-			t.Errorf("%s: %q, failed %v, %v", name, out.String(), failed, err)
+		out, failed, err := report(c.in, false)
+		if !failed || !strings.Contains(out, c.want) || (err != nil) != (name == "other text") {
+			t.Errorf("%s: %q, failed %v, %v", name, out, failed, err)
 		}
 	}
 }
