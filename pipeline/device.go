@@ -23,15 +23,13 @@ var (
 	ErrOutOfMemory = vk.ErrOutOfMemory
 	// ErrNoSplats says that training diverged: nothing is left of the model. The photos and the poses do not belong
 	// together then.
-	ErrNoSplats = fault.Sentinel(fault.ErrData, "every splat was pruned, nothing is left to train", func() string {
-		return "check that the photos and the poses belong together: splats that no photo confirms are pruned."
-	})
+	ErrNoSplats = fault.Sentinel(fault.ErrData, "every splat was pruned, nothing is left to train",
+		"check that the photos and the poses belong together: splats that no photo confirms are pruned.")
 	// ErrDiverged says that the loss or the model is no longer finite.
 	ErrDiverged = failure.ErrDiverged
 	// ErrTooMany says that the model is larger than its ceiling before training begins.
-	ErrTooMany = fault.Sentinel(fault.ErrUsage, "too many splats", func() string {
-		return "raise " + fault.Setting("max-splats") + ", or start with fewer points."
-	})
+	ErrTooMany = fault.Sentinel(fault.ErrUsage, "too many splats",
+		"raise "+fault.Setting("max-splats")+", or start with fewer points.")
 	// ErrTooSmall says that the memory budget cannot hold what was asked for.
 	ErrTooSmall = failure.ErrTooSmall
 	// ErrLittleRAM says that the budget of host memory cannot hold what was asked for.
@@ -40,18 +38,16 @@ var (
 
 var (
 	// errUnreachable says that no refinement makes the number of splats that was asked for.
-	errUnreachable = fault.Sentinel(fault.ErrUsage, "number of splats out of reach", func() string {
-		return fmt.Sprintf("train more steps, refine from an earlier step (%s), to a later one (%s) or more often "+
+	errUnreachable = fault.Sentinel(fault.ErrUsage, "number of splats out of reach",
+		fmt.Sprintf("train more steps, refine from an earlier step (%s), to a later one (%s) or more often "+
 			"(%s), or ask for another number.",
-			fault.Setting("refine-start"), fault.Setting("refine-stop"), fault.Setting("refine-every"))
-	})
+			fault.Setting("refine-start"), fault.Setting("refine-stop"), fault.Setting("refine-every")))
 	// errFewSplats says that there are more devices than splats to deal out.
 	errFewSplats = fault.Sentinel(fault.ErrUsage, "a device would have none", fewerDevices)
 	// errManyDevices says that more devices are named than can train one scene.
 	errManyDevices = fault.Sentinel(fault.ErrUsage, "too many devices", fewerDevices)
+	fewerDevices   = "give " + fault.Setting("devices") + " a shorter list."
 )
-
-func fewerDevices() string { return "give " + fault.Setting("devices") + " a shorter list." }
 
 // DeviceOptions choose a device.
 type DeviceOptions struct {

@@ -228,7 +228,7 @@ func TestSplatsShortage(t *testing.T) {
 		return err
 	}
 	err := plan("100MB", 200_000)
-	m := regexp.MustCompile(`raise max-vram to (\d+MiB) or more, .* fewer splats \(splats\)`).FindStringSubmatch(
+	m := regexp.MustCompile(`raise --max-vram to (\d+MiB) or more, .* fewer splats \(--splats\)`).FindStringSubmatch(
 		fault.Hint(err))
 	if !errors.Is(err, ErrTooSmall) || m == nil {
 		t.Fatalf("%v; %s", err, fault.Hint(err))
@@ -259,7 +259,8 @@ func TestShortageOfACappedShare(t *testing.T) {
 	if !unified(d) {
 		t.Skip("the device has memory of its own")
 	}
-	m := regexp.MustCompile(`give max-vram (\d+MiB) and max-ram (\d+MiB) or more`).FindStringSubmatch(fault.Hint(err))
+	m := regexp.MustCompile(`give --max-vram (\d+MiB) and --max-ram (\d+MiB) or more`).FindStringSubmatch(
+		fault.Hint(err))
 	if !errors.Is(err, ErrLittleRAM) || m == nil {
 		t.Fatalf("%v; %s", err, fault.Hint(err))
 	}

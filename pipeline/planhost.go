@@ -243,11 +243,9 @@ func roundMiB(bytes int64) int64 { return (bytes + 1<<20 - 1) &^ (1<<20 - 1) }
 // mib words a whole number of MiB as flags take it.
 func mib(bytes int64) string { return fmt.Sprintf("%dMiB", bytes>>20) }
 
-// Limit makes the Go heap keep to the plan. It may be called again, when the driver has taken what it needs.
-func (p *Plan) Limit() {
-	h := &p.Host
-	limitHeap(h.Budget - h.Margin - p.notGo(notGo()))
-}
+// HeapLimit returns the bytes that Go's memory may take by the plan. It is another number once the driver has taken
+// what it needs.
+func (p *Plan) HeapLimit() int64 { return p.Host.Budget - p.Host.Margin - p.notGo(notGo()) }
 
 // notGo returns what is taken to be not Go's of the host's share: what is planned, and what the driver was seen to take
 // beyond that, as far as the plan has garbage that can make room for it. seen counts all that is resident, where device
