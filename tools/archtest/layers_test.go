@@ -110,7 +110,7 @@ var layers = []layer{
 	{"scene/lenscases", nil, "scene's own tests use it", true},
 	{"scene", []string{"internal/*", "scene"}, "the nouns, and subjects that need the nouns alone", true},
 
-	{"internal/child", nil, "it runs processes and knows nothing of what they do", true},
+	{"internal/child", []string{"internal/fault"}, "it runs processes and knows nothing of what they do", true},
 	{"internal/pixelpool", nil, "it recycles bytes", true},
 	{"internal", []string{"internal/*"}, "foundations have one job each and know nothing of the program", true},
 
