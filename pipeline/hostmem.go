@@ -15,7 +15,7 @@ type hostMemory struct {
 	Available int64 `json:"available"` // without swapping; 0: the system does not tell
 }
 
-// unknownRAM is what is taken for available where the system does not tell.
+// unknownRAM is assumed to be available where the system does not say.
 const unknownRAM = 8 << 30
 
 // available returns the bytes that can be had.
@@ -56,7 +56,7 @@ const processBytes = 96 << 20
 const (
 	firstPart = 160 << 20         // of the pool
 	firstHost = firstPart / 5 * 4 // of it, the host's
-	// the most that the host has of the rest, where nobody said what the device has
+	// the most of the rest that the host gets unless the device's budget was given
 	hostMost  = 4 << 30
 	mostShare = int64(processBytes + firstHost + hostMost) // the most that the host has then
 )

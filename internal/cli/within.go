@@ -7,10 +7,10 @@ import (
 )
 
 // Within is a console for callers that are no process: it prints nothing, ctx stops the work in place of signals, and
-// heard, if not nil, gets each warning and note, on any goroutine.
-func Within(ctx context.Context, heard func(Notice)) *Console {
+// onNotice, if not nil, gets each warning and note, on any goroutine.
+func Within(ctx context.Context, onNotice func(Notice)) *Console {
 	c := New(nil, io.Discard, io.Discard)
-	c.ctx, c.heard = ctx, heard
+	c.ctx, c.onNotice = ctx, onNotice
 	return c
 }
 

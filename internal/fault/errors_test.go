@@ -129,26 +129,28 @@ func TestSpeller(t *testing.T) {
 	}
 }
 
-// TestCauses has a parent read what a child prints.
+// TestCauses has a parent read what a child reports.
 func TestCauses(t *testing.T) {
 	err := errors.Join(fmt.Errorf("submit: %w", Sentinel(ErrDeviceLost, "gone", "")),
 		fmt.Errorf("write: %w", syscall.ENOSPC), fmt.Errorf("start colmap: %w", ErrMissing))
-	t.Setenv(CausesVariable, "")
-	if line := Causes(err); line != "" {
-		t.Errorf("%q with nobody to read it", line)
-	}
-	t.Setenv(CausesVariable, "1")
-	list, is := ParseCauses(Causes(err))
+	kind, names := Names(err)
+	list := errors.Join(Causes(kind, names)...)
 	for _, want := range []error{ErrDeviceLost, syscall.ENOSPC, ErrMissing} {
-		if !is || !errors.Is(errors.Join(list...), want) {
-			t.Errorf("%q gives %v, without %v", Causes(err), list, want)
+		if !errors.Is(list, want) {
+			t.Errorf("%s, %q is without %v", kind, names, want)
 		}
 	}
-	if line := Causes(ErrData); line != "" {
-		t.Errorf("%q tells a parent nothing", line)
+	for _, e := range exits {
+		kind, _ := Names(e.kind)
+		if list := errors.Join(Causes(kind, nil)...); ExitCode(list) != e.code {
+			t.Errorf("%v becomes %q, %v", e.kind, kind, list)
+		}
 	}
-	if _, is := ParseCauses("vksplat: error: device-lost"); is {
-		t.Error("an error's text is no line of causes")
+	if kind, _ := Names(syscall.EACCES); kind != "try-again" {
+		t.Errorf("no permission is of kind %q", kind)
+	}
+	if kind, names := Names(ErrFailure); kind != "" || names != nil {
+		t.Errorf("a failure is of kind %q, %q", kind, names)
 	}
 }
 

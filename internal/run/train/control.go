@@ -74,7 +74,7 @@ func (c *control) Between() *pipeline.Interludes { return c.between }
 func (c *control) Spent() float64                { return c.past.secondsBefore + c.watch.seconds() }
 
 func (c *control) Use() meter.DeviceUse {
-	return meter.DeviceUse{Bytes: c.trainer.MemoryStats().DeviceBytes, Seconds: c.trainer.StepSeconds()}
+	return meter.DeviceUse{Bytes: c.trainer.MemoryStats().DeviceBytes, Seconds: c.trainer.PassTimes().StepSeconds()}
 }
 
 // smallerTries is how many times a frame that does not fit is tried at half the width and height.

@@ -175,7 +175,7 @@ func (r *Run) FirstLine() string {
 	}
 	return fmt.Sprintf("%s, %s of %s, %s, %s planned of %s", r.deviceNames(), images,
 		captured.Resolution(r.Capture.Cameras)+captured.FirstSteps(&r.Config),
-		cli.Count(r.nPoints, "point"), pipeline.BytesText(r.Trainer.PlannedBytes()),
+		cli.Count(r.nPoints, "point"), pipeline.BytesText(r.Trainer.MemoryStats().TotalBytes),
 		pipeline.BytesText(r.deviceBudget()))
 }
 

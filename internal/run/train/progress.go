@@ -5,6 +5,7 @@ import (
 	"io"
 	"path/filepath"
 
+	"vksplat/internal/child"
 	"vksplat/internal/cli"
 	"vksplat/internal/run/meter"
 	"vksplat/internal/run/output"
@@ -86,12 +87,16 @@ func (p *progress) start(e *Started) {
 	p.show.Text, p.show.Use, p.show.Spent = p.console.Follow(p.show), e.Control.Use, e.Control.Spent
 	if p.o.Progress == meter.JSON {
 		p.events = e.Out
+	}
+	if p.events != nil || child.Reports() {
 		p.say(e.Line)
 	}
 }
 
-// say writes a JSON line to standard output, if that is asked for. A reader that is gone is no reason to stop training.
+// say writes a JSON line to standard output, if that is asked for, and to a parent process that listens. A reader that
+// is gone is no reason to stop training.
 func (p *progress) say(v any) {
+	child.Report(v)
 	if p.events != nil {
 		_ = cli.WriteLine(p.events, v)
 	}

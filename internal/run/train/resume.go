@@ -336,9 +336,9 @@ func (p *previous) resume(m *machine, cams []scene.Camera, capture checkpoint.Ca
 		p.warnLater(fmt.Sprintf("the steps so far were done by version %s: the bytes may differ from those of an "+
 			"undisturbed run", h.Version))
 	}
-	if n, fits := t.Ceiling(); !fits {
+	if m := t.MemoryStats(); !m.CeilingFits {
 		p.warnLater(fmt.Sprintf("the run may grow to %s, for which there is too little device memory: it may stop "+
-			"for want of memory", cli.Count(n, "splat")))
+			"for want of memory", cli.Count(m.Ceiling, "splat")))
 	}
 	return t, nil
 }

@@ -177,7 +177,7 @@ func (r *Run) Started(events io.Writer) (*Started, error) {
 	line := StartLine{Event: meter.EventStart, Version: cli.Version(), Device: r.deviceNames(), Scene: r.Scene,
 		Out: r.Out, Step: from, Total: r.Config.Iterations, TrainImages: len(r.Train), TestImages: len(r.Test),
 		Resolution: captured.Resolution(r.Capture.Cameras), Points: r.nPoints,
-		PlannedBytes: r.Trainer.PlannedBytes(), BudgetBytes: r.deviceBudget()}
+		PlannedBytes: r.Trainer.MemoryStats().TotalBytes, BudgetBytes: r.deviceBudget()}
 	return &Started{Options: r.Options, Console: r.Console, Out: events, Line: line, Capture: r.Capture, Train: r.Train,
 		Test: r.Test, Nearest: r.nearest, At: r.place.at, Splats: r.Trainer.NSplats(), Driver: r.device.Driver(),
 		Past: r.past, Control: &r.control}, nil

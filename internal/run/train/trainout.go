@@ -75,7 +75,7 @@ func (r *Run) finish(ctx context.Context, interrupted bool) (*output.Stats, erro
 	if err := r.place.replaceEarlier(); err != nil {
 		return nil, err
 	}
-	if n := r.Trainer.CeilingHits(); n > 0 && r.Config.MaxSplats == 0 {
+	if n := r.Trainer.MemoryStats().CeilingHits; n > 0 && r.Config.MaxSplats == 0 {
 		r.Console.Warn(fmt.Sprintf("memory is full of splats: %d times one wanted to grow and could not; %s", n,
 			r.out.moreSplats()))
 	}
@@ -186,7 +186,7 @@ func (o *outputs) stats(interrupted bool, views []results.ViewScore) *output.Sta
 		StartSeconds:   o.watch.first.Sub(cli.ProcessStart).Seconds(),
 	}
 	_, st.PipelineSeconds, st.PipelinesCached = o.device.Pipelines()
-	for _, p := range o.Trainer.PassTimes() {
+	for _, p := range o.Trainer.PassTimes().List() {
 		st.Passes = append(st.Passes, output.PassLine{Name: p.Name, MS: meter.Rounded(p.Milliseconds)})
 	}
 	if len(views) > 0 {

@@ -44,7 +44,7 @@ func TestShare(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err := d.renderNeeds(s.N, s.Degree, cams, &parts{depth: true})
+	w, err := (&renderPlan{d, s.Degree, cams, RenderConfig{Depth: true}}).needs(s.N)
 	if err := errors.Join(err, d.Close()); err != nil {
 		t.Fatal(err)
 	}
@@ -59,8 +59,8 @@ func TestShare(t *testing.T) {
 		if err != nil {
 			t.Fatal(share, err, fault.Hint(err))
 		}
-		if !r.Shared() || r.share.most >= s.N {
-			t.Fatalf("with %g of the memory there is room for %d splats of %d", share, r.share.most, s.N)
+		if !r.Shared() || r.subset.most >= s.N {
+			t.Fatalf("with %g of the memory there is room for %d splats of %d", share, r.subset.most, s.N)
 		}
 		got := make([]*picture.Picture, len(cams))
 		for i, c := range cams {
@@ -74,7 +74,7 @@ func TestShare(t *testing.T) {
 		}
 		banded = banded || r.Bands() > 1
 		samePictures(t, fmt.Sprint(share), got, want)
-		t.Logf("%g of the memory: %d of %d splats at once, %d bands", share, r.share.most, s.N, r.Bands())
+		t.Logf("%g of the memory: %d of %d splats at once, %d bands", share, r.subset.most, s.N, r.Bands())
 		if err := errors.Join(r.Close(), d.Close()); err != nil {
 			t.Fatal(err)
 		}
@@ -136,8 +136,9 @@ func TestShareTooSmall(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	fullest := fmt.Sprintf("one row of tiles may show %d splats of the model, %d fit", r.fullestRow(&cams[0]),
-		r.share.most)
+	fullest := fmt.Sprintf("one row of tiles may show %d splats of the model, %d fit",
+		r.subset.fullestRow(&cams[0], &r.cfg),
+		r.subset.most)
 	_, err = r.RenderInto(nil, cams[0])
 	err = errors.Join(err, r.Close())
 	if !errors.Is(err, ErrTooSmall) || !strings.Contains(err.Error(), fullest) {
@@ -167,7 +168,7 @@ func TestMisses(t *testing.T) {
 		s.LogitOpacities[i] = 6
 	}
 	for k, c := range cams {
-		m := &share{whole: s, widths: make([]float32, n)}
+		m := &subset{whole: s, widths: make([]float32, n)}
 		for i := range n {
 			m.widths[i] = float32(math.Exp(float64(slices.Max(s.LogScales[3*i : 3*i+3]))))
 		}

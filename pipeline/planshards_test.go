@@ -22,7 +22,7 @@ func TestDealt(t *testing.T) {
 		total := sum(shares)
 		seen := make([]int, total)
 		for k, n := range shares {
-			ids := dealt(shares, k)
+			ids := shardSplats(shares, k)
 			if len(ids) != n {
 				t.Errorf("%v: device %d gets %d", shares, k, len(ids))
 			}
@@ -68,13 +68,13 @@ func TestTeamUnequal(t *testing.T) {
 	}
 	dir := t.TempDir()
 	tr := teamTrainer(t, devices, views, init, scale, cfg)
-	if got := fmt.Sprint(tr.ceilings()); got != fmt.Sprint(plan.Shares) {
+	if got := fmt.Sprint(tr.shards.ceilings()); got != fmt.Sprint(plan.Shares) {
 		t.Errorf("ceilings %s, planned %v", got, plan.Shares)
 	}
 	splatsAfter(t, tr, 17)
 	saved(t, tr, filepath.Join(dir, "middle"))
 	splatsAfter(t, tr, cfg.Iterations)
-	if got := tr.shares(); got[0] != plan.Shares[0] || sum(got) != cfg.MaxSplats {
+	if got := tr.shards.sizes(); got[0] != plan.Shares[0] || sum(got) != cfg.MaxSplats {
 		t.Errorf("shares %v at the end, of ceilings %v", got, plan.Shares)
 	}
 	want := saved(t, tr, filepath.Join(dir, "end"))
@@ -102,7 +102,7 @@ func TestTeamUnequal(t *testing.T) {
 			t.Errorf("on %d devices, others first %v: deviations %v", len(list), swapped, next.Deviations())
 		}
 		if next.NSplats() != cfg.MaxSplats {
-			t.Errorf("on %d devices: %d splats at the end, shares %v", len(list), next.NSplats(), next.shares())
+			t.Errorf("on %d devices: %d splats at the end, shares %v", len(list), next.NSplats(), next.shards.sizes())
 		}
 		if err := next.Close(); err != nil {
 			t.Error(err)
@@ -119,7 +119,7 @@ func TestTeamUnequalStart(t *testing.T) {
 	devices := []*Device{budgetDevice(t, 1<<30), budgetDevice(t, 60<<20)}
 	cfg := recipe.Default()
 	o := TrainerOptions{Others: devices[1:]}
-	plans, list, err := planTeam(devices, cams, 400_000, deal{}, cfg, o)
+	plans, list, err := planShards(devices, cams, 400_000, knownSizes{}, cfg, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -145,7 +145,8 @@ func TestTeamUnequalTrains(t *testing.T) {
 		devices := []*Device{budgetDevice(t, c.budgets[0]), budgetDevice(t, c.budgets[1])}
 		tr := teamTrainer(t, devices, views, randomSplats(c.splats), scale, cfg)
 		splatsAfter(t, tr, cfg.Iterations)
-		t.Logf("%d bytes: shares %v, packets of %d", c.budgets, tr.shares(), tr.e.team.Records())
+		t.Logf("%d bytes: shares %v, packets of %d", c.budgets, tr.shards.sizes(),
+			tr.shards.first.e.programs.team.Records())
 	}
 }
 
