@@ -132,14 +132,9 @@ func (b *bucket) Stat(key string) (e Entry, err error) {
 	return e, err
 }
 
-func (b *bucket) List(key string) ([]Entry, error) {
-	list, _, err := b.ListAll(key)
-	return list, err
-}
-
 // Names implements Root: what has no files is nowhere.
 func (b *bucket) Names(key string) (names []string, err error) {
-	list, err := b.List(key)
+	list, _, err := b.List(key)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -153,7 +148,7 @@ func (b *bucket) Names(key string) (names []string, err error) {
 	return slices.Compact(names), err
 }
 
-func (b *bucket) ListAll(key string) (list []Entry, odd []string, err error) {
+func (b *bucket) List(key string) (list []Entry, odd []string, err error) {
 	err = b.patiently("list", key, func() error {
 		list, odd, err = b.list(key)
 		return err
@@ -250,7 +245,7 @@ func (b *bucket) remove(names []string) error {
 	return errors.Join(errs...)
 }
 
-// Abort implements Root. Where the server does not list uploads, it must clear them away by itself.
+// Abort implements InPlace. Where the server does not list uploads, it must clear them away by itself.
 func (b *bucket) Abort(keys ...string) {
 	prefixes := make([]string, len(keys))
 	for i, key := range keys {

@@ -14,30 +14,8 @@ import (
 	"github.com/minio/minio-go/v7"
 )
 
-// Stage implements Root: results stay where they are uploaded.
-func (b *bucket) Stage(task, name string) string { return path.Join(OutOf(task), name) }
-
-// Sweep implements Root. Uploads of stages that have no file yet are ended as well.
-func (b *bucket) Sweep(task, keep string) error {
-	out := OutOf(task)
-	list, err := b.List(out)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	done := keep
-	for _, e := range list { // by key: those of a folder follow each other
-		at, _, inFolder := strings.Cut(strings.TrimPrefix(e.Key, out+"/"), "/")
-		if _, isStage := stageOf(at); !inFolder || !isStage || at == keep || at == done {
-			continue
-		}
-		if err := b.Delete(path.Join(out, at)); err != nil {
-			return err
-		}
-		done = at
-	}
-	b.Abort(out)
-	return nil
-}
+// InPlace implements Root.
+func (b *bucket) InPlace() InPlace { return b }
 
 // register is the manifest of a place as it is now: what is written there only on the condition that nobody else has
 // written since.

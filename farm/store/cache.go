@@ -80,7 +80,7 @@ func (c *Cache) Input(ctx context.Context, r Root, key string) (local string, re
 	if err != nil {
 		return "", nil, err
 	}
-	list, odd, err := r.ListAll(key)
+	list, odd, err := r.List(key)
 	if err = errors.Join(err, Odd("fetch", odd)); err != nil { // what was left out would be missing
 		return "", nil, err
 	}

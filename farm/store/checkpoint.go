@@ -181,7 +181,7 @@ func (u *Uploads) remove(c checkpoint, m *Manifest, kept map[string]bool) error 
 
 // checkpoints lists the checkpoints of a task, the newest last.
 func checkpoints(r Root, task string) (list []checkpoint, err error) {
-	entries, err := r.List(path.Join(task, ckptFolder))
+	entries, _, err := r.List(path.Join(task, ckptFolder))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -307,7 +307,7 @@ func Forget(r Root, task string, until int) error {
 	if until == AllAttempts {
 		all := path.Join(task, ckptFolder)
 		err := errors.Join(forgetAll(r, task, all), forgetStages(r, task, until))
-		r.Abort(all)
+		abort(r, all)
 		return err
 	}
 	folders, _, err := attempts(r, task)
@@ -324,7 +324,7 @@ func Forget(r Root, task string, until int) error {
 		}
 		gone = append(gone, folder)
 	}
-	r.Abort(gone...)
+	abort(r, gone...)
 	return forgetStages(r, task, until)
 }
 
@@ -343,19 +343,20 @@ func forgetAll(r Root, task, all string) error {
 	return err
 }
 
-// stages is where results of a task are on their way, and says whether they are moved from there.
-func stages(r Root, task string) (folder string, moves bool) {
-	folder = path.Dir(r.Stage(task, "any"))
-	return folder, folder != OutOf(task)
+// stage is where results of a task are uploaded before Publish.
+func stage(r Root, task, name string) string {
+	if r.InPlace() != nil {
+		return path.Join(OutOf(task), name)
+	}
+	return path.Join(task, tempFolder, name)
 }
 
-// forgetStages removes what attempts up to a number had put on its way when they were killed. Where results stay where
-// they are uploaded, gc does.
+// forgetStages removes the stages of killed attempts up to a number. Among results, gc does.
 func forgetStages(r Root, task string, until int) error {
-	place, moves := stages(r, task)
-	if !moves {
+	if r.InPlace() != nil {
 		return nil
 	}
+	place := path.Join(task, tempFolder)
 	names, err := r.Names(place)
 	if err != nil {
 		return err

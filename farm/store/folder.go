@@ -102,7 +102,7 @@ func (f *folder) Open(key string) (io.ReadCloser, error) {
 // errOdd is of what cannot be a file or folder of a root.
 var errOdd = fmt.Errorf("%w: it is no file or folder, or a link that leads elsewhere", ErrDamaged)
 
-// Odd is the error of what ListAll found odd, nil where that is nothing.
+// Odd is the error for the odd entries of a List, nil without any.
 func Odd(op string, odd []string) error {
 	if len(odd) == 0 {
 		return nil
@@ -329,12 +329,7 @@ func (f *folder) sync(dir string) error {
 	return errors.Join(err, d.Close())
 }
 
-func (f *folder) List(key string) ([]Entry, error) {
-	list, _, err := f.ListAll(key)
-	return list, err
-}
-
-func (f *folder) ListAll(key string) (list []Entry, odd []string, err error) {
+func (f *folder) List(key string) (list []Entry, odd []string, err error) {
 	err = f.patiently("list", key, func() error {
 		info, err := f.look(key)
 		if err != nil {
@@ -439,14 +434,8 @@ func (f *folder) Delete(key string) error {
 	return err
 }
 
-// Abort implements Root: there are no uploads.
-func (f *folder) Abort(...string) {}
-
-// Stage implements Root: a folder can be renamed.
-func (f *folder) Stage(task, name string) string { return path.Join(task, tempFolder, name) }
-
-// Sweep implements Root: no stage is among the results.
-func (f *folder) Sweep(string, string) error { return nil }
+// InPlace implements Root: a folder can be renamed.
+func (f *folder) InPlace() InPlace { return nil }
 
 func (f *folder) Publish(from, to string) error {
 	return f.patiently(opPublish, to, func() error {
@@ -473,6 +462,3 @@ func (f *folder) Publish(from, to string) error {
 		return errors.Join(f.sync(path.Dir(to)), err)
 	})
 }
-
-// Ready implements Root: what it needs, Open and Put say.
-func (f *folder) Ready(string) error { return nil }

@@ -30,7 +30,7 @@ func generationKey(task string, n int) string {
 
 // Generation is that of a task's results which count: 0 where nobody wanted them anew.
 func Generation(r Root, task string) (highest int, err error) {
-	list, err := r.List(path.Join(task, redoFolder))
+	list, _, err := r.List(path.Join(task, redoFolder))
 	if errors.Is(err, fs.ErrNotExist) {
 		return 0, nil
 	}
@@ -91,7 +91,7 @@ const oldPrefix = "old-"
 // Old returns the newest results of a task that were moved out of the way as somebody wanted them anew, and the key
 // below which the manifest names their files. There being none, or none any more, is fs.ErrNotExist.
 func Old(r Root, task string) (newest *Manifest, below string, err error) {
-	list, err := r.List(path.Join(task, tempFolder))
+	list, _, err := r.List(path.Join(task, tempFolder))
 	if err != nil {
 		return nil, "", err
 	}

@@ -240,12 +240,12 @@ var errOutdated = error(&fault.Error{Op: "commit results",
 // too, which is an error, and an attempt that began before Outdate has no results.
 func Commit(ctx context.Context, r Root, task string, dir *os.Root, names []string, made Made) (m *Manifest, own bool,
 	err error) {
-	stage := r.Stage(task, stageName(made.Attempt, rand.Text()))
+	stage := stage(r, task, stageName(made.Attempt, rand.Text()))
 	mayCount := false // a publishing whose answer was lost may have happened: the stage has the results then
 	defer func() {
 		if !mayCount {
 			_ = r.Delete(stage) // gc finds what is left
-			r.Abort(stage)
+			abort(r, stage)
 		}
 	}()
 	m = &Manifest{Version: manifestVersion, Made: made, Files: []File{}}
@@ -365,7 +365,7 @@ var ErrForeign = errors.New("it has files that no manifest names")
 // elsewhere the folder is somebody else's, and nothing in it is touched.
 func unnamed(ctx context.Context, r Root, task string) (*Manifest, error) {
 	out := OutOf(task)
-	if _, moves := stages(r, task); !moves {
+	if r.InPlace() != nil {
 		return nil, nil
 	}
 	if _, err := r.Stat(path.Join(out, ManifestName)); err == nil { // another attempt has just put results there

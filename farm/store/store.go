@@ -17,59 +17,71 @@ import (
 	"vksplat/internal/fault"
 )
 
-// Root is where keys are: a folder, or a bucket of a server of objects. Keys have slashes between their parts and lead
-// nowhere else.
+// Root stores files by key: a folder, or a bucket of an object store. Keys have slashes between their parts and never
+// lead out of the root.
 type Root interface {
 	// Open opens a file for reading.
 	Open(key string) (io.ReadCloser, error)
-	// Put makes a file, whole or not at all, in place of one that is there. It is on the disk when Put returns. Write
+	// Put writes a file, whole or not at all, and replaces an existing one. It is on the disk when Put returns. Write
 	// may be called again.
 	Put(key string, write func(io.Writer) error) error
-	// Claim makes an empty file where none is. Where one is, nothing happens, and the error is ErrExists.
+	// Claim creates an empty file. An existing one is left alone, and the error is ErrExists.
 	Claim(key string) error
-	// List returns the files at and below a key, by key. Hidden ones are none, nor are odd ones.
-	List(key string) ([]Entry, error)
-	// ListAll is List, and names what is odd there, no file that this program could read: pipes, names that not every
-	// system has, and links that lead out of the root, or in a circle.
-	ListAll(key string) (list []Entry, odd []string, err error)
-	// Names returns the names of what is directly below a key, folders too in which no file is whole yet; of a file its
-	// own, and none where nothing is there. Hidden ones are none.
+	// List returns the files at and below a key, sorted by key, without hidden ones. Odd names what is there and cannot
+	// be read as a file: pipes, names that some systems refuse, and links that leave the root or form a cycle.
+	List(key string) (list []Entry, odd []string, err error)
+	// Names returns the names directly below a key, without hidden ones: also of folders in which no file is whole yet.
+	// A file has its own name, a missing key none.
 	Names(key string) ([]string, error)
 	// Stat describes a file or folder.
 	Stat(key string) (Entry, error)
-	// Delete removes what is at and below a key, and the folder around it where that is empty then. Nothing there is no
-	// error.
+	// Delete removes what is at and below a key, and its parent folder if that is empty then. A missing key is no error.
 	Delete(key string) error
-	// Abort ends uploads of files at and below keys that somebody began and nobody will complete. It may ask about all
-	// uploads there are.
-	Abort(keys ...string)
-	// Stage is where the results of a task are put on their way, under a name of their own, before Publish gives them
-	// their place.
-	Stage(task, name string) string
-	// Sweep removes the stages of a task that are among its results and count no more: all but keep.
-	Sweep(task, keep string) error
-	// Ready says whether results of a task can be published here, before work is put into them.
-	Ready(task string) error
-	// Publish gives all files below from their place below to, all at once, and removes the folder around from where
-	// that is empty then. Where something is at to, nothing happens, and the error is ErrExists.
+	// Publish moves all files below from to below to, atomically, and removes the parent of from if that is empty then.
+	// If anything is at to, nothing happens, and the error is ErrExists.
 	Publish(from, to string) error
-	// Attend returns this root for work that ends some ten seconds after leaving has, where the store is away: what
-	// moves may end. While it waits for the store, waits hears every second why, and nil once the store answers. Once
-	// it has waited in vain, it asks once a time until then.
+	// InPlace is nil for a root whose Publish renames.
+	InPlace() InPlace
+	// Attend returns this root for work that must end about ten seconds after leaving has, if the store is away: what
+	// renames may finish. While it waits for the store, waits is called every second with the cause, and with nil once
+	// the store answers. After a wait in vain each operation is tried once, until one succeeds.
 	Attend(leaving context.Context, waits func(cause error)) Root
 	// String names the root for messages.
 	String() string
 }
 
-// HasAny says whether anything is below a root, a bucket whatever it holds. Where nothing is in a folder, a share may
-// not be mounted.
-func HasAny(root Root) bool {
-	f, is := root.(*folder)
-	if !is {
+// InPlace is a root that cannot rename: results stay where they are uploaded, in a folder of their own among the task's
+// results, and Publish writes the manifest that names this folder.
+type InPlace interface {
+	// Ready checks that the server keeps two attempts at a task apart.
+	Ready(task string) error
+	// Abort ends unfinished uploads at and below keys. It may have to list all uploads there are.
+	Abort(keys ...string)
+}
+
+// Ready checks that results of a task can be published, before work is put into them.
+func Ready(r Root, task string) error {
+	if p := r.InPlace(); p != nil {
+		return p.Ready(task)
+	}
+	return nil
+}
+
+// abort ends unfinished uploads at and below keys.
+func abort(r Root, keys ...string) {
+	if p := r.InPlace(); p != nil {
+		p.Abort(keys...)
+	}
+}
+
+// HasAny reports whether a root holds anything. A bucket always counts; an empty folder may be the place of a share that
+// is not mounted.
+func HasAny(r Root) bool {
+	if r.InPlace() != nil {
 		return true
 	}
-	list, err := fs.ReadDir(f.root.FS(), ".")
-	return err == nil && len(list) > 0
+	names, err := r.Names(".")
+	return err == nil && len(names) > 0
 }
 
 // Entry is a file, or with Folder a folder.

@@ -15,9 +15,9 @@ func Sweep(r Root, task string) (kept []string, err error) {
 	m, err := ReadManifest(r, OutOf(task))
 	switch {
 	case err == nil:
-		err = r.Sweep(task, m.At)
+		err = sweepStages(r, task, m.At)
 	case errors.Is(err, fs.ErrNotExist):
-		err = r.Sweep(task, "")
+		err = sweepStages(r, task, "")
 	case errors.Is(err, ErrDamaged): // nobody knows what it names
 		err = nil
 	}
@@ -27,9 +27,34 @@ func Sweep(r Root, task string) (kept []string, err error) {
 	return sweepTemp(r, path.Join(task, tempFolder))
 }
 
+// sweepStages removes the stages among a task's results, except keep, and ends uploads to those without a file yet.
+func sweepStages(r Root, task, keep string) error {
+	if r.InPlace() == nil {
+		return nil
+	}
+	out := OutOf(task)
+	list, _, err := r.List(out)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	last := keep
+	for _, e := range list { // sorted: the files of a folder are together
+		name, _, inFolder := strings.Cut(strings.TrimPrefix(e.Key, out+"/"), "/")
+		if _, isStage := stageOf(name); !inFolder || !isStage || name == keep || name == last {
+			continue
+		}
+		if err := r.Delete(path.Join(out, name)); err != nil {
+			return err
+		}
+		last = name
+	}
+	abort(r, out)
+	return nil
+}
+
 // sweepTemp is Sweep for the folder of what is on its way, and of what was moved there.
 func sweepTemp(r Root, temp string) (kept []string, err error) {
-	list, err := r.List(temp)
+	list, _, err := r.List(temp)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}

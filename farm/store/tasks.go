@@ -36,7 +36,7 @@ func (t *Task) wrote(at time.Time) {
 
 // Tasks finds the tasks at and below a key by what is there: no document of a job is needed.
 func Tasks(r Root, key string) ([]Task, error) {
-	list, err := r.List(key)
+	list, _, err := r.List(key)
 	if err != nil {
 		return nil, err
 	}
@@ -71,7 +71,7 @@ func Tasks(r Root, key string) ([]Task, error) {
 // leftBehind takes in files in folders of a task's results in a bucket, where commits put them: those that the manifest
 // does not name were never committed, or are old.
 func leftBehind(r Root, task string, entries []Entry, found taskSet) error {
-	if !strings.HasPrefix(r.Stage(task, "any"), OutOf(task)+"/") {
+	if r.InPlace() == nil {
 		return nil
 	}
 	m, err := ReadManifest(r, OutOf(task))

@@ -16,7 +16,7 @@ import (
 
 // ownLinks refuses an input in which something leads out of the root: a copy of it would lack that.
 func (r *runner) ownLinks(key string) error {
-	_, odd, err := r.inputs.ListAll(key)
+	_, odd, err := r.inputs.List(key)
 	return errors.Join(err, store.Odd("fetch", odd))
 }
 

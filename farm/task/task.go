@@ -197,7 +197,7 @@ func Run(ctx context.Context, o Options) (m *store.Manifest, err error) {
 		r.tidy()
 		return m, nil
 	}
-	if err := r.outputs.Ready(r.key); err != nil {
+	if err := store.Ready(r.outputs, r.key); err != nil {
 		return nil, store.Explain("open store", r.key, r.reason(ctx, err))
 	}
 	if err := r.fits(); err != nil {
@@ -410,7 +410,7 @@ func (r *runner) logKey() string {
 
 // lastAttempt is the highest attempt at a task that has left a log or a checkpoint in the store.
 func lastAttempt(outputs store.Root, key string) (last int, err error) {
-	list, err := outputs.List(path.Join(key, logFolder))
+	list, _, err := outputs.List(path.Join(key, logFolder))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return 0, err
 	}
