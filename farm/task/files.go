@@ -64,16 +64,6 @@ func copyFile(from, to string, written bool) error {
 	return errors.Join(err, out.Close())
 }
 
-// steps is how far the work came.
-func (r *runner) steps() int {
-	if n := r.newest(); n > 0 {
-		return n
-	}
-	r.mutex.Lock()
-	defer r.mutex.Unlock()
-	return r.now.Step
-}
-
 // row is a model in the table of an eval.
 type row struct {
 	name   string

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"time"
 
 	"vksplat/farm/store"
@@ -21,6 +20,9 @@ import (
 // was killed. It goes before anything there changes.
 const finishedFile = "finished.json"
 
+// committer commits results and resumes checkpoints.
+type committer struct{ *attempt }
+
 // finished is the content of finishedFile.
 type finished struct {
 	Made  store.Made     `json:"made"`
@@ -32,8 +34,6 @@ type finishedItem struct {
 	Size     int64     `json:"size"`
 	Modified time.Time `json:"modified"`
 }
-
-func (r *runner) finishedFile() string { return filepath.Join(r.dir, finishedFile) }
 
 func (f *finished) names() (names []string) {
 	for _, item := range f.Files {
@@ -58,7 +58,7 @@ func (r *runner) finish(ctx context.Context) (*finished, error) {
 	if err := r.work(ctx, dir); err != nil {
 		return nil, r.refused(err)
 	}
-	r.leavesDevice() // the disk may take long
+	r.freeDevice() // the disk may take long
 	r.readStats()
 	if err := r.forgetStops(dir); err != nil {
 		return nil, err
@@ -97,32 +97,20 @@ func (r *runner) refused(err error) error {
 		Hint: "run it again: it begins anew", Kind: fault.ErrTryAgain}
 }
 
-// unfinish has the work folder be one of work again. What was finished there, and is wanted anew or was changed since,
-// is nothing to continue from: its texts are no longer as the command wrote them.
-func (r *runner) unfinish() error {
-	if _, err := os.Stat(r.finishedFile()); errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err := emptied(r.out); err != nil {
-		return err
-	}
-	return os.RemoveAll(r.finishedFile())
-}
-
 // isThis says whether what was finished is what this attempt would make: nobody has wanted it, or what it was made
 // from, anew since.
-func (r *runner) isThis(f *finished) bool {
-	return f.Made.Generation == r.generation && f.Made.Inputs == r.given
+func (c *committer) isThis(f *finished) bool {
+	return f.Made.Generation == c.generation && f.Made.Inputs == c.given
 }
 
 // listed are the results in the work folder, which are brought to the disk if they have to.
-func (r *runner) listed(dir *os.Root, synced bool) (list []finishedItem, err error) {
-	names, err := store.LocalFiles(dir, r.isScratch)
+func (c *committer) listed(dir *os.Root, synced bool) (list []finishedItem, err error) {
+	names, err := store.LocalFiles(dir, c.isScratch)
 	if err != nil {
 		return nil, err
 	}
-	for _, name := range r.results(names) {
-		info, err := os.Stat(r.placeless(name)) // atomicfile has brought it to the disk
+	for _, name := range c.results(names) {
+		info, err := os.Stat(c.placeless(name)) // atomicfile has brought it to the disk
 		if errors.Is(err, fs.ErrNotExist) {
 			if info, err = dir.Stat(name); err == nil && synced {
 				err = store.SyncFile(dir, name)
@@ -138,19 +126,19 @@ func (r *runner) listed(dir *os.Root, synced bool) (list []finishedItem, err err
 
 // finishedBefore returns results that an earlier attempt left here, nil where there are none, or somebody has wanted
 // them anew since.
-func (r *runner) finishedBefore() *finished {
+func (c *committer) finishedBefore() *finished {
 	f := &finished{}
-	data, err := os.ReadFile(r.finishedFile())
-	if err != nil || json.Unmarshal(data, f) != nil || f.Made.Hash != r.hash || !r.isThis(f) ||
-		r.replaceTexts(f) != nil {
+	data, err := os.ReadFile(c.finishedFile())
+	if err != nil || json.Unmarshal(data, f) != nil || f.Made.Hash != c.hash || !c.isThis(f) ||
+		c.replaceTexts(f) != nil {
 		return nil
 	}
-	dir, err := os.OpenRoot(r.out)
+	dir, err := os.OpenRoot(c.out)
 	if err != nil {
 		return nil
 	}
 	defer dir.Close() // only read
-	now, err := r.listed(dir, false)
+	now, err := c.listed(dir, false)
 	if err != nil || len(now) != len(f.Files) {
 		return nil
 	}
@@ -159,8 +147,8 @@ func (r *runner) finishedBefore() *finished {
 			return nil
 		}
 	}
-	r.say(fmt.Sprintf("attempt %d has finished it here; nothing is made again", f.Made.Attempt), true)
-	f.Made.Job, f.Made.JobHash, f.Made.Task, f.Made.Index, f.Made.Attempt = r.Job.Name, r.Job.Hash(), r.task.Name,
-		r.task.Index, r.Attempt
+	c.say(fmt.Sprintf("attempt %d has finished it here; nothing is made again", f.Made.Attempt), true)
+	f.Made.Job, f.Made.JobHash, f.Made.Task, f.Made.Index, f.Made.Attempt = c.Job.Name, c.Job.Hash(), c.task.Name,
+		c.task.Index, c.Attempt
 	return f
 }

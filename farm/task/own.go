@@ -15,23 +15,23 @@ import (
 )
 
 // ownLinks refuses an input in which something leads out of the root: a copy of it would lack that.
-func (r *runner) ownLinks(key string) error {
-	_, odd, err := r.inputs.List(key)
+func (s *stager) ownLinks(key string) error {
+	_, odd, err := s.inputs.List(key)
 	return errors.Join(err, store.Odd("fetch", odd))
 }
 
 // ownFiles refuses an input whose files name photos, masks or points outside of the root: this machine has them from
 // elsewhere, and the results would show them. Of a copy the root is its folder in the cache.
-func (r *runner) ownFiles(in spec.Input, local string) error {
-	root := r.inputs.String()
-	if !r.inPlace() {
-		root = r.cache.FolderOf(local)
+func (s *stager) ownFiles(in spec.Input, local string) error {
+	root := s.inputs.String()
+	if !s.inPlace() {
+		root = s.cache.FolderOf(local)
 	}
 	root, err := filepath.EvalSymlinks(root)
 	if err != nil {
 		return err
 	}
-	file := confined.Escape(local, root, r.loading())
+	file := confined.Escape(local, root, s.loading())
 	if file == "" {
 		return nil
 	}
@@ -41,13 +41,13 @@ func (r *runner) ownFiles(in spec.Input, local string) error {
 }
 
 // inPlace reports whether inputs are read where they are.
-func (r *runner) inPlace() bool { return r.InPlace && !store.IsBucket(r.Roots[r.Job.Store.Inputs].URL) }
+func (s *stager) inPlace() bool { return s.InPlace && !store.IsBucket(s.Roots[s.Job.Store.Inputs].URL) }
 
 // loading says how the task's command loads its capture. A block's is loaded as its plan's was.
-func (r *runner) loading() scene.LoadOptions {
-	flags := r.task.Flags
-	if !r.task.Plan.None() {
-		flags = slices.Concat(r.Plan.Tasks[r.task.Plan.Tasks[0]].Flags, flags)
+func (s *stager) loading() scene.LoadOptions {
+	flags := s.task.Flags
+	if !s.task.Plan.None() {
+		flags = slices.Concat(s.Plan.Tasks[s.task.Plan.Tasks[0]].Flags, flags)
 	}
 	o := scene.LoadOptions{Model: scene.AnyModel}
 	for _, f := range flags {

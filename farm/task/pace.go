@@ -1,6 +1,8 @@
 package task
 
-import "time"
+import (
+	"time"
+)
 
 // mostUnsaved is the longest time between two checkpoints that a training writes to the local disk: a crash on one
 // machine costs that.
@@ -21,19 +23,16 @@ type pace struct {
 }
 
 // newPace is that of a task which begins now with what the store has of a step.
-func (r *runner) newPace(now time.Time, stored int) *pace {
-	p := &pace{every: r.task.Limits.CheckpointEvery, nth: 1, seen: stored}
-	if r.trains() {
-		p.nth = int(p.every / r.savesEvery())
+func (w *workdir) newPace(now time.Time, stored int) *pace {
+	p := &pace{every: w.task.Limits.CheckpointEvery, nth: 1, seen: stored}
+	if w.trains() {
+		p.nth = int(p.every / w.savesEvery())
 		p.fresh = p.nth - 1 // the first goes up at once
 	} else {
 		p.next = now.Add(p.every)
 	}
 	return p
 }
-
-// savesEvery is the time between two checkpoints of a training.
-func (r *runner) savesEvery() time.Duration { return min(r.task.Limits.CheckpointEvery, mostUnsaved) }
 
 // due says whether an upload should begin, while the newest checkpoint is of that step.
 func (p *pace) due(now time.Time, newest int) bool {

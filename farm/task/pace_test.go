@@ -15,7 +15,7 @@ func TestPace(t *testing.T) {
 	for _, kind := range []*spec.Kind{spec.KindTrain, spec.KindRender} {
 		for _, every := range []time.Duration{time.Minute, 5 * time.Minute, 7 * time.Minute, 10 * time.Minute,
 			time.Hour} {
-			r := &runner{task: &spec.Task{Kind: kind, Limits: spec.Limits{CheckpointEvery: every}}}
+			r := &workdir{task: &spec.Task{Kind: kind, Limits: spec.Limits{CheckpointEvery: every}}}
 			random := rand.New(rand.NewPCG(1, uint64(every)))
 			saves, mostUpload, late := tick, every/3, tick
 			if r.trains() {
@@ -56,7 +56,7 @@ func TestPace(t *testing.T) {
 
 // TestPaceAfterFailure has an upload fail: the next one does not wait for another checkpoint.
 func TestPaceAfterFailure(t *testing.T) {
-	r := &runner{task: &spec.Task{Kind: spec.KindTrain, Limits: spec.Limits{CheckpointEvery: 10 * time.Minute}}}
+	r := &workdir{task: &spec.Task{Kind: spec.KindTrain, Limits: spec.Limits{CheckpointEvery: 10 * time.Minute}}}
 	now := time.Unix(0, 0)
 	p := r.newPace(now, 100)
 	if p.due(now, 100) {

@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"vksplat/farm/store"
 	"vksplat/internal/atomicfile"
@@ -21,9 +20,9 @@ type place struct{ local, root, key string }
 
 // named returns what replaces the places of this machine in a text: children know no others, and people and other
 // machines do not know these.
-func (r *runner) named(name func(place) string) *strings.Replacer {
+func (a *attempt) named(name func(place) string) *strings.Replacer {
 	var pairs []string
-	for _, p := range append([]place{{r.dir, r.outputs.String(), r.key}}, r.staged...) {
+	for _, p := range append([]place{{a.dir, a.outputs.String(), a.key}}, a.staged...) {
 		quoted, _ := json.Marshal(p.local) // a text
 		for _, form := range []string{p.local, string(quoted[1 : len(quoted)-1]), html.EscapeString(p.local),
 			strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(p.local)} { // the last as in Python
@@ -43,21 +42,17 @@ var textResults = []string{".json", ".html", "cfg_args"}
 // there: if a command goes on with what it wrote, it wants that unchanged.
 const placelessName = "placeless"
 
-func (r *runner) placeless(name string) string {
-	return filepath.Join(r.dir, placelessName, filepath.FromSlash(name))
-}
-
 // unplace writes to placelessName those results that name folders of this machine, with keys in their place: results
 // have the same bytes wherever they are made, and reveal no machine's folders.
-func (r *runner) unplace(dir *os.Root) error {
-	if err := os.RemoveAll(r.placeless("")); err != nil { // of an earlier attempt
+func (c *committer) unplace(dir *os.Root) error {
+	if err := os.RemoveAll(c.placeless("")); err != nil { // of an earlier attempt
 		return err
 	}
-	names, err := store.LocalFiles(dir, r.isScratch)
+	names, err := store.LocalFiles(dir, c.isScratch)
 	if err != nil {
 		return err
 	}
-	keys := r.named(func(p place) string { return p.key })
+	keys := c.named(func(p place) string { return p.key })
 	for _, name := range names {
 		if !slices.ContainsFunc(textResults, func(end string) bool { return strings.HasSuffix(name, end) }) {
 			continue
@@ -70,7 +65,7 @@ func (r *runner) unplace(dir *os.Root) error {
 		if text == string(before) {
 			continue
 		}
-		fresh := r.placeless(name)
+		fresh := c.placeless(name)
 		if err := os.MkdirAll(filepath.Dir(fresh), 0o777); err != nil {
 			return err
 		}
@@ -85,9 +80,9 @@ func (r *runner) unplace(dir *os.Root) error {
 }
 
 // replaceTexts moves the texts of placelessName to the results.
-func (r *runner) replaceTexts(f *finished) error {
+func (c *committer) replaceTexts(f *finished) error {
 	for _, name := range f.names() {
-		err := os.Rename(r.placeless(name), filepath.Join(r.out, filepath.FromSlash(name)))
+		err := os.Rename(c.placeless(name), filepath.Join(c.out, filepath.FromSlash(name)))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) { // it names no folders, or is there
 			return err
 		}
@@ -97,8 +92,3 @@ func (r *runner) replaceTexts(f *finished) error {
 
 // logTime is in front of each line of a log.
 const logTime = "2006-01-02 15:04:05Z "
-
-// note writes a line to the log. That a disk is full is told by what counts.
-func (r *runner) note(line string) {
-	_, _ = r.log.WriteString(strings.TrimRight(time.Now().UTC().Format(logTime)+line, " ") + "\n")
-}

@@ -1,20 +1,14 @@
 package task
 
 import (
-	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
-	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
@@ -117,40 +111,17 @@ func ended(why, hint string) error {
 	return &fault.Error{Op: "run task", Err: errors.New(why), Hint: hint, Kind: fault.ErrTryAgain}
 }
 
-// runner is one run.
+// runner is one run of a task.
 type runner struct {
-	*Options
-	task       *spec.Task
-	fenced     bool // attempts with higher numbers are later ones
-	inputs     store.Root
-	outputs    store.Root
-	cache      *store.Cache
-	key        string     // of the task below outputs
-	hash       string     // of what it does
-	generation int        // of its results, when this began
-	since      int        // the first generation of which it goes on from what was saved
-	absent     []int      // tasks that it reads and does without
-	given      string     // the SHA-256 of the results of other tasks that it reads, "" without such
-	stored     int        // step that the store has of what this goes on with, 0 where that is newer
-	from       int        // step that this goes on from, 0 for the beginning
-	dir        string     // of this task below Work
-	out        string     // in it: what becomes the results
-	state      store.Made // who has worked on what is in out: devices, notes, what it is made from
-	release    []func()
-	staged     []place // local copies of inputs
-	log        *os.File
-	logs       sync.WaitGroup // uploads of it while a child runs
-	shown      preview        // of the goroutine that watches the child
-	table      string         // of scores, that the last child reported
+	*attempt
+	*stager     // its inputs
+	*supervisor // its children
+	*committer  // its results and checkpoints
+}
 
-	mutex   sync.Mutex // guards what follows
-	now     Progress
-	waiting string // for the store, and why; "": it answers
-	runs    bool   // a child does
-	doing   string // stage of the child's work, "" where it names none
-	speed   speed
-	moved   time.Time // when there was progress last
-	said    time.Time // when that was reported last
+func newRunner(o *Options) *runner {
+	a := newAttempt(o)
+	return &runner{a, &stager{attempt: a}, &supervisor{attempt: a}, &committer{a}}
 }
 
 // KeyOf is where the results of a task are, below the root of outputs.
@@ -163,9 +134,7 @@ func Run(ctx context.Context, o Options) (m *store.Manifest, err error) {
 			Err:  fmt.Errorf("there is no task %d, the job has %d", o.Index, len(o.Plan.Tasks)),
 			Hint: "tasks count from 0", Kind: fault.ErrUsage}
 	}
-	r := &runner{Options: &o, task: &o.Plan.Tasks[o.Index], fenced: o.Attempt > 0 || o.Fenced, moved: time.Now()}
-	r.key, r.hash = KeyOf(o.Job, r.task), o.Plan.Hash(o.Index)
-	r.now.Task, r.now.Unit = r.task.Name, r.unit()
+	r := newRunner(&o)
 	if r.inputs, err = o.Roots.Open(o.Job.Store.Inputs); err != nil {
 		return nil, err
 	}
@@ -174,25 +143,10 @@ func Run(ctx context.Context, o Options) (m *store.Manifest, err error) {
 	}
 	r.inputs, r.outputs = r.attend(ctx, r.inputs), r.attend(ctx, r.outputs)
 	r.say("looking for results", true)
-	// first: what is wanted anew from now on is not what this makes
-	if r.generation, err = store.Generation(r.outputs, r.key); err != nil {
-		return nil, store.Explain("read results", r.key, r.reason(ctx, err))
-	}
-	if r.since, err = store.Since(r.outputs, r.key, r.generation); err != nil {
-		return nil, store.Explain("read results", r.key, r.reason(ctx, err))
-	}
-	if m, err = store.Result(ctx, r.outputs, r.key); err != nil {
+	if m, err = r.existing(ctx); err != nil {
 		return nil, store.Explain("read results", r.key, r.reason(ctx, err))
 	}
 	if m != nil {
-		if err := m.Of(r.key, r.hash); err != nil {
-			return nil, err
-		}
-		if more, err := r.outgrown(m); err != nil {
-			return nil, store.Explain("read results", r.key, r.reason(ctx, err))
-		} else if more {
-			return Run(ctx, o)
-		}
 		r.say("done before", true)
 		r.tidy()
 		return m, nil
@@ -212,6 +166,29 @@ func Run(ctx context.Context, o Options) (m *store.Manifest, err error) {
 	}
 	defer unlock()
 	return r.run(ctx)
+}
+
+// existing returns the results that are there, nil if the task has to run.
+func (r *runner) existing(ctx context.Context) (m *store.Manifest, err error) {
+	for outgrown := true; outgrown; {
+		// The generation first: a --redo from now on is not about this attempt.
+		if r.generation, err = store.Generation(r.outputs, r.key); err != nil {
+			return nil, err
+		}
+		if r.since, err = store.Since(r.outputs, r.key, r.generation); err != nil {
+			return nil, err
+		}
+		if m, err = store.Result(ctx, r.outputs, r.key); err != nil || m == nil {
+			return nil, err
+		}
+		if err = m.Of(r.key, r.hash); err != nil {
+			return nil, err
+		}
+		if outgrown, err = r.outgrown(m); err != nil {
+			return nil, err
+		}
+	}
+	return m, nil
 }
 
 // fits refuses a device or disk that the task may not run on.
@@ -273,7 +250,7 @@ func (r *runner) perform(ctx context.Context) (m *store.Manifest, err error) {
 			return nil, err
 		}
 	}
-	r.leavesDevice()
+	r.freeDevice()
 	dir, err := os.OpenRoot(r.out)
 	if err != nil {
 		return nil, err
@@ -299,23 +276,6 @@ func (r *runner) perform(ctx context.Context) (m *store.Manifest, err error) {
 	return m, nil
 }
 
-// made says who makes what.
-func (r *runner) made(step int) store.Made {
-	return store.Made{Job: r.Job.Name, JobHash: r.Job.Hash(), Task: r.task.Name, Hash: r.hash, Index: r.task.Index,
-		Kind: r.task.Kind.Name, Attempt: r.Attempt, Inputs: r.given, Generation: r.generation, Since: r.since,
-		Step:    step,
-		Program: r.Version, Device: r.state.Device, UUID: r.Selected.UUID, Driver: r.state.Driver, Mixed: r.state.Mixed,
-		Notes: r.state.Notes, Missing: r.missing()}
-}
-
-// missing names what the task does without.
-func (r *runner) missing() (names []string) {
-	for _, k := range r.absent {
-		names = append(names, r.Plan.Tasks[k].Name)
-	}
-	return names
-}
-
 // outgrown says whether there is more to make results of than when they were made: they are out of date then. Without
 // Gather that is all that they lack, or there would be none at all meanwhile.
 func (r *runner) outgrown(m *store.Manifest) (bool, error) {
@@ -335,137 +295,65 @@ func (r *runner) outgrown(m *store.Manifest) (bool, error) {
 	return true, store.Outdate(r.outputs, r.key, r.generation+1)
 }
 
-// reason is why ctx ended, where err only says that it did.
-func (r *runner) reason(ctx context.Context, err error) error {
-	if err != nil && ctx.Err() != nil {
-		return context.Cause(ctx)
+const (
+	// who has worked on what is in the folder of the results so far; hidden: it is none of them
+	stateFile = ".farm.json"
+	logFile   = "child.log"
+	outName   = "out"
+)
+
+// lockPatience is how long a task waits for another process that works on it: one that was killed may take seconds to
+// give its device back.
+const lockPatience = 15 * time.Second
+
+// openWork opens the task's folder for this process alone.
+func (r *runner) openWork(ctx context.Context) (unlock func(), err error) {
+	dir, lock := workFolder(r.Work, r.Job, r.task, r.hash)
+	r.dir = dir
+	r.out = filepath.Join(r.dir, outName)
+	explain := func(err error) error { return store.Explain("open work folder", r.dir, err) }
+	// Locks stay when their folders go: nobody can tell whether somebody waits for one.
+	if err := os.MkdirAll(filepath.Dir(lock), 0o777); err != nil {
+		return nil, explain(err)
 	}
-	return err
-}
-
-// say reports a phase, or with always false a step that may be left out: one a second is enough.
-func (r *runner) say(message string, always bool) {
-	r.mutex.Lock()
-	defer r.mutex.Unlock()
-	r.now.Message = message
-	r.report(always)
-}
-
-// report tells who listens. The caller holds mutex.
-func (r *runner) report(always bool) {
-	if r.Report == nil || !always && time.Since(r.said) < time.Second {
-		return
-	}
-	r.said = time.Now()
-	p := r.now
-	switch {
-	case r.waiting != "" && r.runs:
-		p.Message += "; its checkpoint is " + r.waiting
-	case r.waiting != "":
-		p.Message, p.Away = r.waiting, true
-	}
-	r.Report(p)
-	r.now.Preview = ""
-}
-
-// step takes in how far the child is. Always says whether the line that reports it may not be left out.
-func (r *runner) step(step, of int, always bool) {
-	r.mutex.Lock()
-	r.now.Step, r.now.Of, r.moved = step, of, time.Now()
-	r.now.Rate = r.speed.at(step, r.moved, r.now.Rate)
-	doing := cmp.Or(r.doing, r.task.Kind.Name)
-	r.mutex.Unlock()
-	r.say(doing, always)
-}
-
-// alive takes in a sign of life of the child.
-func (r *runner) alive() {
-	r.mutex.Lock()
-	defer r.mutex.Unlock()
-	r.moved = time.Now()
-}
-
-func (r *runner) quiet() time.Duration {
-	r.mutex.Lock()
-	defer r.mutex.Unlock()
-	return time.Since(r.moved)
-}
-
-// until is the highest attempt whose checkpoints this one may remove. Without an engine that counts nobody says which
-// is the latest.
-func (r *runner) until() int {
-	if r.fenced {
-		return r.Attempt
-	}
-	return store.AllAttempts
-}
-
-// logFolder holds beside a task's results what each attempt said.
-const logFolder = "log"
-
-// logKey is where the log of an attempt goes.
-func (r *runner) logKey() string {
-	return path.Join(r.key, logFolder, fmt.Sprintf("a%05d.log", r.Attempt))
-}
-
-// lastAttempt is the highest attempt at a task that has left a log or a checkpoint in the store.
-func lastAttempt(outputs store.Root, key string) (last int, err error) {
-	list, _, err := outputs.List(path.Join(key, logFolder))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return 0, err
-	}
-	for _, e := range list {
-		if n, err := strconv.Atoi(strings.TrimSuffix(strings.TrimPrefix(path.Base(e.Key), "a"), ".log")); err == nil {
-			last = max(last, n)
-		}
-	}
-	saved, err := store.LastCheckpoint(outputs, key)
-	return max(last, saved), err
-}
-
-// number gives an attempt that whoever started it has not counted the number behind the last that nobody has: others
-// may begin at the same moment. Its log begins here: it counts even if it is killed, and its number, by which its
-// checkpoints go, is given to no other.
-func (r *runner) number() error {
-	if r.Attempt > 0 {
-		// a store that cannot be written to is told of by what counts
-		_ = r.outputs.Put(r.logKey(), func(io.Writer) error { return nil })
-		return nil
-	}
-	last, err := lastAttempt(r.outputs, r.key)
+	patient, cancel := context.WithTimeout(ctx, lockPatience)
+	defer cancel()
+	unlock, err = store.Lock(patient, lock)
 	if err != nil {
-		return err
-	}
-	for r.Attempt = last + 1; ; r.Attempt++ {
-		if err := r.outputs.Claim(r.logKey()); !errors.Is(err, store.ErrExists) || r.Attempt == last+mostAtOnce {
-			return err
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
 		}
+		if !errors.Is(err, context.DeadlineExceeded) {
+			return nil, explain(err)
+		}
+		return nil, &fault.Error{Op: "open work folder", Path: r.dir, Err: err,
+			Hint: "another process works on this task: wait until it has ended", Kind: fault.ErrTryAgain}
 	}
-}
-
-// mostAtOnce is more attempts than begin at one moment.
-const mostAtOnce = 1000
-
-// uploadLog puts the child's words to the results. Without them the task has its results all the same.
-func (r *runner) uploadLog(root store.Root) {
-	_ = root.Put(r.logKey(), func(w io.Writer) error {
-		f, err := os.Open(r.log.Name())
+	defer func() {
 		if err != nil {
-			return err
+			unlock()
 		}
-		defer f.Close() // only read
-		_, err = io.Copy(w, f)
-		return err
-	})
+	}()
+	if err := os.MkdirAll(r.out, 0o777); err != nil {
+		return nil, explain(err)
+	}
+	if r.cache, err = store.OpenCache(r.cacheDir(), r.CacheMax); err != nil {
+		return nil, explain(err)
+	}
+	how := os.O_CREATE | os.O_WRONLY | os.O_TRUNC
+	if _, err := os.Stat(r.finishedFile()); err == nil { // what made these results said it there
+		how = os.O_CREATE | os.O_WRONLY | os.O_APPEND
+	}
+	if r.log, err = os.OpenFile(filepath.Join(r.dir, logFile), how, 0o666); err != nil {
+		return nil, explain(err)
+	}
+	if err := locks(lock); err != nil {
+		r.say("the work folder's file system has no locks: two processes at one task or input would spoil it; name a "+
+			"folder on a local disk with "+fault.Setting("work"), true)
+		r.note("the work folder's file system has no locks: " + err.Error())
+	}
+	return unlock, nil
 }
 
-// workFolder is the folder below work of a task with a hash, and the lock of whoever works in it. Two tasks may be
-// alike, in one job or in those of two people: each has its own, or the second would wait for the first.
-func workFolder(work string, j *spec.Job, t *spec.Task, hash string) (dir, lock string) {
-	own := sha256.Sum256([]byte(strings.Join([]string{j.Store.Inputs, j.Store.Outputs, KeyOf(j, t), hash}, "\x00")))
-	name := hex.EncodeToString(own[:12])
-	return filepath.Join(work, name), filepath.Join(work, "locks", name)
-}
-
-// cacheDir is the folder of inputs that all tasks below Work share.
-func (r *runner) cacheDir() string { return filepath.Join(r.Work, "cache") }
+// locks is the store's. Tests have it refuse.
+var locks = store.Locks

@@ -1,10 +1,8 @@
 package task
 
 import (
-	"encoding/json"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -43,11 +41,11 @@ func lastStep(names []string) int {
 // results leaves those files that are results. A training that was interrupted has left a model of its state then, and
 // measured it: whether a later attempt finds that depends on the machine, and results do not. What it was told to
 // measure on the way stays.
-func (r *runner) results(names []string) []string {
-	if !r.trains() {
+func (c *committer) results(names []string) []string {
+	if !c.trains() {
 		return names
 	}
-	last, asked := lastStep(names), r.trained().EvalAt
+	last, asked := lastStep(names), c.trained().EvalAt
 	return slices.DeleteFunc(names, func(name string) bool {
 		step := stepOf(name)
 		return step >= 0 && step < last && !(strings.HasPrefix(name, pictureFolder) && slices.Contains(asked, step))
@@ -55,16 +53,16 @@ func (r *runner) results(names []string) []string {
 }
 
 // forgetStops removes the scores of states in which a training was interrupted from its files of scores.
-func (r *runner) forgetStops(dir *os.Root) error {
-	if !r.trains() {
+func (c *committer) forgetStops(dir *os.Root) error {
+	if !c.trains() {
 		return nil
 	}
-	names, err := store.LocalFiles(dir, r.isScratch)
+	names, err := store.LocalFiles(dir, c.isScratch)
 	if err != nil {
 		return err
 	}
-	last, asked := lastStep(names), r.trained().EvalAt
-	return results.KeepSteps(r.out, func(step int) bool { return step >= last || slices.Contains(asked, step) })
+	last, asked := lastStep(names), c.trained().EvalAt
+	return results.KeepSteps(c.out, func(step int) bool { return step >= last || slices.Contains(asked, step) })
 }
 
 // trainStats is what is read of stats.json.
@@ -78,18 +76,9 @@ type trainStats struct {
 	} `json:"run"`
 }
 
-// trained is what training says of itself at its end; nothing where it has not come there.
-func (r *runner) trained() (st trainStats) {
-	data, err := os.ReadFile(filepath.Join(r.out, "stats.json"))
-	if err != nil || !r.trains() || json.Unmarshal(data, &st) != nil {
-		return trainStats{}
-	}
-	return st
-}
-
 // readStats takes over what training says of what may have changed bytes.
-func (r *runner) readStats() {
-	for _, d := range r.trained().Run.Deviations {
-		r.state.Notes = append(r.state.Notes, fmt.Sprintf("from step %d on: %s", d.Step, d.Reason))
+func (c *committer) readStats() {
+	for _, d := range c.trained().Run.Deviations {
+		c.state.Notes = append(c.state.Notes, fmt.Sprintf("from step %d on: %s", d.Step, d.Reason))
 	}
 }

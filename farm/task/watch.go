@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"sync"
 	"time"
 
 	"vksplat/farm/store"
@@ -23,47 +24,55 @@ const saveWithin = 2 * time.Minute
 // Whoever stops a task must not kill it sooner.
 const StopWithin = saveWithin + time.Minute
 
+// supervisor runs child processes.
+type supervisor struct {
+	*attempt
+	logs  sync.WaitGroup // uploads of the log
+	shown preview        // used by the goroutine that watches the child
+	table string         // of scores, as the last child reported
+}
+
 // child runs this program with arguments, watches it and uploads checkpoints meanwhile. What it prints goes to the log.
-func (r *runner) child(ctx context.Context, dir *os.Root, args []string) error {
+func (s *supervisor) child(ctx context.Context, dir *os.Root, args []string) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	r.begins(args[0])
+	s.childStarts(args[0])
 	soft, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	c, err := child.Start(soft, r.Program, args, child.Options{Stdout: r.logged(), Stderr: r.logged(), Apart: true,
-		Grace: saveWithin, OnEvent: r.onEvent})
+	c, err := child.Start(soft, s.Program, args, child.Options{Stdout: s.logged(), Stderr: s.logged(), Apart: true,
+		Grace: saveWithin, OnEvent: s.onEvent})
 	if err != nil {
-		r.idles()
+		s.childEnds()
 		return err
 	}
-	r.alive()
-	r.outputs = r.attend(ctx, r.outputs) // its patience is another than that of what came before
-	uploads := &store.Uploads{Root: r.outputs, Task: r.key, Dir: dir, Until: r.until()}
-	endLog := r.followLog()
-	err = r.watch(ctx, dir, uploads, stop, c)
+	s.alive()
+	s.outputs = s.attend(ctx, s.outputs) // its patience is another than that of what came before
+	uploads := &store.Uploads{Root: s.outputs, Task: s.key, Dir: dir, Until: s.until()}
+	endLog := s.followLog()
+	err = s.watch(ctx, dir, uploads, stop, c)
 	endLog()
-	r.lookAtPreview(true)
+	s.lookAtPreview(true)
 	if err == nil {
 		return nil // it came to its end, even where it was asked to stop
 	}
-	if err = r.childError(args[0], err); soft.Err() != nil {
+	if err = s.childError(args[0], err); soft.Err() != nil {
 		err = context.Cause(soft)
 	}
 	// What it saved goes up in any case: another machine may do better.
-	lost := r.upload(context.WithoutCancel(ctx), dir, uploads)
-	return errors.Join(err, store.Explain("upload checkpoint", r.key, lost))
+	lost := s.upload(context.WithoutCancel(ctx), dir, uploads)
+	return errors.Join(err, store.Explain("upload checkpoint", s.key, lost))
 }
 
 // watch waits until the child has ended. Meanwhile it uploads checkpoints, and stops a child that makes no progress or
 // takes too long.
-func (r *runner) watch(ctx context.Context, dir *os.Root, uploads *store.Uploads, stop context.CancelCauseFunc,
+func (s *supervisor) watch(ctx context.Context, dir *os.Root, uploads *store.Uploads, stop context.CancelCauseFunc,
 	c *child.Child) error {
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()
-	limits := &r.task.Limits
+	limits := &s.task.Limits
 	began := time.Now()
-	pace := r.newPace(began, r.stored)
+	pace := s.newPace(began, s.stored)
 	var sending chan error // an upload that goes on
 	stopped := false
 	beat := pulse{looked: began}
@@ -71,9 +80,9 @@ func (r *runner) watch(ctx context.Context, dir *os.Root, uploads *store.Uploads
 		select {
 		case <-c.Done():
 			err := c.Wait()
-			r.idles()
+			s.childEnds()
 			if err != nil || sending != nil { // else there may be another child
-				r.leavesDevice()
+				s.freeDevice()
 			}
 			if sending != nil {
 				<-sending // the next upload sees what is missing
@@ -85,49 +94,49 @@ func (r *runner) watch(ctx context.Context, dir *os.Root, uploads *store.Uploads
 			}
 		case <-tick.C:
 		}
-		r.count()
-		r.lookAtPreview(false)
-		if r.task.Kind.Silent && beat.beats(c.PID()) {
-			r.alive()
+		s.count()
+		s.lookAtPreview(false)
+		if s.task.Kind.Silent && beat.beats(c.PID()) {
+			s.alive()
 		}
 		switch {
 		case stopped:
 		case ctx.Err() != nil:
 			stopped = true
-			r.say("stopping once it is saved", true)
-		case r.quiet() > limits.StallTimeout: // it hangs, and would not hear that it should stop
+			s.say("stopping once it is saved", true)
+		case s.quiet() > limits.StallTimeout: // it hangs, and would not hear that it should stop
 			stop(errStalled)
 			c.Kill()
 			stopped = true
 		case limits.TaskTimeout > 0 && time.Since(began) > limits.TaskTimeout:
 			stop(errTimeout)
 			stopped = true
-		case pace.due(time.Now(), r.newest()) && sending == nil:
-			pace.begins(time.Now(), r.trains())
+		case pace.due(time.Now(), s.newest()) && sending == nil:
+			pace.begins(time.Now(), s.trains())
 			sending = make(chan error, 1)
-			go func(to chan<- error) { to <- r.upload(ctx, dir, uploads) }(sending)
+			go func(to chan<- error) { to <- s.upload(ctx, dir, uploads) }(sending)
 		}
 	}
 }
 
 // count looks how many pictures a render has: it does not say.
-func (r *runner) count() {
-	if !r.task.Kind.Draws {
+func (s *supervisor) count() {
+	if !s.task.Kind.Draws {
 		return
 	}
-	r.mutex.Lock()
-	before := r.now.Step
-	r.mutex.Unlock()
-	if n := r.pictures(); n != before {
-		r.step(n, r.task.Frames.Count(), false)
+	s.mutex.Lock()
+	before := s.now.Step
+	s.mutex.Unlock()
+	if n := s.pictures(); n != before {
+		s.step(n, s.task.Frames.Count(), false)
 	}
 }
 
 // upload sends the work so far as a checkpoint, where there is something new.
-func (r *runner) upload(ctx context.Context, dir *os.Root, u *store.Uploads) error {
+func (s *supervisor) upload(ctx context.Context, dir *os.Root, u *store.Uploads) error {
 	for {
-		step := r.newest()
-		if step == 0 || !r.resumes() {
+		step := s.newest()
+		if step == 0 || !s.resumes() {
 			return nil
 		}
 		names, err := store.LocalFiles(dir, func(name string) bool {
@@ -137,9 +146,9 @@ func (r *runner) upload(ctx context.Context, dir *os.Root, u *store.Uploads) err
 		if err != nil {
 			return err
 		}
-		err = u.Save(ctx, names, r.made(step))
+		err = u.Save(ctx, names, s.made(step))
 		// else a newer one has replaced it
-		if !errors.Is(err, fs.ErrNotExist) || r.newest() == step || ctx.Err() != nil {
+		if !errors.Is(err, fs.ErrNotExist) || s.newest() == step || ctx.Err() != nil {
 			return err
 		}
 	}
@@ -150,9 +159,9 @@ var logEvery = 15 * time.Second
 
 // followLog uploads the log while it grows, until end is called. That waits for no upload: the task may still hold its
 // device. The last one waits for logs.
-func (r *runner) followLog() (end func()) {
-	stop, root := make(chan struct{}), r.outputs
-	r.logs.Go(func() {
+func (s *supervisor) followLog() (end func()) {
+	stop, root := make(chan struct{}), s.outputs
+	s.logs.Go(func() {
 		tick := time.NewTicker(logEvery)
 		defer tick.Stop()
 		for before := int64(0); ; {
@@ -161,9 +170,9 @@ func (r *runner) followLog() (end func()) {
 				return
 			case <-tick.C:
 			}
-			if info, err := os.Stat(r.log.Name()); err == nil && info.Size() > before {
+			if info, err := os.Stat(s.log.Name()); err == nil && info.Size() > before {
 				before = info.Size()
-				r.uploadLog(root)
+				s.uploadLog(root)
 			}
 		}
 	})
@@ -171,32 +180,32 @@ func (r *runner) followLog() (end func()) {
 }
 
 // childError words a child's error for the user, who knows no cache.
-func (r *runner) childError(command string, err error) error {
+func (s *supervisor) childError(command string, err error) error {
 	var f *child.Failure
 	if !errors.As(err, &f) {
 		return err
 	}
-	names := r.named(place.inStore)
+	names := s.named(place.inStore)
 	f.Text = names.Replace(f.Text)
 	return fault.WithHint(fmt.Errorf("vksplat %s: %w", command, f), names.Replace(fault.Hint(err)))
 }
 
 // logged puts the lines of a child into the log. Places have names that the user knows.
-func (r *runner) logged() *child.Lines {
-	names := r.named(place.inStore)
+func (s *supervisor) logged() *child.Lines {
+	names := s.named(place.inStore)
 	return &child.Lines{OnLine: func(line []byte) {
-		r.alive()
-		r.note(names.Replace(string(line)))
+		s.alive()
+		s.note(names.Replace(string(line)))
 	}}
 }
 
 // onEvent applies what a child reports.
-func (r *runner) onEvent(e *child.Event) {
-	r.alive()
+func (s *supervisor) onEvent(e *child.Event) {
+	s.alive()
 	if e.Event == child.EventTable {
-		r.table = e.Text
+		s.table = e.Text
 	}
-	if r.trains() || r.task.Kind.Stages {
-		r.progress(e)
+	if s.trains() || s.task.Kind.Stages {
+		s.progress(e)
 	}
 }

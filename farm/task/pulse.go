@@ -1,47 +1,13 @@
 package task
 
 import (
-	"context"
 	"errors"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
-
-	"vksplat/farm/store"
-	"vksplat/internal/wording"
 )
-
-// attend returns a root of this task, of which is said that it waits for its store, and which soon gives that up when
-// ctx has ended.
-func (r *runner) attend(ctx context.Context, root store.Root) store.Root {
-	r.mutex.Lock()
-	r.waiting = "" // nobody has, of what begins
-	r.mutex.Unlock()
-	return root.Attend(ctx, r.waits)
-}
-
-// waits takes in why the store is waited for, or with nil that it answers again.
-func (r *runner) waits(cause error) {
-	text := ""
-	if cause != nil {
-		var file *fs.PathError // of which only what is wrong: names of files in the making are others each time
-		if errors.As(cause, &file) {
-			cause = file.Err
-		}
-		text = "waiting for the store: " + wording.Printable(cause.Error())
-	}
-	r.mutex.Lock()
-	defer r.mutex.Unlock()
-	news := text != r.waiting
-	r.waiting = text
-	if news && cause != nil && r.log != nil {
-		r.note(text)
-	}
-	r.report(news)
-}
 
 // pulse feels whether a silent child works: by the processor time of it and of the programs that it runs, or where the
 // system does not tell that, by its being there.
