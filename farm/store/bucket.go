@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"iter"
 	"path"
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/minio/minio-go/v7"
 	"github.com/minio/minio-go/v7/pkg/credentials"
@@ -64,22 +66,41 @@ func below(object string) string {
 	return object + "/"
 }
 
-// patiently does something again while the server is away or busy, and explains what goes wrong for good.
-func (b *bucket) patiently(op, key string, do func() error) error {
+// operate runs an operation, whose requests are retried one by one, and explains its error.
+func (b *bucket) operate(op, key string, do func() error) error {
 	if len(b.object(key)) > maxObject {
 		return &fs.PathError{Op: op, Path: key,
 			Err: fmt.Errorf("%w: it is longer than %d bytes", fs.ErrInvalid, maxObject)}
 	}
-	return b.explain(op, key, b.try(op, key, isAway, func() error { return b.withKeys(do) }))
+	err := b.check(op, key, isAway)
+	if err == nil {
+		err = do()
+	}
+	return b.explain(op, key, err)
 }
 
-// again is that of patience, with credentials as they are now.
-func (b *bucket) again(times int, away func(error) bool, do func() error) error {
-	return b.patience.again(times, away, func() error { return b.withKeys(do) })
+// request sends a short request, again while the server is away.
+func (b *bucket) request(within time.Duration, do func(ctx context.Context) error) error {
+	return b.again(tries, isAway, func() error {
+		ctx, cancel := b.bound(within)
+		defer cancel()
+		return b.withKeys(func() error { return do(ctx) })
+	})
 }
 
-// withKeys does something once more where the server refuses the credentials: those that a program or a role gave may
-// end before their time, and be had anew.
+// transfer sends a request that may last while bytes flow, again while the server is away.
+func (b *bucket) transfer(do func(ctx context.Context, w *watch) error) error {
+	return b.again(tries, isAway, func() error {
+		return b.withKeys(func() error {
+			ctx, w := b.newWatch()
+			defer w.end()
+			return w.cause(do(ctx, w))
+		})
+	})
+}
+
+// withKeys does something, and once more with new credentials if the server refuses the old ones: those of a program or
+// a role may expire early.
 func (b *bucket) withKeys(do func() error) error {
 	err := do()
 	if !isRefused(err) {
@@ -89,47 +110,48 @@ func (b *bucket) withKeys(do func() error) error {
 	return do()
 }
 
-// inSteps does something of several requests, each of which is patient.
-func (b *bucket) inSteps(op, key string, do func() error) error {
-	if err := b.patiently(op, key, func() error { return nil }); err != nil {
-		return err
-	}
-	return b.explain(op, key, do())
-}
-
 // isGone says whether an object stands for none: an empty manifest is one that was taken back.
 func isGone(object string, size int64) bool { return size == 0 && path.Base(object) == ManifestName }
 
 func (b *bucket) Stat(key string) (e Entry, err error) {
-	object := b.object(key)
-	err = b.patiently("stat", key, func() error {
+	err = b.operate("stat", key, func() error {
+		e = Entry{Key: key, Folder: true}
 		if key == "." {
-			e = Entry{Key: key, Folder: true}
 			return nil
 		}
-		ctx, cancel := b.bound(answerWithin)
-		defer cancel()
-		info, err := b.client.StatObject(ctx, b.name, object, minio.StatObjectOptions{})
-		switch {
-		case err == nil && !isGone(object, info.Size):
-			e = Entry{Key: key, Size: info.Size, Modified: info.LastModified, Tag: info.ETag}
-			return nil
-		case err != nil && !isMissing(err):
-			return err
-		}
-		for info := range b.client.ListObjectsIter(ctx, b.name,
-			minio.ListObjectsOptions{Prefix: below(object), Recursive: true, MaxKeys: 2}) {
-			if info.Err != nil {
-				return info.Err
+		return b.request(answerWithin, func(ctx context.Context) error {
+			file, err := b.file(ctx, key)
+			if err == nil {
+				e = file
 			}
-			if !isGone(info.Key, info.Size) {
-				e = Entry{Key: key, Folder: true}
-				return nil
+			if !isMissing(err) && !errors.Is(err, fs.ErrNotExist) {
+				return err
 			}
-		}
-		return fs.ErrNotExist
+			for info := range b.objects(ctx, key, 2) {
+				if info.Err != nil || !isGone(info.Key, info.Size) {
+					return info.Err
+				}
+			}
+			return fs.ErrNotExist
+		})
 	})
 	return e, err
+}
+
+// file describes the object of a key.
+func (b *bucket) file(ctx context.Context, key string) (Entry, error) {
+	object := b.object(key)
+	info, err := b.client.StatObject(ctx, b.name, object, minio.StatObjectOptions{})
+	if err == nil && isGone(object, info.Size) {
+		err = fs.ErrNotExist
+	}
+	return Entry{Key: key, Size: info.Size, Modified: info.LastModified, Tag: info.ETag}, err
+}
+
+// objects lists the objects below a key, in pages of a size, 0 for the server's.
+func (b *bucket) objects(ctx context.Context, key string, page int) iter.Seq[minio.ObjectInfo] {
+	return b.client.ListObjectsIter(ctx, b.name,
+		minio.ListObjectsOptions{Prefix: below(b.object(key)), Recursive: true, MaxKeys: page})
 }
 
 // Names implements Root: what has no files is nowhere.
@@ -149,28 +171,27 @@ func (b *bucket) Names(key string) (names []string, err error) {
 }
 
 func (b *bucket) List(key string) (list []Entry, odd []string, err error) {
-	err = b.patiently("list", key, func() error {
-		list, odd, err = b.list(key)
-		return err
+	err = b.operate("list", key, func() error {
+		return b.transfer(func(ctx context.Context, w *watch) error {
+			list, odd, err = b.list(ctx, w, key)
+			return err
+		})
 	})
 	slices.SortFunc(list, func(a, b Entry) int { return strings.Compare(a.Key, b.Key) })
 	return list, odd, err
 }
 
-func (b *bucket) list(key string) (list []Entry, odd []string, err error) {
+func (b *bucket) list(ctx context.Context, w *watch, key string) (list []Entry, odd []string, err error) {
 	object := b.object(key)
-	ctx, watch := b.newWatch()
-	defer watch.end()
-	for info := range b.client.ListObjectsIter(ctx, b.name,
-		minio.ListObjectsOptions{Prefix: below(object), Recursive: true}) {
-		watch.touch()
+	for info := range b.objects(ctx, key, 0) {
+		w.touch()
 		if info.Err != nil {
-			return nil, nil, watch.cause(info.Err)
+			return nil, nil, info.Err
 		}
 		name := strings.TrimPrefix(info.Key, below(object))
 		if strings.HasSuffix(name, "/") || name == "" || strings.HasPrefix(name, ".") || strings.Contains(name, "/.") ||
 			isGone(info.Key, info.Size) {
-			continue // what browsers of buckets make for a folder, and what is hidden
+			continue // a folder as browsers of buckets make it, or hidden
 		}
 		if !isKey(name) {
 			odd = append(odd, key+"/"+name)
@@ -182,34 +203,26 @@ func (b *bucket) list(key string) (list []Entry, odd []string, err error) {
 	if len(list) > 0 || object == "" {
 		return list, odd, nil
 	}
-	info, err := b.client.StatObject(ctx, b.name, object, minio.StatObjectOptions{})
-	if err == nil && isGone(object, info.Size) {
-		err = fs.ErrNotExist
-	}
+	file, err := b.file(ctx, key)
 	if err != nil {
-		return nil, nil, watch.cause(err)
+		return nil, nil, err
 	}
-	return []Entry{{Key: key, Size: info.Size, Modified: info.LastModified, Tag: info.ETag}}, odd, nil
+	return []Entry{file}, odd, nil
 }
 
-// Delete removes objects. What uploads of them that were killed left, Abort does: it is long to find, and each
-// checkpoint deletes.
+// Delete implements Root. Unfinished uploads stay for Abort: finding them is slow, and each checkpoint deletes.
 func (b *bucket) Delete(key string) error {
 	if key == "." {
 		return &fs.PathError{Op: "delete", Path: key, Err: fs.ErrInvalid}
 	}
-	return b.inSteps("delete", key, func() error {
-		object := b.object(key)
+	return b.operate("delete", key, func() error {
 		var names []string
-		err := b.again(tries, isAway, func() error {
-			names = []string{object}
-			ctx, watch := b.newWatch()
-			defer watch.end()
-			for info := range b.client.ListObjectsIter(ctx, b.name,
-				minio.ListObjectsOptions{Prefix: below(object), Recursive: true}) {
-				watch.touch()
+		err := b.transfer(func(ctx context.Context, w *watch) error {
+			names = []string{b.object(key)}
+			for info := range b.objects(ctx, key, 0) {
+				w.touch()
 				if info.Err != nil {
-					return watch.cause(info.Err)
+					return info.Err
 				}
 				names = append(names, info.Key)
 			}
@@ -231,9 +244,7 @@ func (b *bucket) remove(names []string) error {
 		slots <- struct{}{}
 		group.Go(func() {
 			defer func() { <-slots }()
-			err := b.again(tries, isAway, func() error {
-				ctx, cancel := b.bound(answerWithin)
-				defer cancel()
+			err := b.request(answerWithin, func(ctx context.Context) error {
 				return b.client.RemoveObject(ctx, b.name, name, minio.RemoveObjectOptions{})
 			})
 			if !isMissing(err) {

@@ -2,6 +2,7 @@ package store
 
 import (
 	"bytes"
+	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -27,19 +28,17 @@ type register struct {
 
 func (b *bucket) readRegister(place string) (*register, error) {
 	g := &register{object: b.object(path.Join(place, ManifestName))}
-	err := b.again(tries, isAway, func() error {
-		ctx, watch := b.newWatch()
-		defer watch.end()
+	err := b.transfer(func(ctx context.Context, w *watch) error {
 		body, info, _, err := b.client.GetObject(ctx, b.name, g.object, minio.GetObjectOptions{})
 		if err != nil {
-			return watch.cause(err)
+			return err
 		}
 		defer body.Close() // only read
 		if g.tag = info.ETag; g.tag == "" {
 			return fmt.Errorf("the server says no ETag of %s", g.object)
 		}
-		g.data, err = io.ReadAll(io.LimitReader(content{body, watch}, maxManifest+1))
-		return watch.cause(err)
+		g.data, err = io.ReadAll(io.LimitReader(content{body, w}, maxManifest+1))
+		return err
 	})
 	if isMissing(err) {
 		return &register{object: g.object}, nil
@@ -64,13 +63,13 @@ func (b *bucket) replace(g *register, data []byte) error {
 
 // Claim implements Root. Where the answer to a first request was lost, the place counts as taken.
 func (b *bucket) Claim(key string) error {
-	return b.inSteps("claim", key, func() error { return b.replace(&register{object: b.object(key)}, nil) })
+	return b.operate("claim", key, func() error { return b.replace(&register{object: b.object(key)}, nil) })
 }
 
 // Publish copies the manifest below from to that below to, which makes it count: the files stay where they are. Where
 // from is no part of to, it has no manifest then.
 func (b *bucket) Publish(from, to string) error {
-	return b.inSteps("publish", to, func() error {
+	return b.operate("publish", to, func() error {
 		source, err := b.readRegister(from)
 		if err != nil {
 			return err
@@ -125,7 +124,7 @@ const probePrefix = "probe-"
 // let each attempt replace the results of another.
 func (b *bucket) Ready(task string) error {
 	g := &register{object: b.object(path.Join(task, tempFolder, probePrefix+rand.Text()))}
-	return b.inSteps("open root", task, func() error {
+	return b.operate("open root", task, func() error {
 		defer func() { _ = b.remove([]string{g.object}) }() // gc finds what is left
 		refused := 0
 		for _, tag := range []string{"", "", strings.Repeat("0", 32)} {

@@ -41,11 +41,13 @@ func openBucket(o Options) (Root, error) {
 	err = b.again(openTries, isAway, func() error {
 		ctx, cancel := b.bound(answerWithin)
 		defer cancel()
-		for info := range b.client.ListObjectsIter(ctx, b.name,
-			minio.ListObjectsOptions{Prefix: below(b.prefix), MaxKeys: 1}) {
-			return info.Err
-		}
-		return nil
+		return b.withKeys(func() error {
+			for info := range b.client.ListObjectsIter(ctx, b.name,
+				minio.ListObjectsOptions{Prefix: below(b.prefix), MaxKeys: 1}) {
+				return info.Err
+			}
+			return nil
+		})
 	})
 	if err != nil {
 		return nil, b.explain("open root", "", err)

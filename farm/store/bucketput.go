@@ -2,6 +2,7 @@ package store
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -14,7 +15,7 @@ import (
 
 // Put uploads a file, a large one in parts. What is on its way is in memory: some parts, whatever the size of the file.
 func (b *bucket) Put(key string, write func(io.Writer) error) error {
-	return b.inSteps("put", key, func() error {
+	return b.operate("put", key, func() error {
 		u := &upload{bucket: b, object: b.object(key), slots: make(chan struct{}, partsAhead)}
 		err := write(u)
 		if err == nil {
@@ -93,9 +94,7 @@ func (u *upload) send() error {
 }
 
 func (u *upload) begin() error {
-	return u.again(tries, isAway, func() (err error) {
-		ctx, cancel := u.bound(answerWithin)
-		defer cancel()
+	return u.request(answerWithin, func(ctx context.Context) (err error) {
 		u.id, err = u.client.NewMultipartUpload(ctx, u.name, u.object, minio.PutObjectOptions{})
 		return err
 	})
@@ -103,13 +102,11 @@ func (u *upload) begin() error {
 
 func (u *upload) sendPart(number int, data []byte) (part minio.CompletePart, err error) {
 	sum := sumHex(data)
-	err = u.again(tries, isAway, func() error {
-		ctx, watch := u.newWatch()
-		defer watch.end()
-		sent, err := u.client.PutObjectPart(ctx, u.name, u.object, u.id, number, content{bytes.NewReader(data), watch},
+	err = u.transfer(func(ctx context.Context, w *watch) error {
+		sent, err := u.client.PutObjectPart(ctx, u.name, u.object, u.id, number, content{bytes.NewReader(data), w},
 			int64(len(data)), minio.PutObjectPartOptions{Sha256Hex: sum, DisableContentSha256: true})
 		part = minio.CompletePart{PartNumber: number, ETag: sent.ETag}
-		return watch.cause(err)
+		return err
 	})
 	return part, err
 }
@@ -139,9 +136,7 @@ func (u *upload) finish() error {
 		parts[p.PartNumber-1] = p
 	}
 	asked := 0
-	return u.again(tries, isAway, func() error {
-		ctx, cancel := u.bound(5 * answerWithin) // some servers copy all of it
-		defer cancel()
+	return u.request(5*answerWithin, func(ctx context.Context) error { // some servers copy all of it
 		_, err := u.client.CompleteMultipartUpload(ctx, u.name, u.object, u.id, parts, minio.PutObjectOptions{})
 		if a, is := answer(err); is && a.Code == minio.NoSuchUpload && asked > 0 && u.isThere() {
 			return nil // the answer to an earlier request was lost
@@ -163,11 +158,9 @@ func (u *upload) isThere() bool {
 func (b *bucket) put(object string, data []byte, o minio.PutObjectOptions) error {
 	o.DisableContentSha256 = true // of chunks: that of all is there
 	sum := sumHex(data)
-	return b.again(tries, isAway, func() error {
-		ctx, watch := b.newWatch()
-		defer watch.end()
-		_, err := b.client.PutObject(ctx, b.name, object, content{bytes.NewReader(data), watch}, int64(len(data)), "",
+	return b.transfer(func(ctx context.Context, w *watch) error {
+		_, err := b.client.PutObject(ctx, b.name, object, content{bytes.NewReader(data), w}, int64(len(data)), "",
 			sum, o)
-		return watch.cause(err)
+		return err
 	})
 }

@@ -17,7 +17,7 @@ import (
 func (b *bucket) Open(key string) (io.ReadCloser, error) {
 	r := &objectReader{bucket: b, key: key, object: b.object(key)}
 	r.ctx, r.cancel = context.WithCancel(context.Background())
-	err := b.patiently("open", key, func() (err error) {
+	err := b.operate("open", key, func() (err error) {
 		r.now, err = r.fetch(0)
 		return err
 	})
@@ -81,7 +81,7 @@ func (r *objectReader) ask(part int64) {
 	r.ahead = append(r.ahead, to)
 	go func() {
 		var data []byte
-		err := r.patiently("read", r.key, func() (err error) {
+		err := r.operate("read", r.key, func() (err error) {
 			if r.ctx.Err() != nil {
 				return context.Canceled
 			}
@@ -103,9 +103,18 @@ func (r *objectReader) fetch(part int64) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	ctx, watch := r.newWatch()
-	defer watch.end()
-	defer context.AfterFunc(r.ctx, watch.end)()
+	var data []byte
+	err = r.transfer(func(ctx context.Context, w *watch) (err error) {
+		defer context.AfterFunc(r.ctx, w.end)()
+		data, err = r.get(ctx, w, part, o)
+		return err
+	})
+	return data, err
+}
+
+// get asks for a part.
+func (r *objectReader) get(ctx context.Context, w *watch, part int64, o minio.GetObjectOptions) ([]byte, error) {
+	from := part * int64(r.part)
 	body, info, header, err := r.client.GetObject(ctx, r.bucket.name, r.object, o)
 	switch a, _ := answer(err); {
 	case part == 0 && a.StatusCode == http.StatusRequestedRangeNotSatisfiable:
@@ -113,7 +122,7 @@ func (r *objectReader) fetch(part int64) ([]byte, error) {
 	case isTaken(err):
 		return nil, fmt.Errorf("%s changed while it was read", r.key)
 	case err != nil:
-		return nil, watch.cause(err)
+		return nil, err
 	}
 	defer body.Close() // only read
 	size := info.Size
@@ -131,10 +140,8 @@ func (r *objectReader) fetch(part int64) ([]byte, error) {
 		return nil, fmt.Errorf("%s changed while it was read", r.key)
 	}
 	data := make([]byte, min(size-from, int64(r.part)))
-	if _, err := io.ReadFull(content{body, watch}, data); err != nil {
-		return nil, watch.cause(err)
-	}
-	return data, nil
+	_, err = io.ReadFull(content{body, w}, data)
+	return data, err
 }
 
 // Close implements io.Closer.

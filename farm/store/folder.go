@@ -69,7 +69,10 @@ func (f *folder) Attend(leaving context.Context, waits func(cause error)) Root {
 // takes no room can be done does not end a full one.
 func (f *folder) patiently(op, key string, do func() error) error {
 	before := f.gaveUp.Load()
-	err := f.try(op, key, isAwayShare, do)
+	err := f.check(op, key, isAwayShare)
+	if err == nil {
+		err = f.again(tries, isAwayShare, do)
+	}
 	if before != nil && isFull(before.why) && op != opPut && op != opPublish {
 		f.gaveUp.CompareAndSwap(nil, before)
 	}

@@ -35,7 +35,8 @@ type Root interface {
 	Names(key string) ([]string, error)
 	// Stat describes a file or folder.
 	Stat(key string) (Entry, error)
-	// Delete removes what is at and below a key, and its parent folder if that is empty then. A missing key is no error.
+	// Delete removes what is at and below a key, and then its parent folder if that is empty. A missing key is no
+	// error.
 	Delete(key string) error
 	// Publish moves all files below from to below to, atomically, and removes the parent of from if that is empty then.
 	// If anything is at to, nothing happens, and the error is ErrExists.
@@ -74,8 +75,8 @@ func abort(r Root, keys ...string) {
 	}
 }
 
-// HasAny reports whether a root holds anything. A bucket always counts; an empty folder may be the place of a share that
-// is not mounted.
+// HasAny reports whether a root holds anything. A bucket always counts; an empty folder may be the place of a share
+// that is not mounted.
 func HasAny(r Root) bool {
 	if r.InPlace() != nil {
 		return true

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// Sweep removes what attempts at a task left beside its results: half commits, and results that are out of date or
-// damaged. It keeps, and returns, what holds files that no manifest names: this program did not make them.
+// Sweep removes interrupted commits, and outdated or damaged results of a task. It keeps and returns folders with
+// foreign files.
 func Sweep(r Root, task string) (kept []string, err error) {
 	m, err := ReadManifest(r, OutOf(task))
 	switch {
@@ -18,7 +18,7 @@ func Sweep(r Root, task string) (kept []string, err error) {
 		err = sweepStages(r, task, m.At)
 	case errors.Is(err, fs.ErrNotExist):
 		err = sweepStages(r, task, "")
-	case errors.Is(err, ErrDamaged): // nobody knows what it names
+	case errors.Is(err, ErrDamaged): // its stage is unknown
 		err = nil
 	}
 	if err != nil {
@@ -52,7 +52,7 @@ func sweepStages(r Root, task, keep string) error {
 	return nil
 }
 
-// sweepTemp is Sweep for the folder of what is on its way, and of what was moved there.
+// sweepTemp is Sweep for tempFolder.
 func sweepTemp(r Root, temp string) (kept []string, err error) {
 	list, _, err := r.List(temp)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -80,10 +80,10 @@ func sweepTemp(r Root, temp string) (kept []string, err error) {
 	if len(kept) > 0 {
 		return kept, nil
 	}
-	return nil, r.Delete(temp) // hidden files are left of whoever was killed in the middle of one
+	return nil, r.Delete(temp) // with hidden files of killed writers
 }
 
-// isOwn says whether this program has put all these files below a place of tempFolder there.
+// isOwn reports whether this program wrote all these files below a place in tempFolder.
 func isOwn(r Root, place string, files []string) (bool, error) {
 	name := path.Base(place)
 	if _, isStage := stageOf(name); isStage || strings.HasPrefix(name, probePrefix) {

@@ -75,8 +75,8 @@ func (a *attempt) attend(ctx context.Context, root store.Root) store.Root {
 func (a *attempt) made(step int) store.Made {
 	return store.Made{Job: a.Job.Name, JobHash: a.Job.Hash(), Task: a.task.Name, Hash: a.hash, Index: a.task.Index,
 		Kind: a.task.Kind.Name, Attempt: a.Attempt, Inputs: a.given, Generation: a.generation, Since: a.since,
-		Step: step, Program: a.Version, Device: a.state.Device, UUID: a.Selected.UUID, Driver: a.state.Driver, Mixed: a.state.Mixed,
-		Notes: a.state.Notes, Missing: a.missing()}
+		Step: step, Program: a.Version, Device: a.state.Device, UUID: a.Selected.UUID, Driver: a.state.Driver,
+		Mixed: a.state.Mixed, Notes: a.state.Notes, Missing: a.missing()}
 }
 
 // missing names the tasks in absent.
@@ -126,8 +126,8 @@ func lastAttempt(outputs store.Root, key string) (last int, err error) {
 	return max(last, saved), err
 }
 
-// number numbers an attempt that its caller has not, and creates its log: this claims the number, also if the attempt is
-// killed later.
+// number numbers an attempt that its caller has not, and creates its log: this claims the number, even if the attempt
+// is killed.
 func (a *attempt) number() error {
 	if a.Attempt > 0 {
 		_ = a.outputs.Put(a.logKey(), func(io.Writer) error { return nil }) // results fail too

@@ -12,8 +12,7 @@ import (
 	"vksplat/farm/store"
 )
 
-// unfinish has the work folder be one of work again. What was finished there, and is wanted anew or was changed since,
-// is nothing to continue from: its texts are no longer as the command wrote them.
+// unfinish discards finished but outdated results. No command can resume from them: their texts have changed.
 func (c *committer) unfinish() error {
 	if _, err := os.Stat(c.finishedFile()); errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -24,8 +23,7 @@ func (c *committer) unfinish() error {
 	return os.RemoveAll(c.finishedFile())
 }
 
-// resume brings the newest checkpoint into the folder of the results, unless this machine has a newer one, and notes
-// whether other devices made it.
+// resume fetches the newest checkpoint, unless this machine has a newer one, and notes a change of device.
 func (c *committer) resume(ctx context.Context) error {
 	c.say("looking for a checkpoint", true)
 	if err := c.readState(); err != nil {
@@ -47,14 +45,12 @@ func (c *committer) resume(ctx context.Context) error {
 	c.state.Inputs, c.state.Generation = c.given, c.generation
 	if step > 0 {
 		c.step(step, 0, false)
-		c.say(fmt.Sprintf("going on from step %d", step), true)
+		c.say(fmt.Sprintf("continuing from step %d", step), true)
 	}
 	return c.saveState(c.out)
 }
 
-// readState finds out who has worked on what is in the folder of the results. What was made from other results of other
-// tasks than there are now, or is wanted anew, is removed: nothing is made from both. Without a state nobody knows, and
-// there is nothing either unless this was interrupted.
+// readState reads who made the local files, and removes them if they are unknown, outdated, or made from other inputs.
 func (c *committer) readState() error {
 	file := filepath.Join(c.out, stateFile)
 	data, err := os.ReadFile(file)
@@ -64,19 +60,17 @@ func (c *committer) readState() error {
 	}
 	c.state = store.Made{}
 	if c.newest() > 0 {
-		c.say("what an earlier attempt left here was made from other inputs, or is wanted anew: nothing of it is used",
-			true)
+		c.say("discarding local work of an earlier attempt: its inputs have changed, or it is outdated", true)
 	}
-	// The state goes first: without it nothing of the rest is used.
+	// The state first: without it the rest is not used.
 	if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	return emptied(c.out)
 }
 
-// fetch replaces the folder of the results by a checkpoint from the store, if that is newer than what it has, and
-// returns the step from which the work goes on. The folder changes as a whole, with what is known of who made it: a
-// process that is killed here leaves no mixture.
+// fetch replaces the local files by a newer checkpoint from the store, with its state and atomically, and returns the
+// step to resume from.
 func (c *committer) fetch(ctx context.Context, local int) (step int, err error) {
 	fresh, old := filepath.Join(c.dir, "fetched"), filepath.Join(c.dir, "old")
 	if err := errors.Join(os.RemoveAll(fresh), os.RemoveAll(old), os.MkdirAll(fresh, 0o777)); err != nil {
@@ -101,7 +95,7 @@ func (c *committer) fetch(ctx context.Context, local int) (step int, err error) 
 	return m.Step, os.RemoveAll(old)
 }
 
-// saveState writes into a folder who has worked on what is in it.
+// saveState writes into a folder who made its files.
 func (c *committer) saveState(dir string) error {
 	data, err := json.Marshal(&c.state)
 	if err != nil {

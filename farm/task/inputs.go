@@ -12,11 +12,14 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 
 	"vksplat/farm/spec"
 	"vksplat/farm/store"
 	"vksplat/internal/fault"
 	"vksplat/internal/strictjson"
+	"vksplat/scene"
+	"vksplat/scene/confined"
 )
 
 // stager brings inputs to the local disk.
@@ -25,16 +28,16 @@ type stager struct {
 	release []func()
 }
 
-// An input that is not there is the job's fault where others are, else the machine's: nothing may be mounted.
+// A missing input is the job's fault, or the machine's if its root is empty: a share may not be mounted.
 var (
 	ErrNoInput    = errors.New("not found")
 	ErrNotMounted = errors.New("not found, as nothing is,")
 )
 
-// InputHint is what helps where an input is not there.
+// InputHint is the hint for a missing input.
 const InputHint = "put it there, mount it, or correct the key in the job"
 
-// NoInput is the error of an input that is not below its root.
+// NoInput is the error of a missing input.
 func NoInput(root store.Root, key string) error {
 	what := ErrNotMounted
 	if store.HasAny(root) {
@@ -79,7 +82,7 @@ func (s *stager) stage(ctx context.Context, in spec.Input) (local string, err er
 	return "", store.Explain("fetch input", where, err)
 }
 
-// explainResults explains an error of another task's results, which this one reads.
+// explainResults explains an error of an input that another task makes.
 func (s *stager) explainResults(key string, err error) error {
 	if !errors.Is(err, store.ErrDamaged) {
 		return store.Explain("fetch input", key, err)
@@ -88,14 +91,13 @@ func (s *stager) explainResults(key string, err error) error {
 		s.outputs.String()+"/"+s.Job.Name+" --repair") + " moves it out of the way, then the job makes it again"}
 }
 
-// notDone is of an input that another task makes.
+// notDone is the error of an input that another task has yet to make.
 func notDone(key string) error {
 	return &fault.Error{Op: "fetch input", Path: key, Err: errors.New("the task that makes it is not done"),
 		Hint: "run that task first", Kind: fault.ErrTryAgain}
 }
 
-// reads is the SHA-256 of the results of other tasks that the task reads, by what is in them: that of results which
-// were made anew is another one, unless they came out the same. It is "" without such.
+// reads is the SHA-256 of the contents of all results that the task reads, "" without any, and sets absent.
 func (s *stager) reads(ctx context.Context) (sum string, err error) {
 	tasks := s.task.Reads()
 	s.absent = nil
@@ -127,7 +129,7 @@ func (s *stager) reads(ctx context.Context) (sum string, err error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// stageModel is stage for a model: the folder of a training, or the file that its task wrote.
+// stageModel stages a model: the folder of a training, or the file that its task wrote.
 func (s *stager) stageModel(ctx context.Context, m *spec.Model) (string, error) {
 	local, err := s.stage(ctx, m.Input)
 	if err != nil || len(m.Tasks) == 0 {
@@ -139,7 +141,7 @@ func (s *stager) stageModel(ctx context.Context, m *spec.Model) (string, error) 
 	return local, nil
 }
 
-// stagePlan makes a copy of a plan that says where the capture is on this machine.
+// stagePlan copies a plan, with the local path of its capture.
 func (s *stager) stagePlan(ctx context.Context) (string, error) {
 	source, err := s.stage(ctx, s.task.Source)
 	if err != nil {
@@ -164,8 +166,7 @@ func (s *stager) stagePlan(ctx context.Context) (string, error) {
 	return dir, os.WriteFile(file, data, 0o666)
 }
 
-// withScene replaces the capture's folder in a plan. All else stays, byte for byte: train knows a plan by its first
-// key.
+// withScene replaces the capture's folder in a plan, and no other byte: train recognizes a plan by its first key.
 func withScene(data []byte, source string) ([]byte, error) {
 	if err := strictjson.JSONError(json.Unmarshal(data, new(struct{}))); err != nil {
 		return nil, err
@@ -178,8 +179,7 @@ func withScene(data []byte, source string) ([]byte, error) {
 	return slices.Concat(data[:start], where, data[end:]), err
 }
 
-// valueAt finds a value in a JSON document by the keys of the objects around it: data[start:end], 0 and 0 if there is
-// none.
+// valueAt finds a value in a JSON document by its path: data[start:end], or 0 and 0.
 func valueAt(data []byte, keys ...string) (start, end int) {
 	d := json.NewDecoder(bytes.NewReader(data))
 	var value json.RawMessage
@@ -207,7 +207,7 @@ func valueAt(data []byte, keys ...string) (start, end int) {
 	return end - len(value), end
 }
 
-// stageSource is stage for the source. Pictures of several tasks come together in a folder.
+// stageSource stages the source. Pictures of several tasks are merged into a folder.
 func (s *stager) stageSource(ctx context.Context) (string, error) {
 	from := s.task.Source.Tasks
 	if len(from) == 0 || !s.Plan.Tasks[from[0]].Kind.Parts {
@@ -227,4 +227,62 @@ func (s *stager) stageSource(ctx context.Context) (string, error) {
 		}
 	}
 	return dir, nil
+}
+
+// ownLinks refuses an input with links out of the root.
+func (s *stager) ownLinks(key string) error {
+	_, odd, err := s.inputs.List(key)
+	return errors.Join(err, store.Odd("fetch", odd))
+}
+
+// ownFiles refuses an input that names photos, masks or points outside of its root, or of its folder in the cache: the
+// results would show files of this machine.
+func (s *stager) ownFiles(in spec.Input, local string) error {
+	root := s.inputs.String()
+	if !s.inPlace() {
+		root = s.cache.FolderOf(local)
+	}
+	root, err := filepath.EvalSymlinks(root)
+	if err != nil {
+		return err
+	}
+	file := confined.Escape(local, root, s.loading())
+	if file == "" {
+		return nil
+	}
+	return &fault.Error{Op: "fetch input", Path: in.Key, Kind: fault.ErrData,
+		Err:  fmt.Errorf("it reads %s, which is not below the root of inputs", file),
+		Hint: "copy that file into the capture, and name it by a path that starts in the capture's folder"}
+}
+
+// inPlace reports whether inputs are read without copying them.
+func (s *stager) inPlace() bool { return s.InPlace && !store.IsBucket(s.Roots[s.Job.Store.Inputs].URL) }
+
+// loading is how the task's command loads its capture. A block inherits the options of its plan.
+func (s *stager) loading() scene.LoadOptions {
+	flags := s.task.Flags
+	if !s.task.Plan.None() {
+		flags = slices.Concat(s.Plan.Tasks[s.task.Plan.Tasks[0]].Flags, flags)
+	}
+	o := scene.LoadOptions{Model: scene.AnyModel}
+	for _, f := range flags {
+		number, err := strconv.Atoi(f.Value)
+		switch f.Name {
+		case "images":
+			o.Images = f.Value
+		case "masks":
+			o.Masks = f.Value
+		case "format":
+			o.Format = f.Value
+		case "full-photos":
+			o.FullPhotos = f.Value == "true"
+		case "downscale":
+			o.Downscale = number // 0 for auto
+		case "model":
+			if err == nil {
+				o.Model = number
+			}
+		}
+	}
+	return o
 }

@@ -13,16 +13,15 @@ import (
 	"vksplat/scene/photo"
 )
 
-// previewName is the file in the task's folder with the newest small picture of what it makes, beside its results and
-// none of them. A training's child writes it; of renders it is made here, of the last picture.
+// previewName is the newest preview in the task's folder. A training's child writes it, of renders drawPreview does.
 const previewName = "preview.jpg"
 
-// drawEvery is the time between two previews of a render: each reads one of its pictures.
+// drawEvery is the interval between previews of a render.
 const drawEvery = 30 * time.Second
 
 func (w *workdir) previewFile() string { return filepath.Join(w.dir, previewName) }
 
-// preview is what is known of the task's small picture.
+// preview describes the current preview.
 type preview struct {
 	at   time.Time // when it was written
 	size int64
@@ -30,7 +29,7 @@ type preview struct {
 	made time.Time // when that was
 }
 
-// lookAtPreview reports a picture that is new. At the end it is made in any case.
+// lookAtPreview reports a new preview. At the end that of a render is drawn in any case.
 func (s *supervisor) lookAtPreview(end bool) {
 	if s.task.Kind.Draws {
 		s.drawPreview(end)
@@ -46,8 +45,7 @@ func (s *supervisor) lookAtPreview(end bool) {
 	s.report(true)
 }
 
-// drawPreview makes the preview of a render of its newest picture. One that cannot be read, as in formats for other
-// programs, has none.
+// drawPreview draws the preview of a render from its newest picture, if that is in a known format.
 func (s *supervisor) drawPreview(end bool) {
 	n := s.pictures()
 	if n == s.shown.of || !end && time.Since(s.shown.made) < drawEvery {
@@ -64,7 +62,7 @@ func (s *supervisor) drawPreview(end bool) {
 	})
 }
 
-// newestPicture is the last file that a render wrote, which it does at once; "" where there is none.
+// newestPicture is the newest picture of a render, "" without any.
 func (w *workdir) newestPicture() (newest string) {
 	var last time.Time
 	entries, err := os.ReadDir(w.out)

@@ -20,28 +20,25 @@ import (
 
 // Options say which task runs, and where.
 type Options struct {
-	Job   *spec.Job
-	Plan  *spec.Plan
-	Index int // of the task
-	// by an engine that gives no number twice: what a higher one has in the store is not this one's; 0: the next one of
-	// which there is no log
-	Attempt int
-	// of an engine that may begin an attempt while an earlier one lives: what a higher number has is not this one's,
-	// though the number is the next one of which there is no log
+	Job     *spec.Job
+	Plan    *spec.Plan
+	Index   int // of the task
+	Attempt int // unique number from an engine; 0: the next one without a log
+	// checkpoints of higher attempts belong to others, as with an Attempt from an engine
 	Fenced  bool
 	Roots   store.Roots
-	Gather  bool // what the task can do without is not waited for: the tasks that make it have failed
-	InPlace bool // inputs in a folder are read there, not copied: the folder is this machine's own
+	Gather  bool // do without optional inputs: their tasks have failed
+	InPlace bool // read inputs in a local folder without copying them
 
-	Work     string // folder for what is in the making, on the local disk
-	CacheMax int64  // bytes of inputs that stay there, 0: all
+	Work     string // folder of unfinished work, on the local disk
+	CacheMax int64  // bytes of inputs kept there, 0: all
 
 	Program  string // this program's file
 	Version  string // and version
-	Device   string // for the child's --device, "" for its own choice
-	Selected Device // what that is, where it is known
+	Device   string // for the child's --device, "" for its default
+	Selected Device // that device, if known
 
-	Report func(Progress) // called from one goroutine at a time; nil: nobody listens
+	Report func(Progress) // called from one goroutine at a time; may be nil
 }
 
 // Device is what a task runs on, as vksplat devices --json lists it.
@@ -50,18 +47,17 @@ type Device struct {
 	MemoryBytes             int64 `json:"memory_bytes"`
 }
 
-// Is says whether a job's pin means the device: its name, or its UUID or PCI address in any of the ways in which they
-// are written.
+// Is reports whether a job's pin means the device: by its name, or by its UUID or PCI address in any notation.
 func (d Device) Is(pin string) bool {
 	plain := func(s string) string {
 		return strings.ReplaceAll(strings.TrimPrefix(strings.ToLower(s), "gpu-"), "-", "")
 	}
-	short := strings.TrimPrefix(strings.ToLower(pin), "0000") // of a domain of eight digits, as NVIDIA's tools print it
+	short := strings.TrimPrefix(strings.ToLower(pin), "0000") // NVIDIA's tools print a domain of eight digits
 	return pin == d.Name || d.UUID != "" && plain(pin) == plain(d.UUID) || d.PCI != "" &&
 		(strings.EqualFold(pin, d.PCI) || short == d.PCI)
 }
 
-// Lacks says why a task may not run on the device, "" where it may.
+// Lacks says why a task cannot run on the device, "" if it can.
 func (d *Device) Lacks(t *spec.Task) string {
 	switch {
 	case t.Pin.Device != "" && !d.Is(t.Pin.Device):
@@ -78,22 +74,22 @@ func (d *Device) Lacks(t *spec.Task) string {
 type Progress struct {
 	Task    string `json:"task"`
 	Step    int    `json:"step"`
-	Of      int    `json:"of,omitempty"` // 0: not known
+	Of      int    `json:"of,omitempty"` // 0: unknown
 	Message string `json:"message,omitempty"`
 
-	Rate float64 `json:"rate,omitempty"` // steps a second; 0: not known
-	Unit string  `json:"unit,omitempty"` // what steps are: "steps" of training, or "pictures"; "" of others
-	Free bool    `json:"free,omitempty"` // the task uses its device no more: what is left goes to the store
-	Away bool    `json:"away,omitempty"` // it does nothing but wait for a store that does not answer
-	// a file on this machine with a new small picture of what the task makes, JPEG; in one line alone
+	Rate float64 `json:"rate,omitempty"` // steps a second; 0: unknown
+	Unit string  `json:"unit,omitempty"` // "steps" of training, "pictures", or ""
+	Free bool    `json:"free,omitempty"` // the task no longer uses its device
+	Away bool    `json:"away,omitempty"` // it only waits for a store that does not answer
+	// a local JPEG file with a new preview of the results; in one report only
 	Preview string `json:"preview,omitempty"`
 }
 
 // Reasons to end a run from outside, as causes of its context.
 var (
-	// ErrStopped hands the task back: the child saves, the checkpoint goes up, another attempt goes on.
+	// ErrStopped hands the task back: the child saves, the checkpoint is uploaded, another attempt resumes.
 	ErrStopped = ended("stopped; the next attempt continues from its checkpoint", "run it again, here or elsewhere")
-	// ErrCanceled gives the task up, after the same.
+	// ErrCanceled gives the task up after that.
 	ErrCanceled = ended("canceled", "its checkpoint is kept: run it again to continue")
 )
 
@@ -106,7 +102,7 @@ var (
 		"run it again to continue, or raise task_timeout in the job's limits")
 )
 
-// ended is an error of a run that did not come to its end.
+// ended is the error of an interrupted run.
 func ended(why, hint string) error {
 	return &fault.Error{Op: "run task", Err: errors.New(why), Hint: hint, Kind: fault.ErrTryAgain}
 }
@@ -127,7 +123,7 @@ func newRunner(o *Options) *runner {
 // KeyOf is where the results of a task are, below the root of outputs.
 func KeyOf(j *spec.Job, t *spec.Task) string { return path.Join(j.Name, t.Name) }
 
-// Run runs the task and returns the manifest of its results. Where these are there already, nothing is done.
+// Run runs the task, unless it has results, and returns their manifest.
 func Run(ctx context.Context, o Options) (m *store.Manifest, err error) {
 	if o.Index < 0 || o.Index >= len(o.Plan.Tasks) {
 		return nil, &fault.Error{Op: "run task",
@@ -191,7 +187,7 @@ func (r *runner) existing(ctx context.Context) (m *store.Manifest, err error) {
 	return m, nil
 }
 
-// fits refuses a device or disk that the task may not run on.
+// fits checks the device and the disk.
 func (r *runner) fits() error {
 	t := r.task
 	if lacks := r.Selected.Lacks(t); lacks != "" && t.Kind.NeedsDevice {
@@ -206,24 +202,24 @@ func (r *runner) fits() error {
 	return nil
 }
 
-// run does the work in the folder that is open, and clears it away when it is done.
+// run works in the open folder, and removes it when done.
 func (r *runner) run(ctx context.Context) (*store.Manifest, error) {
 	m, err := r.perform(ctx)
 	for _, release := range r.release {
 		release()
 	}
 	err = errors.Join(err, r.log.Close())
-	r.logs.Wait() // older ones
+	r.logs.Wait()
 	r.uploadLog(r.outputs)
 	if err == nil {
-		// What is left of these harms nobody: tidy or gc removes it.
+		// On an error tidy or gc removes the rest.
 		_ = store.Forget(r.outputs, r.key, r.until())
 		_ = os.RemoveAll(r.dir)
 	}
 	return m, err
 }
 
-// tidy removes what an attempt left that was killed between its commit and the end, unless a process works there.
+// tidy removes what an attempt left that was killed after its commit, unless a process works there.
 func (r *runner) tidy() {
 	if last, err := store.LastCheckpoint(r.outputs, r.key); err == nil && last > 0 {
 		_ = store.Forget(r.outputs, r.key, r.until()) // gc does, too
@@ -238,8 +234,7 @@ func (r *runner) tidy() {
 	}
 }
 
-// perform resumes, works and commits. Results that an earlier attempt on this machine finished, and could not commit,
-// are not made again.
+// perform resumes, works and commits. Results that an earlier attempt here finished but could not commit are reused.
 func (r *runner) perform(ctx context.Context) (m *store.Manifest, err error) {
 	if r.given, err = r.reads(ctx); err != nil {
 		return nil, err
@@ -258,7 +253,7 @@ func (r *runner) perform(ctx context.Context) (m *store.Manifest, err error) {
 	defer dir.Close() // its files are closed
 	r.say("committing results", true)
 	if ctx.Err() == nil {
-		r.outputs = r.attend(ctx, r.outputs) // the patience of its checkpoints is used up, where it was away
+		r.outputs = r.attend(ctx, r.outputs) // with fresh patience
 	}
 	m, own, err := store.Commit(context.WithoutCancel(ctx), r.outputs, r.key, dir, f.names(), f.Made)
 	if err != nil {
@@ -276,8 +271,7 @@ func (r *runner) perform(ctx context.Context) (m *store.Manifest, err error) {
 	return m, nil
 }
 
-// outgrown says whether there is more to make results of than when they were made: they are out of date then. Without
-// Gather that is all that they lack, or there would be none at all meanwhile.
+// outgrown outdates results once inputs exist that they did without. Without Gather all of these must exist.
 func (r *runner) outgrown(m *store.Manifest) (bool, error) {
 	more := 0
 	for _, name := range m.Missing {
@@ -296,14 +290,12 @@ func (r *runner) outgrown(m *store.Manifest) (bool, error) {
 }
 
 const (
-	// who has worked on what is in the folder of the results so far; hidden: it is none of them
-	stateFile = ".farm.json"
+	stateFile = ".farm.json" // who made the files in out; hidden: not a result
 	logFile   = "child.log"
 	outName   = "out"
 )
 
-// lockPatience is how long a task waits for another process that works on it: one that was killed may take seconds to
-// give its device back.
+// lockPatience is how long a task waits for another process at it: a killed one may hold its device for seconds.
 const lockPatience = 15 * time.Second
 
 // openWork opens the task's folder for this process alone.
@@ -312,7 +304,7 @@ func (r *runner) openWork(ctx context.Context) (unlock func(), err error) {
 	r.dir = dir
 	r.out = filepath.Join(r.dir, outName)
 	explain := func(err error) error { return store.Explain("open work folder", r.dir, err) }
-	// Locks stay when their folders go: nobody can tell whether somebody waits for one.
+	// Locks outlive their folders: a process may wait for one.
 	if err := os.MkdirAll(filepath.Dir(lock), 0o777); err != nil {
 		return nil, explain(err)
 	}
@@ -341,7 +333,7 @@ func (r *runner) openWork(ctx context.Context) (unlock func(), err error) {
 		return nil, explain(err)
 	}
 	how := os.O_CREATE | os.O_WRONLY | os.O_TRUNC
-	if _, err := os.Stat(r.finishedFile()); err == nil { // what made these results said it there
+	if _, err := os.Stat(r.finishedFile()); err == nil { // keep its log
 		how = os.O_CREATE | os.O_WRONLY | os.O_APPEND
 	}
 	if r.log, err = os.OpenFile(filepath.Join(r.dir, logFile), how, 0o666); err != nil {
@@ -355,5 +347,5 @@ func (r *runner) openWork(ctx context.Context) (unlock func(), err error) {
 	return unlock, nil
 }
 
-// locks is the store's. Tests have it refuse.
+// locks is replaced in tests.
 var locks = store.Locks

@@ -14,14 +14,13 @@ import (
 	"vksplat/internal/fault"
 )
 
-// watchEvery is the time between two looks at a child.
+// watchEvery is the interval between looks at a child.
 const watchEvery = 250 * time.Millisecond
 
-// saveWithin is how long a child that was asked to stop may take to save.
+// saveWithin bounds how long a child may save once asked to stop.
 const saveWithin = 2 * time.Minute
 
-// StopWithin is how long a task that is asked to stop may take: its child saves, and a minute uploads what it saved.
-// Whoever stops a task must not kill it sooner.
+// StopWithin bounds how long a task takes to stop: its child saves, and a minute uploads that. Do not kill it sooner.
 const StopWithin = saveWithin + time.Minute
 
 // supervisor runs child processes.
@@ -32,7 +31,7 @@ type supervisor struct {
 	table string         // of scores, as the last child reported
 }
 
-// child runs this program with arguments, watches it and uploads checkpoints meanwhile. What it prints goes to the log.
+// child runs and watches this program with arguments, and uploads checkpoints. Its output goes to the log.
 func (s *supervisor) child(ctx context.Context, dir *os.Root, args []string) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -47,25 +46,24 @@ func (s *supervisor) child(ctx context.Context, dir *os.Root, args []string) err
 		return err
 	}
 	s.alive()
-	s.outputs = s.attend(ctx, s.outputs) // its patience is another than that of what came before
+	s.outputs = s.attend(ctx, s.outputs) // with fresh patience
 	uploads := &store.Uploads{Root: s.outputs, Task: s.key, Dir: dir, Until: s.until()}
 	endLog := s.followLog()
 	err = s.watch(ctx, dir, uploads, stop, c)
 	endLog()
 	s.lookAtPreview(true)
 	if err == nil {
-		return nil // it came to its end, even where it was asked to stop
+		return nil // even if it was asked to stop
 	}
 	if err = s.childError(args[0], err); soft.Err() != nil {
 		err = context.Cause(soft)
 	}
-	// What it saved goes up in any case: another machine may do better.
+	// Another machine may continue from what it saved.
 	lost := s.upload(context.WithoutCancel(ctx), dir, uploads)
 	return errors.Join(err, store.Explain("upload checkpoint", s.key, lost))
 }
 
-// watch waits until the child has ended. Meanwhile it uploads checkpoints, and stops a child that makes no progress or
-// takes too long.
+// watch waits for the child, uploads checkpoints, and stops a child that stalls or takes too long.
 func (s *supervisor) watch(ctx context.Context, dir *os.Root, uploads *store.Uploads, stop context.CancelCauseFunc,
 	c *child.Child) error {
 	tick := time.NewTicker(watchEvery)
@@ -73,7 +71,7 @@ func (s *supervisor) watch(ctx context.Context, dir *os.Root, uploads *store.Upl
 	limits := &s.task.Limits
 	began := time.Now()
 	pace := s.newPace(began, s.stored)
-	var sending chan error // an upload that goes on
+	var sending chan error // an upload in progress
 	stopped := false
 	beat := pulse{looked: began}
 	for {
@@ -81,14 +79,14 @@ func (s *supervisor) watch(ctx context.Context, dir *os.Root, uploads *store.Upl
 		case <-c.Done():
 			err := c.Wait()
 			s.childEnds()
-			if err != nil || sending != nil { // else there may be another child
+			if err != nil || sending != nil { // no child follows
 				s.freeDevice()
 			}
 			if sending != nil {
-				<-sending // the next upload sees what is missing
+				<-sending // the next upload sends the rest
 			}
 			return err
-		case err := <-sending: // one that failed is made good by the next, or reported by the last
+		case err := <-sending: // on an error the next one repeats it, or the last one reports it
 			if sending = nil; err != nil {
 				pace.failed(time.Now())
 			}
@@ -104,14 +102,14 @@ func (s *supervisor) watch(ctx context.Context, dir *os.Root, uploads *store.Upl
 		case ctx.Err() != nil:
 			stopped = true
 			s.say("stopping once it is saved", true)
-		case s.quiet() > limits.StallTimeout: // it hangs, and would not hear that it should stop
+		case s.quiet() > limits.StallTimeout: // it hangs: asking is no use
 			stop(errStalled)
 			c.Kill()
 			stopped = true
 		case limits.TaskTimeout > 0 && time.Since(began) > limits.TaskTimeout:
 			stop(errTimeout)
 			stopped = true
-		case pace.due(time.Now(), s.newest()) && sending == nil:
+		case pace.uploadDue(time.Now(), s.newest()) && sending == nil:
 			pace.begins(time.Now(), s.trains())
 			sending = make(chan error, 1)
 			go func(to chan<- error) { to <- s.upload(ctx, dir, uploads) }(sending)
@@ -119,7 +117,7 @@ func (s *supervisor) watch(ctx context.Context, dir *os.Root, uploads *store.Upl
 	}
 }
 
-// count looks how many pictures a render has: it does not say.
+// count counts the pictures of a render, which reports none.
 func (s *supervisor) count() {
 	if !s.task.Kind.Draws {
 		return
@@ -132,7 +130,7 @@ func (s *supervisor) count() {
 	}
 }
 
-// upload sends the work so far as a checkpoint, where there is something new.
+// upload uploads the newest local checkpoint.
 func (s *supervisor) upload(ctx context.Context, dir *os.Root, u *store.Uploads) error {
 	for {
 		step := s.newest()
@@ -147,18 +145,18 @@ func (s *supervisor) upload(ctx context.Context, dir *os.Root, u *store.Uploads)
 			return err
 		}
 		err = u.Save(ctx, names, s.made(step))
-		// else a newer one has replaced it
+		// retry if a newer checkpoint has replaced it
 		if !errors.Is(err, fs.ErrNotExist) || s.newest() == step || ctx.Err() != nil {
 			return err
 		}
 	}
 }
 
-// logEvery is the time between two uploads of the log of a task that runs: people look at it. Tests do not wait.
+// logEvery is the interval between uploads of a running task's log. Tests shorten it.
 var logEvery = 15 * time.Second
 
-// followLog uploads the log while it grows, until end is called. That waits for no upload: the task may still hold its
-// device. The last one waits for logs.
+// followLog uploads the log while it grows, until end is called. End waits for no upload, see logs: the task may still
+// hold its device.
 func (s *supervisor) followLog() (end func()) {
 	stop, root := make(chan struct{}), s.outputs
 	s.logs.Go(func() {
@@ -179,7 +177,7 @@ func (s *supervisor) followLog() (end func()) {
 	return func() { close(stop) }
 }
 
-// childError words a child's error for the user, who knows no cache.
+// childError words a child's error with keys for local paths.
 func (s *supervisor) childError(command string, err error) error {
 	var f *child.Failure
 	if !errors.As(err, &f) {
@@ -190,7 +188,7 @@ func (s *supervisor) childError(command string, err error) error {
 	return fault.WithHint(fmt.Errorf("vksplat %s: %w", command, f), names.Replace(fault.Hint(err)))
 }
 
-// logged puts the lines of a child into the log. Places have names that the user knows.
+// logged writes the lines of a child to the log, with keys for local paths.
 func (s *supervisor) logged() *child.Lines {
 	names := s.named(place.inStore)
 	return &child.Lines{OnLine: func(line []byte) {
