@@ -16,25 +16,24 @@ import (
 	"github.com/minio/minio-go/v7/pkg/credentials"
 )
 
-// bucket is a root in a server of objects that speaks Amazon's S3. Its objects are there whole or not at all, and
-// nothing is renamed: results stay where they are uploaded, below <task>/out/<attempt>, and count once
-// <task>/out/MANIFEST.json, which is written on a condition, names that folder.
+// bucket is a root in an object store that speaks Amazon's S3. Objects are atomic and cannot be renamed: results stay
+// below <task>/out/<attempt>, and count once a conditional write of <task>/out/MANIFEST.json names that folder.
 type bucket struct {
 	client *minio.Core
 	name   string
 	prefix string // of all keys, "" for none
 	label  string // for messages
-	part   int    // bytes that go in one request
-	amazon bool   // it is Amazon's own
+	part   int    // bytes per request
+	amazon bool   // not another server
 	keys   *credentials.Credentials
 	patience
 }
 
-// Sizes of requests. Servers want parts of 5 MiB and more, and at most 10,000 of them: 84 GB a file.
+// Sizes of requests. Servers require parts of at least 5 MiB, and at most 10,000 of them: 84 GB a file.
 const (
 	partSize   = 8 << 20
 	maxParts   = 10000
-	partsAhead = 3 // that are on their way beside the one that is read or filled
+	partsAhead = 3 // in flight besides the one that is read or filled
 	deletes    = 8 // at once
 )
 
@@ -50,7 +49,7 @@ func (b *bucket) Attend(leaving context.Context, waits func(cause error)) Root {
 	return &a
 }
 
-// object is the name of a key's object; that of the root is "".
+// object is the object name of a key, "" of the root.
 func (b *bucket) object(key string) string {
 	if name := path.Join(b.prefix, key); name != "." {
 		return name
@@ -58,7 +57,7 @@ func (b *bucket) object(key string) string {
 	return ""
 }
 
-// below is what names of objects below one begin with.
+// below is the prefix of the objects below one.
 func below(object string) string {
 	if object == "" {
 		return ""
@@ -110,7 +109,7 @@ func (b *bucket) withKeys(do func() error) error {
 	return do()
 }
 
-// isGone says whether an object stands for none: an empty manifest is one that was taken back.
+// isGone reports whether an object counts as missing: an empty manifest is a withdrawn one.
 func isGone(object string, size int64) bool { return size == 0 && path.Base(object) == ManifestName }
 
 func (b *bucket) Stat(key string) (e Entry, err error) {
@@ -154,7 +153,7 @@ func (b *bucket) objects(ctx context.Context, key string, page int) iter.Seq[min
 		minio.ListObjectsOptions{Prefix: below(b.object(key)), Recursive: true, MaxKeys: page})
 }
 
-// Names implements Root: what has no files is nowhere.
+// Names implements Root.
 func (b *bucket) Names(key string) (names []string, err error) {
 	list, _, err := b.List(key)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -235,7 +234,7 @@ func (b *bucket) Delete(key string) error {
 	})
 }
 
-// remove deletes objects, some at once.
+// remove deletes objects, several at once.
 func (b *bucket) remove(names []string) error {
 	errs := make([]error, len(names))
 	slots := make(chan struct{}, deletes)
@@ -256,14 +255,14 @@ func (b *bucket) remove(names []string) error {
 	return errors.Join(errs...)
 }
 
-// Abort implements InPlace. Where the server does not list uploads, it must clear them away by itself.
+// Abort implements InPlace. A server that does not list uploads must expire them itself.
 func (b *bucket) Abort(keys ...string) {
 	prefixes := make([]string, len(keys))
 	for i, key := range keys {
 		prefixes[i] = b.object(key)
 	}
 	if !b.amazon && len(keys) > 0 {
-		prefixes = []string{""} // MinIO lists uploads of one whole name, or all
+		prefixes = []string{""} // MinIO lists uploads of one object, or all
 	}
 	meant := func(object string) bool {
 		return slices.ContainsFunc(keys, func(key string) bool {
@@ -275,7 +274,7 @@ func (b *bucket) Abort(keys ...string) {
 	}
 }
 
-// abort ends the uploads that are meant, of those whose names begin with a prefix.
+// abort ends the uploads with a prefix that are meant.
 func (b *bucket) abort(prefix string, meant func(object string) bool) {
 	ctx, watch := b.newWatch()
 	defer watch.end()

@@ -13,7 +13,7 @@ import (
 	"github.com/minio/minio-go/v7"
 )
 
-// Open reads the first part of a file, which is all of most, and asks for some of the others ahead while they are read.
+// Open reads the first part of a file. The reader prefetches the others.
 func (b *bucket) Open(key string) (io.ReadCloser, error) {
 	r := &objectReader{bucket: b, key: key, object: b.object(key)}
 	r.ctx, r.cancel = context.WithCancel(context.Background())
@@ -38,15 +38,15 @@ type objectReader struct {
 	key, object string
 	ctx         context.Context // ends with Close
 	cancel      context.CancelFunc
-	tag         string // of the content when the first part was read
+	tag         string // of the content, from the first part
 	size        int64
-	now         []byte // what is left of the part that is read
-	asked       int64  // parts that were asked for
+	now         []byte // the rest of the current part
+	asked       int64  // parts requested
 	ahead       []chan arrival
 	err         error
 }
 
-// arrival is a part that has come, or has not.
+// arrival is a received part, or its error.
 type arrival struct {
 	data []byte
 	err  error
@@ -75,7 +75,7 @@ func (r *objectReader) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// ask fetches a part beside what is read.
+// ask prefetches a part.
 func (r *objectReader) ask(part int64) {
 	to := make(chan arrival, 1)
 	r.ahead = append(r.ahead, to)
@@ -92,7 +92,7 @@ func (r *objectReader) ask(part int64) {
 	}()
 }
 
-// fetch reads a part. The first says how large the file is, and of what content the others have to be.
+// fetch reads a part. The first sets the size and the tag that the others must have.
 func (r *objectReader) fetch(part int64) ([]byte, error) {
 	from := part * int64(r.part)
 	o := minio.GetObjectOptions{}
@@ -112,7 +112,7 @@ func (r *objectReader) fetch(part int64) ([]byte, error) {
 	return data, err
 }
 
-// get asks for a part.
+// get is one request of fetch.
 func (r *objectReader) get(ctx context.Context, w *watch, part int64, o minio.GetObjectOptions) ([]byte, error) {
 	from := part * int64(r.part)
 	body, info, header, err := r.client.GetObject(ctx, r.bucket.name, r.object, o)

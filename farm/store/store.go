@@ -90,43 +90,42 @@ type Entry struct {
 	Key      string
 	Size     int64
 	Modified time.Time
-	Tag      string // of the content, as a server of objects says it; "": it says none
+	Tag      string // the server's hash of the content, or ""
 	Folder   bool
 }
 
-// Errors of a store, beside those of its files.
+// Errors of a store, besides those of its files.
 var (
-	// ErrExists is of a place that is taken.
+	// ErrExists is the error of an existing file or result.
 	ErrExists = errors.New("it exists already")
-	// ErrSetup is of a root that is not what the worker's settings say. Trying again does not help.
+	// ErrSetup is the error of wrong settings of a root. Retrying does not help.
 	ErrSetup = fault.Sentinel(fault.ErrSetup, "the store is not set up", "")
-	// ErrDamaged is of files that are not what their manifest says.
+	// ErrDamaged is the error of files that differ from their manifest.
 	ErrDamaged = errors.New("it is damaged")
 )
 
-// Options say where a root is, and how its files are made.
+// Options are the settings of a root.
 type Options struct {
 	URL   string `toml:"url"`             // file:///folder, where %20 is a space, or a folder; or s3://bucket/prefix
 	Umask string `toml:"umask,omitempty"` // of a folder, octal, as in 0002; "": the process's
 	Group string `toml:"group,omitempty"` // of a folder, name or number; "": the process's
-	// of a folder, a file that is in it where its share is mounted; "": nothing tells it from an empty folder in its
-	// place
+	// of a folder, a file that exists only while its share is mounted; "": no check
 	Mark string `toml:"mark,omitempty"`
 
 	// Of a bucket.
 	// https://host:port, or http://; "": Amazon's, or what AWS_ENDPOINT_URL says
 	Endpoint string `toml:"endpoint,omitempty"`
 	Region   string `toml:"region,omitempty"` // "": what AWS_REGION says, or what the server says
-	// the bucket stands in the path, else in the name of the host; nil: by the endpoint
+	// the bucket is in the path, not in the host name; nil: by the endpoint
 	PathStyle *bool `toml:"path_style,omitempty"`
-	// file of certificates, PEM, that the server's is trusted by; "": the system's
+	// PEM file of trusted certificates; "": the system's
 	CA string `toml:"ca,omitempty"`
 	// file as ~/.aws/credentials, for its owner alone; "": the usual ones
 	Credentials string `toml:"credentials,omitempty"`
 	Profile     string `toml:"profile,omitempty"` // section of such a file; "": default
 }
 
-// IsBucket says whether a root's url is of a bucket.
+// IsBucket reports whether a url is of a bucket.
 func IsBucket(url string) bool { return strings.HasPrefix(url, bucketScheme) }
 
 // Open opens a root.
@@ -163,7 +162,7 @@ func Open(o Options) (Root, error) {
 	return openFolder(dir, o.Mark, umask, gid)
 }
 
-// Folder is the folder of a root that is no bucket.
+// Folder is the folder of a root that is not a bucket.
 func (o Options) Folder() (string, error) {
 	dir := o.URL
 	if scheme, _, isURL := strings.Cut(o.URL, "://"); isURL {
@@ -200,10 +199,10 @@ func groupID(group string) (int, error) {
 	return strconv.Atoi(g.Gid)
 }
 
-// Roots are the roots that a worker knows, by name.
+// Roots are the roots of a machine by name.
 type Roots map[string]Options
 
-// Open opens the root of a name.
+// Open opens a root by name.
 func (r Roots) Open(name string) (Root, error) {
 	o, known := r[name]
 	if !known {
@@ -217,16 +216,16 @@ func setupError(where, hint, format string, args ...any) error {
 	return &fault.Error{Op: "open root", Path: where, Err: fmt.Errorf(format, args...), Hint: hint, Kind: ErrSetup}
 }
 
-// isFull says whether an error is of a disk without room, or of somebody who may take no more of it.
+// isFull reports whether an error is of a full disk or quota.
 func isFull(err error) bool { return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) }
 
-// IsAway says whether an error is of a store that is away or full: that passes, and is the fault of no task.
+// IsAway reports whether an error is of a store that is away or full, which passes.
 func IsAway(err error) bool {
 	a, _ := answer(err)
 	return isAwayShare(err) || isAway(err) || isFullBucket(a)
 }
 
-// Explain adds to an error of the store's files what can be done about it, and its kind.
+// Explain adds a hint and a kind to an error of a store's files.
 func Explain(op, path string, err error) error {
 	var known *fault.Error
 	switch {
