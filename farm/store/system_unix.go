@@ -50,3 +50,6 @@ func Locks(path string) error {
 	}
 	return nil
 }
+
+// isStale reports a file handle that its server has forgotten.
+func isStale(err error) bool { return errors.Is(err, syscall.ESTALE) }

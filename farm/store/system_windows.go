@@ -6,7 +6,7 @@ import (
 	"syscall"
 )
 
-// errSharingViolation is Windows' name, which package syscall lacks.
+// errSharingViolation is missing in package syscall.
 const errSharingViolation syscall.Errno = 32
 
 // lock acquires a lock on a file, exclusive or shared, or fails with ErrLocked. It ends with the process.
@@ -31,3 +31,9 @@ func lock(path string, shared bool) (unlock func(), err error) {
 
 // Locks is the error of a file system without locks.
 func Locks(string) error { return nil }
+
+// networkNameDeleted is the error of a lost connection to a share.
+const networkNameDeleted syscall.Errno = 64
+
+// isStale reports a file whose share is away.
+func isStale(err error) bool { return errors.Is(err, networkNameDeleted) }
