@@ -3,10 +3,7 @@ package vksplat
 import (
 	"context"
 	"errors"
-	"fmt"
 	"image"
-	"runtime"
-	"sync/atomic"
 
 	"vksplat/internal/cli"
 	"vksplat/internal/run/models"
@@ -51,15 +48,13 @@ func Devices() ([]DeviceInfo, error) {
 
 // Device is a GPU, or a processor with software Vulkan, that trains and draws. It does one thing at a time: a call
 // waits for those that other goroutines made before, or until its context is done. Callbacks of a training, as
-// TrainOptions.Progress, must not wait for calls on the training's device: such a call of their own fails.
+// TrainOptions.Progress, must not call the training's device: they would wait for the training, and it for them.
 type Device struct {
 	gpu     *pipeline.Device
 	options pipeline.DeviceOptions
 
 	// turn holds a value while a call uses the device and the fields below.
-	turn chan struct{}
-	// trainer is the goroutine of the training that uses the device, 0 without one: its callbacks run there.
-	trainer  atomic.Int64
+	turn     chan struct{}
 	closed   bool
 	drawing  context.Context // of the present call of Render
 	drawn    *Model          // that renderer draws
@@ -68,17 +63,14 @@ type Device struct {
 
 // OpenDevice opens a device. It must be closed.
 //
-// Ceilings of host memory are kept with the Go runtime's memory limit, which is the whole process's.
+// Work keeps to MaxRAM by what it plans; Go's garbage comes on top. A program that must not exceed it also sets the
+// memory limit of the Go runtime, which is the whole process's: this package does not.
 func OpenDevice(o DeviceOptions) (*Device, error) {
 	options := pipeline.DeviceOptions{Select: o.Select, MaxVRAM: o.MaxVRAM, MaxRAM: o.MaxRAM}
-	if err := pipeline.LimitHeap(options); err != nil {
-		return nil, classified(err)
-	}
 	gpu, err := pipeline.OpenDevice(options)
 	if err != nil {
 		return nil, classified(err)
 	}
-	gpu.LimitHeap()
 	return &Device{gpu: gpu, options: options, turn: make(chan struct{}, 1)}, nil
 }
 
@@ -112,10 +104,6 @@ func (d *Device) begin(ctx context.Context) error {
 	if err := d.check(); err != nil {
 		return err
 	}
-	if by := d.trainer.Load(); by != 0 && by == goroutine() {
-		return usage("call it when Train or Resume has returned, or from a goroutine that no callback waits for",
-			"the device is used by the training whose callback makes this call")
-	}
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -125,16 +113,6 @@ func (d *Device) begin(ctx context.Context) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-}
-
-// goroutine returns the number that stack traces give the goroutine that runs, 0 where they do not tell.
-func goroutine() (number int64) {
-	head := make([]byte, 64)
-	head = head[:runtime.Stack(head, false)]
-	if _, err := fmt.Sscanf(string(head), "goroutine %d ", &number); err != nil {
-		return 0
-	}
-	return number
 }
 
 // end lets the next call in.
@@ -221,7 +199,7 @@ func (d *Device) take(m *Model, views []scene.Camera) error {
 func console(ctx context.Context, warn func(text string)) *cli.Console {
 	return cli.Within(ctx, func(n cli.Notice) {
 		if warn != nil {
-			warn(n.Text)
+			warn(speller.Spell(n.Text))
 		}
 	})
 }

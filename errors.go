@@ -24,17 +24,28 @@ var (
 // Hint returns what can be done about an error of this package, in a sentence; "" if nothing is known. It names
 // settings by their keys, as in splats_factor, and options as in DeviceOptions.MaxVRAM. What only the program vksplat
 // can do, it calls the command's.
-func Hint(err error) string { return fault.Hint(err) }
+func Hint(err error) string { return speller.Spell(fault.Hint(err)) }
 
-// failure is an error of this package: what failed, and its kind.
+// failure is an error of this package: what failed, and its kind, if it has one.
 type failure struct{ err, kind error }
 
-func (f *failure) Error() string   { return f.err.Error() }
-func (f *failure) Unwrap() []error { return []error{f.err, f.kind} }
+func (f *failure) Error() string { return speller.Spell(f.err.Error()) }
+
+func (f *failure) Unwrap() []error {
+	if f.kind == nil {
+		return []error{f.err}
+	}
+	return []error{f.err, f.kind}
+}
 
 // classified gives an error its kind.
 func classified(err error) error {
+	if _, is := err.(*failure); is {
+		return err
+	}
 	switch fault.ExitCode(err) {
+	case fault.ExitOK, fault.ExitInterrupted:
+		return err
 	case fault.ExitUsage:
 		return &failure{err, ErrUsage}
 	case fault.ExitData:
@@ -42,7 +53,7 @@ func classified(err error) error {
 	case fault.ExitTryAgain:
 		return &failure{err, ErrTryAgain}
 	}
-	return err
+	return &failure{err: err}
 }
 
 // ended is classified of what ctx, or a time limit, may have stopped: the error is the context's then, or that of one

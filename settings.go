@@ -94,10 +94,9 @@ func spelled(name string) string {
 	return "the command's --" + name
 }
 
-func init() {
-	fault.SpellSettings("setting", spelled)
-	fault.SpellCommands(map[string]string{"devices": "Devices", "train --help-all": "docs/train.md"})
-}
+// speller puts names of this package into texts of the packages below, which name flags and commands.
+var speller = &fault.Speller{Noun: "setting", Setting: spelled,
+	Commands: map[string]string{"devices": "Devices", "train --help-all": "docs/train.md"}}
 
 // settingOf returns the setting of a name in o, nil if there is none.
 func settingOf(o *train.Options, name string) train.Setting {

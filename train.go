@@ -34,8 +34,8 @@ type TrainOptions struct {
 	Replace bool   // a training that is in the folder already; it is kept until the new one has a checkpoint
 	Export  string // also write the model to this file, in the format of its name
 
-	// Progress is called after every step, by the goroutine that called Train. The training waits for it, so that it
-	// cannot use the training's device: Device.Render, Device.Close and the like fail there with ErrUsage.
+	// Progress is called after every step, by the goroutine that called Train. The training waits for it, so it must
+	// not call the training's device: Device.Render, Device.Close and the like would wait for ever.
 	Progress func(Progress)
 	Warn     func(text string) // called with what is worth knowing and no error, from any goroutine
 }
@@ -88,8 +88,6 @@ func (d *Device) train(ctx context.Context, c *Capture, out string, o TrainOptio
 	}
 	var st *output.Stats
 	err = d.use(ctx, func() (err error) {
-		d.trainer.Store(goroutine())
-		defer d.trainer.Store(0)
 		if st, err = train.Do(console(ctx, o.Warn), options, nil); err == nil && st.Interrupted {
 			err = fault.WithHint(train.ErrTimeLimit, "Resume continues it")
 		}

@@ -22,8 +22,6 @@ import (
 	"vksplat/internal/fault"
 )
 
-func init() { fault.SpellSettings("flag", func(name string) string { return "--" + name }) }
-
 // What the workflows of package flows are called by.
 const (
 	namespace = flow.Namespace

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -13,21 +14,21 @@ import (
 	"vksplat/vk"
 )
 
-// AlignSteps is how many steps a camera takes at most to where a photo fits a model best.
+// AlignSteps is how many steps a camera is moved by at most to where the model fits its photo best.
 const AlignSteps = 60
 
-// alignRates are those of a camera that moves alone: in all it goes no further than about a degree.
+// alignRates returns the rates for a camera that moves alone: by no more than about a degree in all.
 func alignRates() shaders.PoseAdamPush {
 	return shaders.PoseAdamPush{WarmUp: 1, DecaySteps: AlignSteps, Rate: 2e-3, Log2Final: float32(math.Log2(0.03)),
 		Beta1: 0.8, Beta2: 0.95}
 }
 
-// recordAlign lists a step of a camera alone: the model, and what else is learnt, stay as they are.
+// recordAlign lists a step of a camera alone: the model, and whatever else is learnt, does not change.
 func (v *view) recordAlign() {
-	e := *v.engine
-	e.appearances, e.histories, e.depths, e.compare.robust, e.compare.shrunk = nil, nil, nil, false, false
-	e.compare.masked = true // where a part of the photo is held back
-	v.engine = &e
+	s := *v.s
+	s.appearances, s.histories, s.depths, s.compare.robust, s.compare.shrunk = nil, nil, nil, false, false
+	s.compare.masked = true // where a part of the photo is held back
+	v.s = &s
 	v.begin()
 	v.refinePose()     // params poses -> refined params pose
 	v.project()        // chunks -> shapes paints depth_keys
@@ -36,78 +37,78 @@ func (v *view) recordAlign() {
 	v.poseAdam()       // pose_partials pose -> poses
 }
 
-// Align moves a camera to where the model shows its photo best, the model staying as it is. Where no step makes the
-// picture better, the camera is the one that was given. Nothing of training changes.
+// Align moves a camera to where the model shows its photo best; the model does not change. If no step makes the picture
+// better, it returns the given camera.
 func (t *Trainer) Align(c scene.Camera, m scene.Image) (scene.Camera, error) {
-	if err := t.takeIn(); err != nil {
+	if err := t.queue.wait(); err != nil {
 		return c, err
 	}
-	moved, _, err := t.align(c, m, AlignSteps)
+	ctx := context.Background()
+	moved, _, err := t.poses.align(ctx, c, m, AlignSteps)
 	if err != nil {
 		return c, err
 	}
-	before, err := t.lossAt(c, m)
-	if err != nil {
-		return c, err
-	}
-	after, err := t.lossAt(moved, m)
+	before, after, err := t.poses.compare(ctx, c, moved, m)
 	if err != nil || !(after < before) {
 		return c, err
 	}
 	return moved, nil
 }
 
-// lossAt returns the loss of a camera's picture. Nothing may be in flight.
-func (t *Trainer) lossAt(c scene.Camera, m scene.Image) (float64, error) {
-	_, loss, err := t.align(c, m, 1)
-	return loss, err
+// compare returns the losses of the pictures of a camera before and after it was moved. Nothing may be in flight.
+func (a *aligner) compare(ctx context.Context, c, moved scene.Camera, m scene.Image) (before, after float64,
+	err error) {
+	if _, before, err = a.align(ctx, c, m, 1); err == nil {
+		_, after, err = a.align(ctx, moved, m, 1)
+	}
+	return before, after, err
 }
 
 // ErrPhotoSize says that a photo has more pixels than those trained on.
 var ErrPhotoSize = errors.New("align camera: the photo is larger than those that are trained on")
 
-// align takes a camera so many steps, and returns the loss before the first. Nothing may be in flight. Where the run is
-// interrupted it ends with the error of its context.
-func (t *Trainer) align(c scene.Camera, m scene.Image, steps int) (moved scene.Camera, loss float64, err error) {
-	e := t.e
+// align moves a camera by a number of steps, and returns the loss before the first. Nothing may be in flight.
+func (a *aligner) align(ctx context.Context, c scene.Camera, m scene.Image, steps int) (moved scene.Camera,
+	loss float64, err error) {
+	e, table := a.shard.e, a.shard.e.setup.poses
 	if err := photos.Check(&c, m); err != nil {
 		return c, 0, err
 	}
-	if c.Width*c.Height > e.maxPixels {
+	if c.Width*c.Height > e.setup.views.maxPixels {
 		return c, 0, ErrPhotoSize
 	}
-	staging, err := vk.Make[uint32](e.dev, vk.Upload, int(photos.Bytes(&c)/4), "photo staging")
+	staging, err := vk.Make[uint32](e.setup.dev, vk.Upload, int(photos.Bytes(&c)/4), "photo staging")
 	if err != nil {
 		return c, 0, err
 	}
-	defer func() { err = errors.Join(err, e.dev.Free(staging.View)) }()
-	n, flags := photos.Stage(staging.View.Host(), m, t.photos.layout.Packed)
-	photo := t.photos.copied(staging.View.Slice(0, n))
-	if err := e.poses.clearSpare(); err != nil {
+	defer func() { err = errors.Join(err, e.setup.dev.Free(staging.View)) }()
+	n, flags := photos.Stage(staging.View.Host(), m, a.shard.photos.layout.Packed)
+	photo := a.shard.photos.copied(staging.View.Slice(0, n))
+	if err := table.clearSpare(); err != nil {
 		return c, 0, err
 	}
 	// A checkpoint is the same whatever was measured before.
-	defer func() { err = errors.Join(err, e.poses.clearSpare()) }()
+	defer func() { err = errors.Join(err, table.clearSpare()) }()
 	for k := 0; k < steps; k++ {
-		if err := t.ctx.Err(); err != nil {
+		if err := ctx.Err(); err != nil {
 			return c, 0, err
 		}
-		r, err := t.alignStep(&c, k, flags, &photo)
+		r, err := a.step(&c, k, flags, &photo)
 		if err != nil {
 			return c, 0, err
 		}
 		if r.Failed != 0 {
-			if err := e.recover(r, e.model.capacity()); err != nil {
+			if err := e.recover(r, e.setup.model.capacity()); err != nil {
 				return c, 0, err
 			}
 			k--
 			continue
 		}
-		if photo.src = (vk.View{}); k == 0 { // the photo stays where it is
+		if photo.src = (vk.View{}); k == 0 { // the photo is on the device now
 			loss = float64(r.Loss)
 		}
 	}
-	rows, err := e.poses.download()
+	rows, err := table.download()
 	if err != nil {
 		return c, 0, err
 	}
@@ -121,19 +122,20 @@ func (t *Trainer) align(c scene.Camera, m scene.Image, steps int) (moved scene.C
 	return movedCamera(&c, turn, shift, 0), loss, nil
 }
 
-// alignStep takes step k, counted from 0, and returns the report: it may not have fit.
-func (t *Trainer) alignStep(c *scene.Camera, k int, flags uint32, photo *stagedPhoto) (*layout.Report, error) {
-	e, f := t.e, t.e.frames[0]
+// step does step k, counted from 0, and returns the report: it may not have fit.
+func (a *aligner) step(c *scene.Camera, k int, flags uint32, photo *stagedPhoto) (*layout.Report, error) {
+	e, cfg := a.shard.e, &a.run.cfg
+	f := e.programs.frames[0]
 	p := f.hostParams
-	viewParams(&p.View, c, t.cfg.Near, t.cfg.SHDegree, t.cfg.Antialiased, t.cfg.Background)
-	t.cfg.OptimiserParams(p, k, t.sceneScale, 1)
-	p.Unit, p.Step, p.PhotoFlags, p.ViewId = 0, uint32(k), flags, uint32(e.poses.views())
+	viewParams(&p.View, c, cfg.Near, cfg.SHDegree, cfg.Antialiased, cfg.Background)
+	cfg.OptimiserParams(p, k, a.run.sceneScale, 1)
+	p.Unit, p.Step, p.PhotoFlags, p.ViewId = 0, uint32(k), flags, uint32(e.setup.poses.views())
 	p.Level, p.PhotoWidth, p.PhotoHeight = 0, uint32(c.Width), uint32(c.Height)
-	p.MaxSplats, p.SplatCapacity = uint32(t.maxSplats), uint32(e.model.capacity())
-	if err := e.submit(f, recipe.Unit{Kind: recipe.Align, Step: k}, false, photo); err != nil {
+	p.MaxSplats, p.SplatCapacity = uint32(a.shard.maxSplats), uint32(e.setup.model.capacity())
+	if err := e.programs.submit(f, recipe.Unit{Kind: recipe.Align, Step: k}, false, photo); err != nil {
 		return nil, err
 	}
-	if err := e.wait(f); err != nil {
+	if err := e.programs.wait(f); err != nil {
 		return nil, err
 	}
 	r := *f.hostReport

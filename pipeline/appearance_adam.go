@@ -7,9 +7,9 @@ import (
 
 // appearanceAdam steps the optimiser of the photo's appearance.
 func (v *view) appearanceAdam() {
-	if v.appearances == nil {
+	if v.s.appearances == nil {
 		return
 	}
-	v.r.Dispatch(&shaders.AppearanceAdam{Params: v.f.params, Counters: v.counters, Correction: v.correction,
-		VCorrection: v.vCorrection, Appearances: v.appearances.table}, vk.Groups(1))
+	v.r.Dispatch(&shaders.AppearanceAdam{Params: v.f.params, Counters: v.s.counters, Correction: v.correction,
+		VCorrection: v.vCorrection, Appearances: v.s.appearances.table}, vk.Groups(1))
 }

@@ -53,17 +53,17 @@ func partialHash(t testing.TB, d *Device, room int, change func(*recipe.Config),
 	tr := begun(t, d, partialScene, change, o)
 	defer tr.Close()
 	if room > 0 {
-		tr.e.isectCapacity = room
-		if err := tr.e.build(); err != nil {
+		tr.shards.first.e.setup.isectCapacity = room
+		if err := tr.shards.first.e.programs.build(); err != nil {
 			t.Fatal(err)
 		}
 	}
 	hash = endHash(t, tr)
-	table, err := tr.e.appearances.download()
+	table, err := tr.shards.first.e.setup.appearances.download()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return hash + " " + rowsHash(table), tr.lastGrowth
+	return hash + " " + rowsHash(table), tr.pressure.lastGrowth
 }
 
 // TestSameBytesWithMasks trains partialScene in every way that must not matter.

@@ -10,32 +10,23 @@ import (
 	"vksplat/vk"
 )
 
-// PhotoStart is what is known of how a photo was taken before anything of it is learnt.
+// PhotoStart is the known exposure and camera of a photo, from which learning starts.
 type PhotoStart struct {
 	Exposure float64 // log2 of what its colours are multiplied by; only differences between photos matter
 	Camera   int     // number of the camera, from 0: photos of one camera share their vignetting
 }
 
-// appearances are what the training photos have learnt of their exposure, white balance and vignetting, with the
-// optimiser's state, on the device: a part of what training is made of, as the model is. A step changes one photo's
-// row, of vignetting, too: what a camera has of that is the sum over its photos. So those of a team lie in host memory
-// that all devices reach, where no two write the same.
+// appearances are the learnt exposure, white balance and vignetting of the training photos, with the optimiser's state,
+// on the device. A step changes one photo's row; a camera's vignetting is the sum over its photos. A team has its table
+// in host memory that all devices reach, where no two write the same row.
 type appearances struct {
 	dev    *vk.Device
 	table  vk.Slice[layout.Appearance] // [n_views]
-	common *vk.Shared                  // that the table lies in; nil with one device
+	common *vk.Shared                  // memory of the table; nil with one device
 }
 
 // appearanceBytes is the size of a row of the table.
 const appearanceBytes = (3*layout.AppearanceNumbers + 3) * 4
-
-// bytes returns the size of the table; x may be nil.
-func (x *appearances) bytes() int64 {
-	if x == nil {
-		return 0
-	}
-	return x.table.Size()
-}
 
 // newAppearances makes a table of rows on a device.
 func newAppearances(dev *vk.Device, rows []layout.Appearance) (*appearances, error) {
@@ -59,7 +50,7 @@ func cameraCount(starts []PhotoStart) int {
 	return n
 }
 
-// firstAppearances are the rows of n photos before the first step. Without starts all are of one camera.
+// firstAppearances returns the rows of n photos before the first step. Without starts all are of one camera.
 func firstAppearances(n int, starts []PhotoStart, cfg *recipe.Config) []layout.Appearance {
 	rows := make([]layout.Appearance, n)
 	for i, s := range starts {
@@ -89,7 +80,7 @@ func (x *appearances) upload(rows []layout.Appearance) error {
 // download returns the whole table. Nothing may be in flight.
 func (x *appearances) download() ([]layout.Appearance, error) { return readTable(x.dev, x.table) }
 
-// close frees the table, but for what is common to several devices.
+// close frees the table, unless it is common to several devices.
 func (x *appearances) close() error {
 	if x.common != nil {
 		return nil
@@ -97,59 +88,49 @@ func (x *appearances) close() error {
 	return x.dev.Free(x.table.View)
 }
 
-// addAppearances makes the table, which begins with rows. It is state beside the splats.
-func (g *group) addAppearances(rows []layout.Appearance) (extra checkpoint.Extra, err error) {
-	first := g.members[0].e
-	if len(g.members) == 1 {
-		first.appearances, err = newAppearances(first.dev, rows)
-	} else {
-		err = g.addCommonAppearances(rows)
-	}
-	if err != nil {
-		return extra, err
-	}
-	return first.appearances.state(), nil
-}
-
-// addCommonAppearances makes that of a team.
-func (g *group) addCommonAppearances(rows []layout.Appearance) (err error) {
-	var devices []*vk.Device
-	for _, m := range g.members {
-		devices = append(devices, m.e.dev)
-	}
-	if g.looks, err = vk.NewShared(devices, int64(len(rows))*appearanceBytes, "appearances"); err != nil {
+// addAppearances makes the tables of all devices, which begin with rows.
+func (s *shards) addAppearances(rows []layout.Appearance) (err error) {
+	if len(s.list) == 1 {
+		e := s.first.e.setup
+		e.appearances, err = newAppearances(e.dev, rows)
 		return err
 	}
-	for _, m := range g.members {
-		x := &appearances{dev: m.e.dev, table: vk.Cast[layout.Appearance](g.looks.View(m.e.dev)), common: g.looks}
+	s.appearances, err = vk.NewShared(s.devices(), int64(len(rows))*appearanceBytes, "appearances")
+	if err != nil {
+		return err
+	}
+	for _, m := range s.list {
+		dev := m.e.setup.dev
+		x := &appearances{dev: dev, table: vk.Cast[layout.Appearance](s.appearances.View(dev)), common: s.appearances}
 		copy(vk.Host(x.table), rows)
-		m.e.appearances = x
+		m.e.setup.appearances = x
 	}
 	return nil
 }
 
-// notStepped is the learning rate of a photo that another device steps: one that two devices have in one step, at the
-// end of an epoch or in place of one that cannot be decoded.
+// notStepped is the learning rate of a photo that another device steps: two devices may have the same photo in one
+// step, at the end of an epoch or in place of one that cannot be decoded.
 const notStepped = -1
 
-// appearanceRows is the table as find_appearance reads it. A team's crosses from host memory as a whole: the table's
-// rows are read one after the other.
+// appearanceRows returns the table as find_appearance reads it. A team's is copied from host memory as a whole: rows
+// are read one after the other.
 func (v *view) appearanceRows() vk.Slice[layout.Appearance] {
-	if v.links == nil {
-		return v.appearances.table
+	if v.s.links == nil {
+		return v.s.appearances.table
 	}
-	rows := vk.ScratchOf[layout.Appearance](v.r, "appearances of the step", v.appearances.table.N())
-	v.r.Copy(rows.View, v.appearances.table.View)
+	rows := vk.ScratchOf[layout.Appearance](v.r, "appearances of the step", v.s.appearances.table.N())
+	v.r.Copy(rows.View, v.s.appearances.table.View)
 	return rows
 }
 
-// carryAppearances makes all devices see the first one's table, where they do not anyway. Nothing may be in flight.
-func (g *group) carryAppearances() (err error) {
-	if g.looks == nil {
+// carryAppearances copies the first device's table to those of all. Nothing may be in flight.
+func (s *shards) carryAppearances() (err error) {
+	if s.appearances == nil {
 		return nil
 	}
-	for _, m := range g.members {
-		err = errors.Join(err, g.looks.Carry(g.members[0].e.dev, m.e.dev, 0, g.looks.View(m.e.dev).Size()))
+	for _, m := range s.list {
+		dev := m.e.setup.dev
+		err = errors.Join(err, s.appearances.Carry(s.first.e.setup.dev, dev, 0, s.appearances.View(dev).Size()))
 	}
 	return err
 }

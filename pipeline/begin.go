@@ -13,8 +13,8 @@ func (v *view) begin() {
 	v.makeTallies()
 	all := v.tallies.all
 	if all.IsZero() {
-		all = v.counters.At(0, 0) // not written
+		all = v.s.counters.At(0, 0) // not written
 	}
-	v.r.Dispatch(&shaders.Begin{Params: v.f.params, Counters: v.counters, DispatchArgs: v.args, Tallies: all,
+	v.r.Dispatch(&shaders.Begin{Params: v.f.params, Counters: v.s.counters, DispatchArgs: v.s.args, Tallies: all,
 		Push: shaders.BeginPush{NTallies: uint32(all.N())}}, vk.Items(max(all.N(), 1), talliesOfGroup))
 }

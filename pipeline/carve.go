@@ -9,27 +9,16 @@ import (
 	"vksplat/vk"
 )
 
-const mcmcReach = 2
-
-// reach is how many distances to the nearest camera a splat may be large. Of MCMC's given number of splats a few large
-// ones may be all of the backdrop: they are gone a refinement after they were made again, each time leaving a hole, if
-// they may be no larger than their distance.
-func (v *view) reach() float32 {
-	if v.strategy.mcmc {
-		return mcmcReach
-	}
-	return 1
-}
-
-// carve makes floaters invisible.
+// carve makes floaters invisible. reach is how many distances to the nearest camera a splat may be large.
 func (v *view) carve() {
-	for _, c := range v.model.chunks {
+	for _, c := range v.s.model.chunks {
 		v.r.Dispatch(&shaders.Carve{
-			Counters: v.counters, Voters: v.voters, Chunk: c.Slice,
+			Counters: v.s.counters, Voters: v.s.voters, Chunk: c.Slice,
 			Push: shaders.CarvePush{
-				FirstId: uint32(c.first), ChunkSplats: uint32(c.splats), NVoters: uint32(v.voters.N()),
-				FirstMoments:  uint32(v.model.First + layout.RowLogitOpacities),
-				SecondMoments: uint32(v.model.Second + layout.RowLogitOpacities), Reach: v.reach(),
+				FirstId: uint32(c.first), ChunkSplats: uint32(c.splats), NVoters: uint32(v.s.voters.N()),
+				FirstMoments:  uint32(v.s.model.First + layout.RowLogitOpacities),
+				SecondMoments: uint32(v.s.model.Second + layout.RowLogitOpacities),
+				Reach:         v.s.strategy.variants().reach,
 			},
 		}, vk.Items(c.splats, 256))
 	}
@@ -38,7 +27,7 @@ func (v *view) carve() {
 // voterBytes is the size of layout.Voter.
 const voterBytes = 29 * 4
 
-// mostVoters is how many cameras judge splats at most: of more, so many at even distances do, which bounds its time.
+// mostVoters is how many cameras judge splats at most, which bounds the time: of more, some at even distances do.
 const mostVoters = 1024
 
 // votersOf returns the numbers of the n cameras that judge splats.
@@ -50,12 +39,12 @@ func votersOf(n int) (list []int) {
 }
 
 // loadVoters puts the cameras that judge splats onto the device, each with the depths of its points.
-func (e *engine) loadVoters(cams []scene.Camera, depths []scene.Depths) (err error) {
+func (s *setup) loadVoters(cams []scene.Camera, depths []scene.Depths) (err error) {
 	list := votersOf(len(cams))
-	if e.voters, err = vk.Make[layout.Voter](e.dev, vk.DeviceLocal, len(list), "voters"); err != nil {
+	if s.voters, err = vk.Make[layout.Voter](s.dev, vk.DeviceLocal, len(list), "voters"); err != nil {
 		return err
 	}
-	staging, err := vk.Make[layout.Voter](e.dev, vk.Upload, len(list), "voters staging")
+	staging, err := vk.Make[layout.Voter](s.dev, vk.Upload, len(list), "voters staging")
 	if err != nil {
 		return err
 	}
@@ -65,7 +54,7 @@ func (e *engine) loadVoters(cams []scene.Camera, depths []scene.Depths) (err err
 		c := cams[i].Undistorted()
 		viewParams(&host[k].View, &c, 0, 0, false, [3]float32{})
 	}
-	r := vk.NewRecorder(e.dev)
-	r.Copy(e.voters.View, staging.View)
-	return errors.Join(runOnce(e.dev, r, "load voters"), e.dev.Free(staging.View))
+	r := vk.NewRecorder(s.dev)
+	r.Copy(s.voters.View, staging.View)
+	return errors.Join(s.dev.RunOnce(r, "load voters"), s.dev.Free(staging.View))
 }

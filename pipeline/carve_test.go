@@ -71,7 +71,7 @@ func carved(t *testing.T, change func(*recipe.Config)) (s *scene.Splats, floater
 	}
 	reach := 1.0
 	if cfg.Strategy == recipe.StrategyMCMC {
-		reach = mcmcReach
+		reach = float64(strategyMCMC{}.variants().reach)
 	}
 	for i := range s.N {
 		var mean [3]float64

@@ -5,28 +5,27 @@ import (
 	"math"
 
 	"vksplat/pipeline/recipe"
-	"vksplat/pipeline/ref"
 	"vksplat/scene"
 )
 
-// thinned returns the splats to start with: all, or for MCMC, which removes none, as many as there are to be in the
-// end, taken at even distances.
+// thinned returns the splats to start with: all, or for MCMC, which removes none, no more than there are to be in the
+// end, at even distances.
 func thinned(c *recipe.Config, s *scene.Splats) *scene.Splats {
 	if c.Strategy != recipe.StrategyMCMC || c.Splats == 0 || s.N <= c.Splats {
 		return s
 	}
 	t := scene.NewSplats(c.Splats, s.Degree)
-	all, some := paramsOf(s), paramsOf(t)
+	all, some := s.Tensors(), t.Tensors()
 	for i := range t.N {
 		from := int(int64(i) * int64(s.N) / int64(t.N))
-		for r := range ref.ParamRows(s.Degree) {
-			*some.At(r, i) = *all.At(r, from)
+		for k := range all {
+			copy(some[k].At(i), all[k].At(from))
 		}
 	}
 	return t
 }
 
-// Check makes sure that a run that begins with so many splats can be trained as planned.
+// Check makes sure that a run of splats at the start can be trained as planned.
 func (p *Plan) Check(cfg recipe.Config, splats int) error {
 	if cfg.Strategy == recipe.StrategyMCMC && cfg.Splats > 0 {
 		splats = min(splats, cfg.Splats) // see thinned
@@ -34,8 +33,8 @@ func (p *Plan) Check(cfg recipe.Config, splats int) error {
 	return checkCeiling(&cfg, splats, p.Ceiling)
 }
 
-// checkCeiling makes sure that the splats to start with and to end with fit, and that the one number can become the
-// other.
+// checkCeiling makes sure that the splats at the start and at the end fit, and that refinement can get from one number
+// to the other.
 func checkCeiling(c *recipe.Config, start, ceiling int) error {
 	all := c.Refinements()
 	switch {

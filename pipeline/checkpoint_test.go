@@ -102,24 +102,25 @@ func runUndisturbed(t testing.TB, d *Device, dir string, change func(*recipe.Con
 	defer tr.Close()
 	tr.SetRun(run)
 	u := undisturbed{paths: map[uint32]string{}, kinds: map[uint32]recipe.Kind{}}
-	for tr.next.Step < cfg.Iterations {
-		if err := tr.advance(); err != nil {
+	for tr.queue.next.Step < cfg.Iterations {
+		if err := tr.queue.advance(context.Background()); err != nil {
 			t.Fatal(err)
 		}
 		path := filepath.Join(dir, "now.safetensors")
 		data := saved(t, tr, path)
-		keep := filepath.Join(dir, "unit"+string(rune('a'+tr.next.Number/26))+string(rune('a'+tr.next.Number%26)))
+		keep := filepath.Join(dir,
+			"unit"+string(rune('a'+tr.queue.next.Number/26))+string(rune('a'+tr.queue.next.Number%26)))
 		if old, err := os.ReadFile(keep); err == nil {
 			u.grew++
 			if !bytes.Equal(old, data) {
-				t.Errorf("unit %d failed, and the state it goes back to is another", tr.next.Number)
+				t.Errorf("unit %d failed, and the state it goes back to is another", tr.queue.next.Number)
 			}
 		}
 		if err := os.Rename(path, keep); err != nil {
 			t.Fatal(err)
 		}
-		u.last = tr.next.Number
-		u.paths[u.last], u.kinds[u.last] = keep, tr.next.Kind
+		u.last = tr.queue.next.Number
+		u.paths[u.last], u.kinds[u.last] = keep, tr.queue.next.Kind
 	}
 	if u.splats, err = tr.Splats(); err != nil {
 		t.Fatal(err)
@@ -142,7 +143,7 @@ func smallChunks(t *testing.T, bytes int) {
 // inChunks fails a test of chunks where a trainer has only one.
 func inChunks(t *testing.T, tr *Trainer) {
 	t.Helper()
-	if n := len(tr.e.model.chunks); n < 2 {
+	if n := len(tr.shards.first.e.setup.model.chunks); n < 2 {
 		t.Errorf("%d chunk of %d splats: the test proves nothing of chunks", n, tr.NSplats())
 	}
 }
@@ -207,14 +208,14 @@ func testResumeAnywhere(t *testing.T, change func(*recipe.Config), want map[reci
 		if got := saved(t, tr, filepath.Join(dir, "again")); !bytes.Equal(got, read(number)) {
 			t.Errorf("unit %d: what was read is written otherwise", number)
 		}
-		for again := true; again || tr.next.Number == number; {
-			if tr.next.Number == number {
-				if err := tr.advance(); err != nil {
+		for again := true; again || tr.queue.next.Number == number; {
+			if tr.queue.next.Number == number {
+				if err := tr.queue.advance(context.Background()); err != nil {
 					t.Fatal(err)
 				}
 			}
 			var err error
-			if again, err = tr.drain(); err != nil {
+			if again, err = tr.queue.drain(); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -266,7 +267,7 @@ func TestCheckpointWays(t *testing.T) {
 // lastAs writes a checkpoint without a copy while the model is read and drawn.
 func lastAs(t *testing.T, path string) func(tr *Trainer) *checkpoint.Write {
 	return func(tr *Trainer) *checkpoint.Write {
-		w, err := tr.SaveLast(path)
+		w, err := tr.saver.save(path, true, true)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -280,7 +281,7 @@ func lastAs(t *testing.T, path string) func(tr *Trainer) *checkpoint.Write {
 		}); err != nil || n != tr.NSplats() {
 			t.Errorf("%d of %d splats read: %v", n, tr.NSplats(), err)
 		}
-		if _, err := tr.RenderInto(nil, tr.cams[0]); err != nil {
+		if _, err := tr.RenderInto(nil, tr.run.cams[0]); err != nil {
 			t.Error(err)
 		}
 		return w
@@ -300,7 +301,7 @@ func testCheckpointWays(t *testing.T, after int, change func(*recipe.Config)) {
 		}
 		defer tr.Close()
 		tr.SetRun(run)
-		tr.maxSplats = 4000 // not what this device's memory allows
+		tr.shards.first.maxSplats = 4000 // not what this device's memory allows
 		if err := tr.RunTo(context.Background(), after, nil); err != nil {
 			t.Fatal(err)
 		}
@@ -317,7 +318,7 @@ func testCheckpointWays(t *testing.T, after int, change func(*recipe.Config)) {
 	}
 	in := func(mode checkpoint.CopyMode, wantCopy bool) func(tr *Trainer) *checkpoint.Write {
 		return func(tr *Trainer) *checkpoint.Write {
-			tr.writer.Copies = mode
+			tr.saver.writer.Copies = mode
 			w, err := tr.SaveCheckpoint(filepath.Join(dir, "mid"), true)
 			if err != nil {
 				t.Fatal(err)
@@ -345,8 +346,8 @@ func testCheckpointWays(t *testing.T, after int, change func(*recipe.Config)) {
 		t.Helper()
 		tr := resumedWith(t, d, filepath.Join(dir, "mid"), cfg, o)
 		defer tr.Close()
-		if n, fits := tr.Ceiling(); n != 4000 || !fits {
-			t.Errorf("%s: a ceiling of %d splats, fits %v", name, n, fits)
+		if m := tr.MemoryStats(); m.Ceiling != 4000 || !m.CeilingFits {
+			t.Errorf("%s: a ceiling of %d splats, fits %v", name, m.Ceiling, m.CeilingFits)
 		}
 		if err := tr.Run(context.Background(), nil); err != nil {
 			t.Fatal(err)
@@ -386,11 +387,11 @@ func testStagingPieces(t *testing.T, precision string) {
 		t.Fatal(err)
 	}
 	want := saved(t, tr, filepath.Join(dir, "late"))
-	live := tr.liveState(tr.extra)
+	live := tr.shards.state(tr.saver.extra)
 	live[0].Pieces = checkpoint.MinPiece
 	path := filepath.Join(dir, "pieces")
-	content := checkpoint.Content{Header: tr.header(), State: live}
-	if _, err := tr.writer.Save(path, content, time.Now(), false); err != nil {
+	content := checkpoint.Content{Header: tr.saver.header(), State: live}
+	if _, err := tr.saver.writer.Save(path, content, time.Now(), false); err != nil {
 		t.Fatal(err)
 	}
 	if got, err := os.ReadFile(path); err != nil || !bytes.Equal(got, want) {
@@ -404,7 +405,7 @@ func testStagingPieces(t *testing.T, precision string) {
 	if err := live.Read(c, false); err != nil {
 		t.Fatal(err)
 	}
-	tr.goOn(&c.Header)
+	tr.saver.resume(&c.Header, &tr.o)
 	if got := saved(t, tr, path); !bytes.Equal(got, first) {
 		t.Error("other state through a small staging buffer")
 	}
@@ -429,8 +430,8 @@ func TestMoreIterations(t *testing.T) {
 	if longer.Step() != 14 || longer.StartStep() != 10 {
 		t.Errorf("step %d, started at %d", longer.Step(), longer.StartStep())
 	}
-	p := longer.e.frames[0].hostParams
-	if want := float32(cfg.LRMeans * tr.sceneScale * cfg.LRMeansFinal); p.LrMeans != want {
+	p := longer.shards.first.e.programs.frames[0].hostParams
+	if want := float32(cfg.LRMeans * tr.run.sceneScale * cfg.LRMeansFinal); p.LrMeans != want {
 		t.Errorf("learning rate %g after the schedule, want %g", p.LrMeans, want)
 	}
 	saved(t, longer, path)

@@ -1,87 +1,105 @@
 package pipeline
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
 	"vksplat/pipeline/checkpoint"
 	"vksplat/pipeline/failure"
+	"vksplat/pipeline/recipe"
 )
 
-// RunRecord is what checkpoints say of a run and its trainer does not know itself.
+// RunRecord is the part of a checkpoint's header that the caller of a trainer knows.
 type RunRecord struct {
 	Version string // of the program
 	Preset  string // that the configuration began with
 	Capture checkpoint.CaptureRecord
 	Frame   checkpoint.FrameRecord
-	// Aside is asked, when nothing is in flight, for a text that is no state of training and that checkpoint.File.Aside
-	// gives back; nil or "": none.
+	// Aside returns, when nothing is in flight, a text that is no state of training and that checkpoint.File.Aside
+	// returns; nil or "": none.
 	Aside func() string
 }
 
-// checkpoints is the part of a trainer that saves its state: what files say of the run, and who writes them.
-type checkpoints struct {
-	run        RunRecord
-	extra      []checkpoint.Extra // state beside the splats, known before they are filled in
+// saver saves and restores the state of a trainer.
+type saver struct {
+	run    *training
+	shards *shards
+	report *report
+	queue  *queue
+
+	record     RunRecord
+	extra      []checkpoint.Extra // state besides the splats, of the first device
 	writer     checkpoint.Writer
 	deviations []checkpoint.Deviation // why an undisturbed run may have other bytes
 	startStep  int                    // steps done by earlier trainers of the run
 }
 
-// SetRun tells the trainer what its checkpoints say of the run. Call it before the first of them.
-func (c *checkpoints) SetRun(r RunRecord) { c.run = r }
-
-// SetFingerprint tells it the capture's fingerprint and of what that is made, which takes time. Call it before the
-// first checkpoint.
-func (c *checkpoints) SetFingerprint(text string, parts checkpoint.PartsRecord) {
-	c.run.Capture.Fingerprint, c.run.Capture.Parts = text, parts
+// addExtra makes the state besides the splats.
+func (s *saver) addExtra(o *TrainerOptions, poses *aligner) error {
+	cfg := &s.run.cfg
+	if cfg.Appearance() {
+		if err := s.shards.addAppearances(firstAppearances(len(s.run.cams), o.Photos, cfg)); err != nil {
+			return err
+		}
+		s.extra = append(s.extra, s.shards.first.e.setup.appearances.state())
+	}
+	if cfg.Robust {
+		if err := s.shards.addHistories(); err != nil {
+			return err
+		}
+		s.extra = append(s.extra, s.shards.first.e.setup.histories.state())
+	}
+	if poses != nil {
+		if err := poses.add(o.Anchors); err != nil {
+			return err
+		}
+		s.extra = append(s.extra, s.shards.first.e.setup.poses.state())
+	}
+	return nil
 }
 
-// Deviations returns why the bytes may differ from those of an undisturbed run; none if they are the same.
-func (c *checkpoints) Deviations() []checkpoint.Deviation { return slices.Clone(c.deviations) }
-
-// StartStep returns the steps that were done when the trainer was made: not 0 for one that goes on with a checkpoint.
-func (c *checkpoints) StartStep() int { return c.startStep }
-
-// header returns what a checkpoint says now. Nothing may be in flight.
-func (t *Trainer) header() checkpoint.Header {
-	n := len(t.cams)
+// header returns the header of a checkpoint. Nothing may be in flight.
+func (s *saver) header() checkpoint.Header {
+	n, next, cfg, first := len(s.run.cams), s.queue.next, &s.run.cfg, s.shards.first
+	turn := first.photos.order.turn(next.Step)
 	return checkpoint.Header{
-		Version: t.run.Version, Step: t.next.StepsBefore(), Seed: t.cfg.Seed,
-		Splats: t.progress.Splats, StartSplats: t.start, SHDegree: t.cfg.SHDegree,
-		SplatCeiling: t.ceiling(), CeilingHits: t.ceilingHits, ScheduleIterations: t.cfg.DecaySteps(),
-		Next: t.next,
-		Order: checkpoint.OrderRecord{Epoch: t.photos.order.turn(t.next.Step) / n,
-			Position: t.photos.order.turn(t.next.Step) % n},
-		Config: t.cfg, Preset: t.run.Preset, Capture: t.run.Capture, Frame: t.run.Frame, Shell: t.shell,
-		Device: checkpoint.RecordOf(t.e.dev), Deviations: t.deviations, Team: t.shareRecords(),
+		Version: s.record.Version, Step: next.StepsBefore(), Seed: cfg.Seed,
+		Splats: s.report.progress.Splats, StartSplats: s.run.start, SHDegree: cfg.SHDegree,
+		SplatCeiling: s.shards.ceiling(), CeilingHits: s.report.ceilingHits, ScheduleIterations: cfg.DecaySteps(),
+		Next: next, Order: checkpoint.OrderRecord{Epoch: turn / n, Position: turn % n},
+		Config: *cfg, Preset: s.record.Preset, Capture: s.record.Capture, Frame: s.record.Frame, Shell: s.run.shell,
+		Device: checkpoint.RecordOf(first.e.setup.dev), Deviations: s.deviations, Team: s.shards.shardRecords(),
 	}
 }
 
-// settle takes in everything in flight, so that the state is that between two units. After an error of want of memory
-// it is so, too: the unit that found none, and all after it, changed nothing.
-func (t *Trainer) settle() error {
-	if err := t.writer.Diverged(); err != nil {
+// finishUnits collects everything in flight, so that the state is that between two units. It is so after a shortage of
+// memory, too: the unit that did not fit, and all after it, changed nothing.
+func (s *saver) finishUnits() error {
+	q := s.queue
+	if err := s.writer.Diverged(); err != nil {
 		return err
 	}
-	if t.err != nil && !IsShortage(t.err) {
-		return t.err
+	if q.err != nil && !IsShortage(q.err) {
+		return q.err
 	}
-	_, err := t.drain()
-	for err == nil && t.err == nil && t.partly(t.next.Number) { // a state between two units is the same on all devices
-		if err = t.advance(); err == nil {
-			_, err = t.drain()
+	_, err := q.drain()
+	// between two units the state is the same on all devices
+	for err == nil && q.err == nil && s.shards.partlyDone(q.next.Number) {
+		if err = q.advance(context.Background()); err == nil {
+			_, err = q.drain()
 		}
 	}
-	if failure := t.e.team.Failure(); failure != nil {
-		return failure
+	if failed := s.shards.first.e.programs.team.Failure(); failed != nil {
+		return failed
 	}
-	if t.partly(t.next.Number) {
-		return errors.Join(err, t.err, errPartly)
+	if s.shards.partlyDone(q.next.Number) {
+		return errors.Join(err, q.err, errPartlyDone)
 	}
-	if err == nil || t.err == nil {
-		t.err = err
+	if err == nil || q.err == nil {
+		q.err = err
 	}
 	if err != nil && !IsShortage(err) {
 		return err
@@ -89,59 +107,101 @@ func (t *Trainer) settle() error {
 	return nil
 }
 
-// errPartly says that there is no whole state to save.
-var errPartly = errors.New("write checkpoint: a refinement is done on some of the devices only")
+// errPartlyDone says that there is no consistent state to save.
+var errPartlyDone = errors.New("write checkpoint: a refinement is done on some of the devices only")
 
 // IsShortage reports whether err is of want of memory. A trainer whose run ended with such an error can still write a
 // checkpoint.
-func IsShortage(err error) bool {
-	return failure.IsShortage(err)
+func IsShortage(err error) bool { return failure.IsShortage(err) }
+
+// deviate notes in all later checkpoints that an undisturbed run may have other bytes from a unit on.
+func (s *saver) deviate(u recipe.Unit, reason string) {
+	s.deviations = append(s.deviations, checkpoint.Deviation{Step: u.StepsBefore(), Reason: reason})
 }
 
-// Deviate notes in all later checkpoints that from now on an undisturbed run may have other bytes.
-func (t *Trainer) Deviate(reason string) {
-	t.deviations = append(t.deviations, checkpoint.Deviation{Step: t.next.StepsBefore(), Reason: reason})
-}
-
-// CheckpointBytes returns the size of a checkpoint of n splats, 0 for as many as there are now, without the header of
-// some kilobytes.
-func (t *Trainer) CheckpointBytes(n int) int64 {
-	if n == 0 {
-		n = t.progress.Splats
-	}
-	return t.liveState(t.extra).BytesOf(n)
-}
-
-// SaveCheckpoint replaces path by a checkpoint of the trainer as it is after the units in flight: bounded host memory,
-// written aside, whole or not at all. With background, and where memory has room for a copy of the state, training may
-// go on as soon as SaveCheckpoint returns, and the error is Wait's; otherwise the file is written then. A checkpoint
-// that is still being written is waited for first. After Run has returned an error of want of memory (IsShortage), a
-// checkpoint can still be written. A model that diverged is not written, the error wraps ErrDiverged then, and training
-// ends with it.
-func (t *Trainer) SaveCheckpoint(path string, background bool) (*checkpoint.Write, error) {
-	return t.saveCheckpoint(path, background, false)
-}
-
-// SaveLast is SaveCheckpoint in the background when training is done, without a copy: until the file is written, the
-// model can be read and drawn. If it is trained on after all, that waits.
-func (t *Trainer) SaveLast(path string) (*checkpoint.Write, error) {
-	return t.saveCheckpoint(path, true, true)
-}
-
-func (t *Trainer) saveCheckpoint(path string, background, stays bool) (*checkpoint.Write, error) {
+// save writes a checkpoint, see SaveCheckpoint.
+func (s *saver) save(path string, background, complete bool) (*checkpoint.Write, error) {
 	called := time.Now()
-	t.finishWrites()
+	s.writer.Finish()
 	waited := time.Since(called)
-	if err := t.settle(); err != nil { // the end of the steps in flight is no pause
+	if err := s.finishUnits(); err != nil { // collecting the steps in flight is no pause
 		return nil, err
 	}
 	stopped := time.Now().Add(-waited)
-	c := checkpoint.Content{Header: t.header(), State: t.liveState(t.extra), Strays: t.strays(), Stays: stays}
-	if t.run.Aside != nil {
-		c.Aside = t.run.Aside()
+	c := checkpoint.Content{Header: s.header(), State: s.shards.state(s.extra), Strays: s.strays(),
+		Stays: background && complete}
+	if s.record.Aside != nil {
+		c.Aside = s.record.Aside()
 	}
-	return t.writer.Save(path, c, stopped, background)
+	return s.writer.Save(path, c, stopped, background)
 }
 
-// finishWrites waits until no checkpoint is being written: what was copied for it is free again then.
-func (c *checkpoints) finishWrites() { c.writer.Finish() }
+// strayShare: one in strayShare splats may hold numbers that are not finite before a refinement, which removes or
+// relocates them.
+const strayShare = 100
+
+// strays returns how many such splats a checkpoint may hold now.
+func (s *saver) strays() int {
+	step := s.queue.next.Step
+	if s.queue.next.Kind == recipe.Reset {
+		step++ // its refinement is done
+	}
+	if !s.run.cfg.RefinesFrom(step) {
+		return 0
+	}
+	return s.report.progress.Splats / strayShare
+}
+
+// resume restores what a checkpoint says of the run, besides its state.
+func (s *saver) resume(h *checkpoint.Header, o *TrainerOptions) {
+	cfg, q := &s.run.cfg, s.queue
+	q.next = h.Next
+	// With another schedule the unit that would have been next may never come.
+	for !cfg.Comes(q.next, s.run.carves) {
+		number := q.next.Number
+		q.next = cfg.After(q.next, s.run.carves)
+		q.next.Number = number
+	}
+	s.report.progress.Step, s.report.reported, s.startStep = h.Step, h.Step, h.Step
+	s.report.ceilingHits = h.CeilingHits
+	s.deviations = slices.Clone(h.Deviations)
+	s.record = RunRecord{Version: h.Version, Capture: h.Capture, Frame: h.Frame}
+	if !s.shards.sameDevices(h) {
+		s.deviate(q.next, fmt.Sprintf("device changed: %s -> %s", checkpoint.DeviceList(h.Devices()),
+			checkpoint.DeviceList(s.shards.deviceRecords())))
+	}
+	if what := s.changedShards(h, o.Ceiling); what != "" {
+		s.deviate(q.next, what+" anew")
+		if o.Warn != nil {
+			o.Warn("the devices have no room for the shards that they had: " + what + " anew, and the bytes may " +
+				"differ from those of an undisturbed run")
+		}
+	}
+}
+
+// changedShards says what differs from the shards of a checkpoint by as many devices, because their memory does not
+// allow them; "" if nothing does.
+func (s *saver) changedShards(h *checkpoint.Header, ceiling int) string {
+	known := knownSizesOf(h, len(s.shards.list))
+	switch {
+	case known.splats != nil && !slices.Equal(known.splats, s.shards.sizes()):
+		return "the splats were dealt out to the devices"
+	case known.divides(ceiling) && !slices.Equal(known.ceilings, s.shards.ceilings()):
+		return "the ceiling of splats was divided among the devices"
+	}
+	return ""
+}
+
+// read fills the models, and the state besides, from a checkpoint.
+func (s *saver) read(c *checkpoint.File) error {
+	err := s.shards.each(func(m *shard) error { return m.e.setup.model.reserve(m.splats) })
+	if err != nil {
+		return err
+	}
+	n := len(s.shards.list)
+	divide := n > 1 && !slices.Equal(knownSizesOf(&c.Header, n).splats, s.shards.sizes())
+	if err := s.shards.state(s.extra).Read(c, divide); err != nil {
+		return err
+	}
+	return s.shards.carryAppearances()
+}

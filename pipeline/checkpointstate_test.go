@@ -38,7 +38,7 @@ func TestCheckpointAfterShortage(t *testing.T) {
 	if err := tr.Run(context.Background(), nil); err != nil {
 		t.Fatal(err)
 	}
-	if tr.lastGrowth == 0 {
+	if tr.pressure.lastGrowth == 0 {
 		t.Fatal("nothing grew: the test proves too little")
 	}
 	want := saved(t, tr, filepath.Join(dir, "end"))
@@ -73,8 +73,8 @@ func TestCheckpointAfterShortage(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Logf("%d MiB of 48 were taken by others; step %d of %d: %v", len(hogs), short.Step(), cfg.Iterations, err)
-	if pressed == 0 || err == nil && (short.memoryLimited < 0 || len(short.Deviations()) != 1) {
-		t.Fatalf("pressed %d times, not reproducible from step %d, deviations %v", pressed, short.memoryLimited,
+	if pressed == 0 || err == nil && (short.pressure.limited == 0 || len(short.Deviations()) != 1) {
+		t.Fatalf("pressed %d times, not reproducible from step %d, deviations %v", pressed, short.pressure.limited,
 			short.Deviations())
 	}
 	last := resumed(t, d, filepath.Join(dir, "short"), cfg)
@@ -91,11 +91,11 @@ func TestCheckpointAfterShortage(t *testing.T) {
 func TestOtherDevice(t *testing.T) {
 	d := testDevice(t)
 	tr, _, cfg := checkpointTrainer(t, d, nil)
-	h := tr.header()
+	h := tr.saver.header()
 	h.Device.Driver = "another"
 	path := filepath.Join(t.TempDir(), "x")
-	content := checkpoint.Content{Header: h, State: tr.liveState(tr.extra)}
-	if _, err := tr.writer.Save(path, content, time.Now(), false); err != nil {
+	content := checkpoint.Content{Header: h, State: tr.shards.state(tr.saver.extra)}
+	if _, err := tr.saver.writer.Save(path, content, time.Now(), false); err != nil {
 		t.Fatal(err)
 	}
 	other := resumed(t, d, path, cfg)
@@ -122,7 +122,7 @@ func TestOtherDevice(t *testing.T) {
 func TestAside(t *testing.T) {
 	tr, _, _ := checkpointTrainer(t, testDevice(t), nil)
 	path, text := filepath.Join(t.TempDir(), "x"), ""
-	tr.run.Aside = func() string { return text }
+	tr.saver.record.Aside = func() string { return text }
 	plain := saved(t, tr, path)
 	for _, text = range []string{`{"n":3}`, ""} {
 		data := saved(t, tr, path)
@@ -151,7 +151,7 @@ func TestExtraState(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { freed(t, d, table.View) })
-		tr.extra = append(tr.extra, checkpoint.Extra{Name: "exposure", Shape: []int{n, 3, 4}, Data: table})
+		tr.saver.extra = append(tr.saver.extra, checkpoint.Extra{Name: "exposure", Shape: []int{n, 3, 4}, Data: table})
 		return table
 	}
 	tr, views, cfg := checkpointTrainer(t, d, nil)
@@ -171,7 +171,7 @@ func TestExtraState(t *testing.T) {
 		t.Errorf("without the table: %v", err)
 	}
 	clear(vk.Host(table))
-	live := tr.liveState(tr.extra)
+	live := tr.shards.state(tr.saver.extra)
 	live[0].Pieces = checkpoint.MinPiece
 	if err := live.Read(c, false); err != nil {
 		t.Fatal(err)
@@ -179,7 +179,7 @@ func TestExtraState(t *testing.T) {
 	if got := saved(t, tr, path); !bytes.Equal(got, want) {
 		t.Error("the table did not come back")
 	}
-	tr.writer.Copies = checkpoint.CopyDevice
+	tr.saver.writer.Copies = checkpoint.CopyDevice
 	w, err := tr.SaveCheckpoint(path, true)
 	if err != nil {
 		t.Fatal(err)
@@ -206,7 +206,7 @@ func TestRowsOfDevices(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { freed(t, d, x.View) })
-		tr.extra = []checkpoint.Extra{{Name: "table", Shape: []int{rows, width}, Data: x, AnyRows: true}}
+		tr.saver.extra = []checkpoint.Extra{{Name: "table", Shape: []int{rows, width}, Data: x, AnyRows: true}}
 		return x
 	}
 	for i, x := 0, vk.Host(table(3)); i < len(x); i++ {
@@ -221,7 +221,7 @@ func TestRowsOfDevices(t *testing.T) {
 	defer c.Close()
 	for _, rows := range []int{1, 2, 3, 5, 7} {
 		got := vk.Host(table(rows))
-		if err := tr.liveState(tr.extra).Read(c, false); err != nil {
+		if err := tr.shards.state(tr.saver.extra).Read(c, false); err != nil {
 			t.Fatal(err)
 		}
 		for i := range got {
@@ -230,8 +230,8 @@ func TestRowsOfDevices(t *testing.T) {
 			}
 		}
 	}
-	tr.extra[0].Shape, tr.extra[0].Data = []int{3, width - 1}, tr.extra[0].Data.At(0, 3*(width-1))
-	if err := tr.liveState(tr.extra).Read(c, false); err == nil {
+	tr.saver.extra[0].Shape, tr.saver.extra[0].Data = []int{3, width - 1}, tr.saver.extra[0].Data.At(0, 3*(width-1))
+	if err := tr.shards.state(tr.saver.extra).Read(c, false); err == nil {
 		t.Error("rows of another width: no error")
 	}
 }

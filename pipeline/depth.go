@@ -8,7 +8,7 @@ import (
 )
 
 // comparesDepths reports whether the unit blends depth: a step's picture does where depths or normals are known.
-func (v *view) comparesDepths() bool { return v.depths != nil && v.kind == recipe.Step }
+func (v *view) comparesDepths() bool { return v.s.depths != nil && v.kind == recipe.Step }
 
 // comparesDepths reports whether steps blend depth.
 func (o *TrainerOptions) comparesDepths() bool { return o.Known.used() || o.Normals.used() }
@@ -16,7 +16,7 @@ func (o *TrainerOptions) comparesDepths() bool { return o.Known.used() || o.Norm
 // rasterizeDepth is rasterize that also blends the inverse of splats' depths.
 func (v *view) rasterizeDepth(p *shaders.Rasterize) {
 	// Of all bands: the backward pass reads what the first pass over the picture wrote, and the states of its band.
-	scratch(v.r, &v.depthSums, "depth_sums", 2*v.maxPixels+v.raster.states(v.isectCapacity))
+	scratch(v.r, &v.depthSums, "depth_sums", 2*v.size.maxPixels+v.s.raster.states(v.s.isectCapacity))
 	v.r.Dispatch(&shaders.RasterizeDepth{
 		Params: p.Params, TileOffsets: p.TileOffsets, TileOrder: p.TileOrder, SlotFromIsect: p.SlotFromIsect,
 		SplatFromSlot: p.SplatFromSlot, Shapes: p.Shapes, Paints: p.Paints, Render: p.Render, LastIds: p.LastIds,
@@ -42,9 +42,10 @@ func (v *view) depthLoss() {
 	if !v.comparesDepths() {
 		return
 	}
-	c, x := &v.compare, v.depths
+	c, x := &v.s.compare, v.s.depths
 	v.r.Dispatch(&shaders.DepthLoss{
-		Params: v.f.params, Table: x.words, Target: v.target, Render: v.render, Depths: v.depthSums, VRender: v.vShown,
+		Params: v.f.params, Table: x.words, Target: v.s.target, Render: v.render, Depths: v.depthSums,
+		VRender: v.vShown,
 		Push: shaders.DepthLossPush{NHeads: uint32(x.heads), Weight: x.depth.weight, Log2Final: x.depth.log2Final(),
 			DecaySteps: float32(x.depth.steps)},
 		Spec: shaders.DepthLossSpec{TargetFloat: c.floats, Masked: c.masked, Packed: c.packed, Shrunk: c.shrunk},

@@ -148,7 +148,7 @@ func TestDepthPlan(t *testing.T) {
 	cfg.NumDownscales = 1
 	for _, o := range []TrainerOptions{{Known: knownDepths(views, 2)}, {Normals: knownNormals(views, 2)},
 		{Known: knownDepths(views, 3), Normals: knownNormals(views, 2)}} {
-		planned := planDepths(d.dev, cams, &cfg, &o).bytes()
+		planned := planDepths(d.dev, cams, &cfg, &o).words.Size()
 		taken := 4 * int64(len(depthWords(t, partsOf(cams, o.Known, o.Normals, depthLevels(&cfg)), depthStaging)))
 		if taken != planned {
 			t.Errorf("depths %v, normals %v: %d bytes planned, %d taken", o.Known.used(), o.Normals.used(), planned,
@@ -168,7 +168,7 @@ func TestDepthPlanBytes(t *testing.T) {
 	cfg, o := recipe.Default(), TrainerOptions{Normals: normals}
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	table := planDepths(d.dev, cams, &cfg, &o).bytes()
+	table := planDepths(d.dev, cams, &cfg, &o).words.Size()
 	runtime.ReadMemStats(&after)
 	if n := int64(after.TotalAlloc - before.TotalAlloc); table < 4*views*side*side || n > table/16 {
 		t.Errorf("%d bytes are allocated to plan a table of %d", n, table)

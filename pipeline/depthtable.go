@@ -13,8 +13,8 @@ import (
 	"vksplat/vk"
 )
 
-// KnownDepths [n_views] are depths of pixels that steps compare their picture with, by the cameras that are trained on,
-// in the training frame. Nil: none are compared. A view may have none.
+// KnownDepths [n_views] are depths of pixels that steps compare their picture with, in the training frame. Nil: none
+// are compared. A view may have none.
 type KnownDepths [][]scene.KnownDepth
 
 func (k KnownDepths) used() bool { return len(k) > 0 }
@@ -26,8 +26,8 @@ func (k KnownDepths) check(views int) error {
 	return nil
 }
 
-// depthTable is what is known of depths and normals on a device, as depth_loss and normal_loss read it, and how they
-// weigh.
+// depthTable holds the known depths and normals on a device, as depth_loss and normal_loss read them, and their
+// weights.
 type depthTable struct {
 	dev     *vk.Device
 	words   vk.Slice[uint32]
@@ -38,7 +38,7 @@ type depthTable struct {
 	normal  fading
 }
 
-// fading is how a loss weighs over the steps.
+// fading is the weight of a loss over the steps.
 type fading struct {
 	weight float32 // in the loss before the first step
 	final  float32 // share of it that is left at the end
@@ -49,22 +49,6 @@ func (f *fading) log2Final() float32 { return float32(math.Log2(float64(f.final)
 
 // depthStaging is how many words are uploaded at once, if no part of the table has more.
 const depthStaging = 1 << 20
-
-// bytes returns the size of the table; x may be nil.
-func (x *depthTable) bytes() int64 {
-	if x == nil {
-		return 0
-	}
-	return x.words.Size()
-}
-
-// stagingBytes returns what uploading the table takes of mapped memory; x may be nil.
-func (x *depthTable) stagingBytes() int64 {
-	if x == nil {
-		return 0
-	}
-	return 4 * int64(x.staged)
-}
 
 func (x *depthTable) close() error { return x.dev.Free(x.words.View) }
 
@@ -82,7 +66,7 @@ func newDepthTable(dev *vk.Device, cfg *recipe.Config, o *TrainerOptions, sceneS
 	return x
 }
 
-// planDepths makes a table that is not there, of the size that it will have.
+// planDepths makes a table of phantom memory.
 func planDepths(dev *vk.Device, cams []scene.Camera, cfg *recipe.Config, o *TrainerOptions) *depthTable {
 	x, parts := newDepthTable(dev, cfg, o, 1), partsOf(cams, o.Known, o.Normals, depthLevels(cfg))
 	x.words, x.staged = phantom[uint32](dev, parts.words(), 4), parts.staged(depthStaging)
@@ -90,26 +74,26 @@ func planDepths(dev *vk.Device, cams []scene.Camera, cfg *recipe.Config, o *Trai
 }
 
 // loadDepths makes the engine's table and fills it, some parts at a time: RAM never holds the whole.
-func (e *engine) loadDepths(r *training, o *TrainerOptions) (err error) {
-	x, parts := newDepthTable(e.dev, &r.cfg, o, r.sceneScale), partsOf(r.cams, o.Known, o.Normals, depthLevels(&r.cfg))
+func (s *setup) loadDepths(r *training, o *TrainerOptions) (err error) {
+	x, parts := newDepthTable(s.dev, &r.cfg, o, r.sceneScale), partsOf(r.cams, o.Known, o.Normals, depthLevels(&r.cfg))
 	size := 4 * int64(parts.words())
-	if most := maxBinding(e.dev); size > most {
+	if most := maxBinding(s.dev); size > most {
 		return fmt.Errorf("load depths: %w: known depths and normals of photos take %s, one buffer of the device holds %s",
 			ErrTooSmall, vk.BytesText(size), vk.BytesText(most))
 	}
-	if x.words, err = vk.Make[uint32](e.dev, vk.DeviceLocal, parts.words(), "known depths"); err != nil {
+	if x.words, err = vk.Make[uint32](s.dev, vk.DeviceLocal, parts.words(), "known depths"); err != nil {
 		return err
 	}
-	e.depths, x.staged = x, parts.staged(depthStaging)
-	staging, err := vk.Make[uint32](e.dev, vk.Upload, x.staged, "known depths staging")
+	s.depths, x.staged = x, parts.staged(depthStaging)
+	staging, err := vk.Make[uint32](s.dev, vk.Upload, x.staged, "known depths staging")
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, e.dev.Free(staging.View)) }()
+	defer func() { err = errors.Join(err, s.dev.Free(staging.View)) }()
 	return parts.each(vk.Host(staging), func(at, n int) error {
-		rec := vk.NewRecorder(e.dev)
+		rec := vk.NewRecorder(s.dev)
 		rec.Copy(x.words.At(at, n).View, staging.At(0, n).View)
-		return runOnce(e.dev, rec, "load depths")
+		return s.dev.RunOnce(rec, "load depths")
 	})
 }
 
@@ -132,8 +116,8 @@ func (g depthGrid) size(n int) int {
 	return g.head() + min(n, g.width*g.height)
 }
 
-// depthParts is how the table lies: [n_views][heads] where a view's depths at a level begin, or its normals, which are
-// the last; 0 where there are none. Then those of each view, each with room for all that is known of it.
+// depthParts is the layout of the table: [n_views][heads] where a view's depths at a level begin, or its normals, which
+// are the last; 0 where there are none. Then those of each view, each with room for all that is known of it.
 type depthParts struct {
 	cams    []scene.Camera
 	known   KnownDepths
@@ -191,8 +175,8 @@ func (p *depthParts) put(words []uint32, part int) bool {
 	return putDepths(words, p.known[view], levelGrid(&p.cams[view], level))
 }
 
-// each fills room, of staged words, with one stretch of the table after the other, and tells f where it begins and how
-// many words it has. The heads come last.
+// each fills room, of staged words, with one stretch of the table after the other, and calls f with its first word and
+// its size. The heads come last.
 func (p *depthParts) each(room []uint32, f func(at, n int) error) error {
 	heads := make([]uint32, p.count())
 	for first, end := 0, 0; first < p.count(); first = end {

@@ -23,15 +23,13 @@ var (
 	ErrOutOfMemory = vk.ErrOutOfMemory
 	// ErrNoSplats says that training diverged: nothing is left of the model. The photos and the poses do not belong
 	// together then.
-	ErrNoSplats = fault.Sentinel(fault.ErrData, "every splat was pruned, nothing is left to train", func() string {
-		return "check that the photos and the poses belong together: splats that no photo confirms are pruned."
-	})
+	ErrNoSplats = fault.Sentinel(fault.ErrData, "every splat was pruned, nothing is left to train",
+		"check that the photos and the poses belong together: splats that no photo confirms are pruned.")
 	// ErrDiverged says that the loss or the model is no longer finite.
 	ErrDiverged = failure.ErrDiverged
 	// ErrTooMany says that the model is larger than its ceiling before training begins.
-	ErrTooMany = fault.Sentinel(fault.ErrUsage, "too many splats", func() string {
-		return "raise " + fault.Setting("max-splats") + ", or start with fewer points."
-	})
+	ErrTooMany = fault.Sentinel(fault.ErrUsage, "too many splats",
+		"raise "+fault.Setting("max-splats")+", or start with fewer points.")
 	// ErrTooSmall says that the memory budget cannot hold what was asked for.
 	ErrTooSmall = failure.ErrTooSmall
 	// ErrLittleRAM says that the budget of host memory cannot hold what was asked for.
@@ -40,18 +38,16 @@ var (
 
 var (
 	// errUnreachable says that no refinement makes the number of splats that was asked for.
-	errUnreachable = fault.Sentinel(fault.ErrUsage, "number of splats out of reach", func() string {
-		return fmt.Sprintf("train more steps, refine from an earlier step (%s), to a later one (%s) or more often "+
+	errUnreachable = fault.Sentinel(fault.ErrUsage, "number of splats out of reach",
+		fmt.Sprintf("train more steps, refine from an earlier step (%s), to a later one (%s) or more often "+
 			"(%s), or ask for another number.",
-			fault.Setting("refine-start"), fault.Setting("refine-stop"), fault.Setting("refine-every"))
-	})
+			fault.Setting("refine-start"), fault.Setting("refine-stop"), fault.Setting("refine-every")))
 	// errFewSplats says that there are more devices than splats to deal out.
 	errFewSplats = fault.Sentinel(fault.ErrUsage, "a device would have none", fewerDevices)
 	// errManyDevices says that more devices are named than can train one scene.
 	errManyDevices = fault.Sentinel(fault.ErrUsage, "too many devices", fewerDevices)
+	fewerDevices   = "give " + fault.Setting("devices") + " a shorter list."
 )
-
-func fewerDevices() string { return "give " + fault.Setting("devices") + " a shorter list." }
 
 // DeviceOptions choose a device.
 type DeviceOptions struct {
@@ -61,8 +57,8 @@ type DeviceOptions struct {
 	// hard ceiling of device memory: bytes, with an optional K, M, G or KiB, MiB, GiB, or a percentage of the heap; "":
 	// 80%
 	MaxVRAM string
-	// ceiling of host memory, likewise; a percentage is of all RAM; "": half of what is available. Where the device
-	// uses RAM it counts as RAM.
+	// ceiling of host memory, in the same form; a percentage is of all RAM; "": half of what is available. Where the
+	// device uses RAM it counts as RAM.
 	MaxRAM string
 }
 
@@ -118,21 +114,20 @@ func (d *Device) open(o DeviceOptions, before int64) error {
 	return err
 }
 
-// programBytes is what was resident and not Go's before the first device was opened: the program's code.
+// programBytes are the resident bytes that were not Go's before the first device was opened: the program's code.
 var (
 	programOnce  sync.Once
 	programBytes int64
 )
 
-// notGo returns the resident bytes that are not Go's; 0 or less where the system does not tell.
+// notGo returns the resident bytes that are not Go's; 0 or less if they are unknown.
 func notGo() int64 { return residentBytes() - goBytes() }
 
-// driverMost is the most host memory that program code and a driver took when a device was opened.
+// driverMost is the largest result of driverBytes.
 var driverMost atomic.Int64
 
-// driverBytes returns what program code and drivers take of RAM, when a device has just been opened and they seem to
-// take so much: libraries stay loaded, so that it is the most of all openings. It comes in steps, so that equal runs
-// have equal plans.
+// driverBytes returns the RAM of program code and drivers, where took was measured when a device was opened: libraries
+// stay loaded, so it is the most of all openings. It is rounded up, so that equal runs have equal plans.
 func driverBytes(took int64) int64 {
 	const step = 16 << 20
 	took = max(took+step-1, 0) / step * step
@@ -147,8 +142,8 @@ func driverBytes(took int64) int64 {
 	}
 }
 
-// memoryBudgets returns the ceilings of device and host memory. standard is what the device has by default. On unified
-// memory they are shares of one pool.
+// memoryBudgets returns the ceilings of device and host memory; standard is the device's default. On unified memory
+// they are parts of one pool.
 func memoryBudgets(o DeviceOptions, standard int64, unified bool, m hostMemory) (device, host int64, err error) {
 	pool, err := hostBudget(o.MaxRAM, m)
 	if err != nil {
@@ -168,14 +163,14 @@ func memoryBudgets(o DeviceOptions, standard int64, unified bool, m hostMemory) 
 		return device, least, nil // of a pool that is all the host's, the device's byte counts as nothing
 	}
 	_, host = unifiedShares(pool, device, true)
-	// nobody gave a ceiling that the device's memory, if that was given, may not leave too little of
+	// without --max-ram, the given device memory must leave enough of the pool
 	if o.MaxRAM == "" {
 		host = max(host, least)
 	}
 	return device, host, nil
 }
 
-// cacheDir is where compiled pipelines are kept, or "" when there is no place.
+// cacheDir returns the folder of compiled pipelines, or "" if there is none.
 func cacheDir() string {
 	dir, err := os.UserCacheDir()
 	if err != nil {
@@ -184,7 +179,7 @@ func cacheDir() string {
 	return filepath.Join(dir, "vksplat")
 }
 
-// parseBudget reads --max-vram. standard is what 80 % means on the device.
+// parseBudget reads --max-vram; standard is 80 % of the device's memory.
 func parseBudget(s string, standard int64) (int64, error) {
 	s = strings.TrimSpace(s)
 	bad := fault.Usagef("give bytes as in 6000000000, 6G or 512MiB, or a share as in 80%",
@@ -277,7 +272,7 @@ type DeviceSummary struct {
 	Driver      string      `json:"driver"`
 	API         string      `json:"api"`
 	UUID        string      `json:"uuid"`
-	PCI         string      `json:"pci,omitempty"` // address, where the driver tells
+	PCI         string      `json:"pci,omitempty"` // address, if the driver has it
 	MemoryBytes int64       `json:"memory_bytes"`  // of the largest device-local heap
 	Usable      bool        `json:"usable"`
 	Missing     []string    `json:"missing,omitempty"` // what the device lacks
@@ -349,6 +344,3 @@ func summaryOf(i vk.DeviceInfo) DeviceSummary {
 	}
 	return s
 }
-
-// runOnce is vk.Device.RunOnce.
-func runOnce(dev *vk.Device, r *vk.Recorder, name string) error { return dev.RunOnce(r, name) }

@@ -13,8 +13,8 @@ import (
 )
 
 // devicePhotos brings the training photos to the device. Each step finds its photo in the device cache, or gets it
-// through a ring of staging memory that the host fills while the steps before it run. The device cache keeps the photos
-// that are needed soonest; what it will miss is known ahead and announced to the source.
+// through a ring of staging memory that the host fills while earlier steps run. The device cache keeps the photos that
+// are needed soonest; its misses are known ahead and announced to the source.
 type devicePhotos struct {
 	photoSlots // the device cache
 	src        photos.Source
@@ -44,7 +44,7 @@ const (
 )
 
 // newDevicePhotos makes the ring, the target and the device cache that plan has for the steps of e.
-func newDevicePhotos(e *engine, cams []scene.Camera, src photos.Source, cfg *recipe.Config, plan *Plan,
+func newDevicePhotos(e *setup, cams []scene.Camera, src photos.Source, cfg *recipe.Config, plan *Plan,
 	o TrainerOptions) (*devicePhotos, error) {
 	n := len(cams)
 	p := &devicePhotos{src: src, order: newViewOrder(cfg.Seed, n, e.world), last: cfg.Iterations,
@@ -60,8 +60,8 @@ func newDevicePhotos(e *engine, cams []scene.Camera, src photos.Source, cfg *rec
 	return p, nil
 }
 
-// allocate makes what p has on the device for so many units in flight, the target and a cache of n photos among it.
-// What an error leaves is close's to free.
+// allocate makes the staging memory of the units in flight, the target and a cache of n photos. What an error leaves is
+// close's to free.
 func (p *devicePhotos) allocate(n, inFlight int) error {
 	for range inFlight {
 		c, err := p.dev.NewCopier()
@@ -137,7 +137,7 @@ func (p *devicePhotos) ready(ctx context.Context, frame, step int) (view int, ph
 	return view, photo, err
 }
 
-// keep puts a view's photo into a slot of the device cache, with the frame's next submit.
+// keep has the frame's next submit copy a view's photo to a slot of the device cache.
 func (p *devicePhotos) keep(frame, view, slot int, src vk.View) (stagedPhoto, error) {
 	s := &p.slots[slot]
 	if s.view >= 0 {
@@ -151,7 +151,7 @@ func (p *devicePhotos) keep(frame, view, slot int, src vk.View) (stagedPhoto, er
 	return photo, photo.keep.Record(s.words.View.Slice(0, src.Size()), src)
 }
 
-// undo takes back what ready decided for a step whose photo, of a view, was not submitted; keep is what ready returned.
+// undo reverts what ready decided for a step whose photo, of a view, was not submitted; keep is ready's.
 func (p *devicePhotos) undo(view, step int, keep *vk.Copier) {
 	if slot := p.slotOf[view]; keep != nil && slot >= 0 {
 		p.slots[slot].view, p.slotOf[view] = -1, -1
@@ -178,8 +178,8 @@ func (p *devicePhotos) stage(ctx context.Context, frame, view int) (n int64, err
 	return n, err
 }
 
-// without notes that a view has no pixels because of err; the view after it in the order takes its place from now on.
-// The error, if any, ends the run.
+// without notes that a view has no pixels because of err; the view after it in the order replaces it from now on. The
+// error, if any, ends the run.
 func (p *devicePhotos) without(ctx context.Context, view int, err error) error {
 	if ctx.Err() != nil || !errors.Is(err, fault.ErrData) || p.strict {
 		return err
@@ -196,10 +196,10 @@ func (p *devicePhotos) without(ctx context.Context, view int, err error) error {
 	return nil
 }
 
-// minTrainPhotos is how many photos say something about depth.
+// minTrainPhotos is how many photos training needs to find depths.
 const minTrainPhotos = 3
 
-// freeRing gives the frame's part of the ring back.
+// freeRing frees the frame's part of the ring.
 func (p *devicePhotos) freeRing(frame int) {
 	if !p.ring[frame].IsZero() {
 		_ = p.dev.Free(p.ring[frame].View)
@@ -207,8 +207,8 @@ func (p *devicePhotos) freeRing(frame int) {
 	}
 }
 
-// look announces to the source what is ahead of a step, unless it knows.
-func (p *devicePhotos) look(step int) {
+// announce announces to the source the photos of a step and those after it, unless all are cached.
+func (p *devicePhotos) announce(step int) {
 	if !p.complete() {
 		p.planTo(step)
 	}
@@ -253,7 +253,7 @@ func (p *devicePhotos) expect(step int, list []photos.Ask, end int) {
 	}
 }
 
-// forget takes back what was announced.
+// forget withdraws all announcements.
 func (p *devicePhotos) forget() {
 	switch e := p.src.(type) {
 	case *photos.Share:
@@ -272,8 +272,8 @@ func (p *devicePhotos) restart(step int) {
 	p.forget()
 }
 
-// choose decides about the photo of one step, as the device cache will be then: of the photos there and this one, that
-// which is needed last is not kept.
+// choose decides about the photo of one step, with the device cache as it will be then: of the photos there and this
+// one, the one that is needed last is not kept.
 func (p *devicePhotos) choose(step int) int32 {
 	view := p.order.at(step)
 	if p.outsize[view] {
@@ -305,7 +305,7 @@ func (p *devicePhotos) choose(step int) int32 {
 	return int32(worst)
 }
 
-// dropCache gives the device cache's memory back; the target is in another place then. Nothing may be in flight.
+// dropCache frees the device cache; the target moves. Nothing may be in flight.
 func (p *devicePhotos) dropCache() error {
 	err := p.freeSlots()
 	for v := range p.slotOf {

@@ -46,12 +46,12 @@ func TestPackedPhotos(t *testing.T) {
 			if err := tr.Run(context.Background(), nil); err != nil {
 				t.Fatal(err)
 			}
-			all, _ = tr.photos.layout.Totals(named)
+			all, _ = tr.shards.first.photos.layout.Totals(named)
 			s, err := tr.Splats()
 			if err != nil {
 				t.Fatal(err)
 			}
-			return modelHash(s), tr.photos.complete()
+			return modelHash(s), tr.shards.first.photos.complete()
 		}
 		want, complete := run(".png", 0)
 		plain := all
@@ -112,7 +112,7 @@ func TestOutsizePhotosAreExpected(t *testing.T) {
 	for _, part := range []int64{1, 2} {
 		photos := &expectedPhotos{Images: images}
 		tr, err := NewTrainer(testDevice(t), cams, photos, init, scale, cfg,
-			TrainerOptions{PhotoBytes: all / part, startCapacities: 16})
+			TrainerOptions{PhotoBytes: all / part, hooks: testHooks{capacities: 16}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -144,7 +144,7 @@ func TestReplacedPhotoHasItsSlot(t *testing.T) {
 	if err := tr.Run(context.Background(), nil); err != nil {
 		t.Fatal(err)
 	}
-	if p := tr.photos; !p.all || !p.complete() {
+	if p := tr.shards.first.photos; !p.all || !p.complete() {
 		t.Errorf("%d of %d photos are kept, %d have no pixels", p.filled, len(p.slots), p.order.nBad)
 	}
 }

@@ -45,14 +45,14 @@ func OpenDevices(o DeviceOptions, list string) (devices []*Device, err error) {
 	return devices, nil
 }
 
-// TeamPays is how many splats a model has to end with for --devices auto to take several devices. On two NVIDIA H200
+// TeamPays is the least final number of splats for which --devices auto uses several devices. On two NVIDIA H200
 // two are 1.3 times as fast at as many views from there on, and with a tenth of it 1.2 times (docs/devices.md); but
 // runs as small as that take seconds, and one device needs no larger batches.
 const TeamPays = 500_000
 
 // OpenAlike opens up to n devices like d, for a team with it.
 func (d *Device) OpenAlike(o DeviceOptions, n int) (devices []*Device, err error) {
-	list, _, err := FindDevices("all") // the others are somebody else's
+	list, _, err := FindDevices("all") // the others belong to other programs
 	if err != nil {
 		return nil, err
 	}
@@ -68,14 +68,14 @@ func (d *Device) OpenAlike(o DeviceOptions, n int) (devices []*Device, err error
 	return devices, nil
 }
 
-// Alike returns how many other devices that this process may take are like d.
+// Alike returns how many other devices that this process may use are like d.
 func (d *Device) Alike() (int, error) {
 	list, _, err := FindDevices("all")
 	return len(alike(list, d.Summary())), err
 }
 
-// alike lists the UUIDs of the devices of a list that are of the kind of one of them: GPUs of one name and driver with
-// memory of their own. A team is as fast as its slowest device, and those that share RAM gain none by being several.
+// alike lists the UUIDs of the devices that are of the kind of one: GPUs of the same name and driver with memory of
+// their own. A team is as fast as its slowest device, and devices that share RAM gain none by being several.
 func alike(list []DeviceSummary, one DeviceSummary) (uuids []string) {
 	if one.Type == vk.CPU.String() || one.Type == vk.Integrated.String() {
 		return nil
@@ -89,7 +89,7 @@ func alike(list []DeviceSummary, one DeviceSummary) (uuids []string) {
 	return uuids
 }
 
-// shareRAM divides what devices that use RAM may take of it, unless their ceilings were given.
+// shareRAM divides RAM among the devices that use it, unless their ceilings were given.
 func shareRAM(devices []*Device) {
 	n := int64(0)
 	for _, d := range devices {
@@ -104,7 +104,7 @@ func shareRAM(devices []*Device) {
 	}
 }
 
-// mostDevices is the most that project_bwd_adam_views has views for.
+// mostDevices is the most views that project_bwd_adam_views has.
 const mostDevices = 16
 
 // closeDevices closes devices.

@@ -69,12 +69,12 @@ func TestStrays(t *testing.T) {
 			t.Errorf("a refinement after step %d: %v", step, !want)
 		}
 	}
-	tr := &Trainer{training: training{cfg: cfg}, next: recipe.Unit{Kind: recipe.Step, Step: 400},
-		report: report{progress: Progress{Splats: 1000}}}
-	if n := tr.strays(); n != 10 {
+	s := &saver{run: &training{cfg: cfg}, queue: &queue{next: recipe.Unit{Kind: recipe.Step, Step: 400}},
+		report: &report{progress: Progress{Splats: 1000}}}
+	if n := s.strays(); n != 10 {
 		t.Errorf("%d strays", n)
 	}
-	if tr.next.Kind = recipe.Reset; tr.strays() != 0 {
+	if s.queue.next.Kind = recipe.Reset; s.strays() != 0 {
 		t.Error("strays after the last refinement")
 	}
 }

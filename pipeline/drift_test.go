@@ -128,7 +128,7 @@ func (s *driftScene) trainedPSNR(t *testing.T, d *Device, views []TrainView, cfg
 		psnr += x / float64(len(s.held))
 	}
 	if cfg.Appearance() {
-		if table, err = tr.e.appearances.download(); err != nil {
+		if table, err = tr.shards.first.e.setup.appearances.download(); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -96,7 +96,7 @@ func runList(t *testing.T, d *Device, r *vk.Recorder, read ...vk.View) [][]byte 
 		}
 		r.Copy(out[i], v)
 	}
-	if err := runOnce(d.dev, r, t.Name()); err != nil {
+	if err := d.dev.RunOnce(r, t.Name()); err != nil {
 		t.Fatal(err)
 	}
 	var bytes [][]byte
@@ -132,24 +132,24 @@ func goldenLoss(t *testing.T, c *ref.LossCase) {
 	d := testDevice(t)
 	e, free := viewEngine(t, d, 0, scene.Camera{Width: c.Width, Height: c.Height, Fx: 1, Fy: 1}, true)
 	defer free()
-	if err := e.setCounters(1); err != nil {
+	if err := e.setup.setCounters(1); err != nil {
 		t.Fatal(err)
 	}
 	render := make([][4]float32, c.Width*c.Height)
 	for i := range render {
 		copy(render[i][:3], c.Image[3*i:3*i+3])
 	}
-	f := e.frames[0]
+	f := e.programs.frames[0]
 	viewParams(&f.hostParams.View, &scene.Camera{Width: c.Width, Height: c.Height}, 0.01, 0, false, [3]float32{})
 	f.hostParams.SsimLambda = float32(c.Lambda)
 	if c.Same {
 		f.hostParams.SsimSame = 1
 	}
 	r := vk.NewRecorder(d.dev)
-	v := &view{engine: e, viewSize: e.viewSize, r: r, f: f}
+	v := &view{s: e.setup, size: e.setup.views, r: r, f: f}
 	v.begin()
 	v.render = uploadOf(t, d, render)
-	r.Copy(e.target.At(0, len(c.Target)).View, uploadOf(t, d, c.Target).View)
+	r.Copy(e.setup.target.At(0, len(c.Target)).View, uploadOf(t, d, c.Target).View)
 	v.comparePhoto()
 	out := runList(t, d, r, v.vShown.View)
 	within(t, "loss", math.Abs(float64(f.hostReport.Loss)-c.Loss), 1e-6)
@@ -200,10 +200,10 @@ func goldenAdam(t *testing.T, c *ref.AdamCase) {
 	cam := scene.Camera{Width: 16, Height: 16, Fx: 16, Fy: 16, Cx: 8, Cy: 8, R: [9]float64{1, 0, 0, 0, 1, 0, 0, 0, 1}}
 	e, free := viewEngine(t, d, 0, cam, false)
 	defer free()
-	if err := e.load(init, 1, 1); err != nil {
+	if err := e.load(init, 1); err != nil {
 		t.Fatal(err)
 	}
-	f := e.frames[0]
+	f := e.programs.frames[0]
 	viewParams(&f.hostParams.View, &cam, 0.01, 0, false, [3]float32{})
 	keys := make([]uint32, n)
 	for i := range keys {
@@ -225,17 +225,17 @@ func goldenAdam(t *testing.T, c *ref.AdamCase) {
 			}
 		}
 		r := vk.NewRecorder(d.dev)
-		w := &view{engine: e, viewSize: e.viewSize, r: r, f: f}
+		w := &view{s: e.setup, size: e.setup.views, r: r, f: f}
 		w.begin()
 		w.depthKeys, w.vProjected = uploadOf(t, d, keys), uploadOf(t, d, v)
 		w.paints, w.vBeside = uploadOf(t, d, paints), vk.Cast[float32](w.vProjected.View) // the last is not read
-		for part := range w.unseenParts() {
+		for part := range w.s.strategy.variants().unseenParts {
 			w.adamUnseen(part)
 		}
 		w.projectBwdAdam()
 		runList(t, d, r)
 	}
-	out, err := downloaded(e.model, n, pieceSplats)
+	out, err := downloaded(e.setup.model, n, pieceSplats)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -265,7 +265,7 @@ func trainerOf(t *testing.T, d *Device, c *ref.TrainCase) *Trainer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tr.photos.order.fixed = c.Order
+	fixViews(&tr.shards.first.photos.order, c.Order...)
 	return tr
 }
 

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -152,15 +153,20 @@ func splatsOf(p *ref.Params[float32]) *scene.Splats {
 // viewEngine makes an engine for one view that runs no units, and memory for its photo. free frees both.
 func viewEngine(t testing.TB, d *Device, degree int, c scene.Camera, floats bool) (e *engine, free func()) {
 	t.Helper()
-	e, err := newEngine(d.dev, degree, []scene.Camera{c}, nil, 1, floats)
+	shape, err := newSetup(d.dev, degree, []scene.Camera{c}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	target, err := vk.Make[uint32](d.dev, vk.DeviceLocal, e.targetWords(), "target")
+	shape.compare.floats = floats
+	e = newEngine(shape)
+	if err := e.allocate(1); err != nil {
+		t.Fatal(errors.Join(err, e.close()))
+	}
+	target, err := vk.Make[uint32](d.dev, vk.DeviceLocal, e.setup.targetWords(), "target")
 	if err != nil {
 		t.Fatal(errors.Join(err, e.close()))
 	}
-	e.target = target
+	e.setup.target = target
 	return e, func() {
 		t.Helper()
 		if err := errors.Join(e.close(), d.dev.Free(target.View)); err != nil {
@@ -200,7 +206,7 @@ type gradients struct {
 func runBackward(t testing.TB, d *Device, p *ref.Params[float32], v *ref.View[float32], vRender [][4]float32,
 	bands int) *gradients {
 	t.Helper()
-	return runBackwardOf(t, d, p, v, vRender, bands, strategy{})
+	return runBackwardOf(t, d, p, v, vRender, bands, strategy3DGS{})
 }
 
 func runBackwardOf(t testing.TB, d *Device, p *ref.Params[float32], v *ref.View[float32], vRender [][4]float32,
@@ -214,13 +220,14 @@ func runBackwardOf(t testing.TB, d *Device, p *ref.Params[float32], v *ref.View[
 	}
 	e, free := viewEngine(t, d, p.Degree, cameraOf(v), false)
 	defer free()
-	e.strategy = how
-	must(e.load(splatsOf(p), 16, bands))
-	f := e.frames[0]
+	e.setup.strategy = how
+	e.setup.hooks.capacities = 16
+	must(e.load(splatsOf(p), bands))
+	f := e.programs.frames[0]
 	c := cameraOf(v)
 	viewParams(&f.hostParams.View, &c, float64(v.Near), v.SHDegree, v.Antialiased, v.Background)
 
-	n, pixels := e.model.capacity(), e.maxPixels
+	n, pixels := e.setup.model.capacity(), e.setup.views.maxPixels
 	up, err := vk.Make[[4]float32](d.dev, vk.Upload, pixels, "v_render")
 	must(err)
 	copy(vk.Host(up), vRender)
@@ -239,7 +246,7 @@ func runBackwardOf(t testing.TB, d *Device, p *ref.Params[float32], v *ref.View[
 	}()
 
 	r := vk.NewRecorder(d.dev)
-	w := &view{engine: e, viewSize: e.viewSize, r: r, f: f}
+	w := &view{s: e.setup, size: e.setup.views, r: r, f: f}
 	w.begin()
 	w.project()
 	w.sortDepth()
@@ -247,24 +254,24 @@ func runBackwardOf(t testing.TB, d *Device, p *ref.Params[float32], v *ref.View[
 	r.Copy(w.vShown.View, up.View)
 	scratch(r, &w.vProjected, "v_projected", n)
 	r.Fill(w.vProjected.View, 0)
-	for band := range e.bands {
+	for band := range e.setup.bands {
 		w.makeIsects(band)
 		w.rasterize(band, true)
 		w.rasterizeBwd()
 		w.reduceSlots(band)
 	}
-	grads := vk.ScratchOf[float32](r, "v_params", e.model.NParams*e.model.capacity())
+	grads := vk.ScratchOf[float32](r, "v_params", e.setup.model.NParams*e.setup.model.capacity())
 	r.Fill(grads.View, 0)
-	for _, c := range e.model.chunks {
+	for _, c := range e.setup.model.chunks {
 		r.Dispatch(&shaders.ProjectBwd{
-			Params: f.params, Counters: e.counters, DepthKeys: w.depthKeys, VProjected: w.vProjected,
+			Params: f.params, Counters: e.setup.counters, DepthKeys: w.depthKeys, VProjected: w.vProjected,
 			Paints: w.paints, Chunk: c.Slice,
-			VParams: grads.At(e.model.NParams*c.first, e.model.NParams*c.splats),
+			VParams: grads.At(e.setup.model.NParams*c.first, e.setup.model.NParams*c.splats),
 			Push:    shaders.ProjectBwdPush{FirstId: uint32(c.first), ChunkSplats: uint32(c.splats)},
 		}, vk.Items(c.splats, 256))
 	}
 	w.finish(false)
-	if how.absgrad {
+	if how.variants().absgrad {
 		r.Copy(read("v_abs_mean2d", w.vBeside.Size()), w.vBeside.View)
 	}
 	for name, x := range map[string]vk.View{"shapes": w.shapes.View, "depth_keys": w.depthKeys.View,
@@ -272,7 +279,7 @@ func runBackwardOf(t testing.TB, d *Device, p *ref.Params[float32], v *ref.View[
 		r.Copy(read(name, x.Size()), x)
 	}
 	must(r.Err())
-	prog, err := r.Build("backward", e.pool, vk.BuildOptions{})
+	prog, err := r.Build("backward", e.programs.pool, vk.BuildOptions{})
 	must(err)
 	defer prog.Close()
 	s := d.dev.NewSubmission()
@@ -290,10 +297,10 @@ func runBackwardOf(t testing.TB, d *Device, p *ref.Params[float32], v *ref.View[
 		params: scene.NewSplats(p.N, p.Degree),
 		report: *f.hostReport,
 	}
-	if how.absgrad {
+	if how.variants().absgrad {
 		g.vAbsMean2D = append(g.vAbsMean2D, vk.Host(vk.Cast[[2]float32](back["v_abs_mean2d"]))[:p.N]...)
 	}
-	takeRows(g.params, e.model, vk.Host(vk.Cast[float32](back["v_params"])))
+	takeRows(g.params, e.setup.model, vk.Host(vk.Cast[float32](back["v_params"])))
 	if g.report.Failed != 0 {
 		t.Fatalf("the view failed: %+v", g.report)
 	}
@@ -351,7 +358,7 @@ func begun(t testing.TB, d *Device, of trainSet, change func(*recipe.Config), o 
 // endHash trains to the end and returns the hash of the model.
 func endHash(t testing.TB, tr *Trainer) string {
 	t.Helper()
-	return modelHash(splatsAfter(t, tr, tr.cfg.Iterations))
+	return modelHash(splatsAfter(t, tr, tr.run.cfg.Iterations))
 }
 
 // rowsHash is a hash of the rows of a table.
@@ -364,16 +371,19 @@ func rowsHash[T any](rows []T) string {
 }
 
 // larger has buffers start out larger than they need to be.
-var larger = TrainerOptions{startCapacities: 4}
+var larger = TrainerOptions{hooks: testHooks{capacities: 4}}
 
 // inBands has views drawn in so many bands until t ends.
 func inBands(t *testing.T, n int) { t.Setenv("VKSPLAT_BANDS", strconv.Itoa(n)) }
 
-// unseenWithOthers has splats that a view does not see stepped with those that it does.
-func unseenWithOthers(t *testing.T) {
-	before := pixelsASplat
-	t.Cleanup(func() { pixelsASplat = before })
-	pixelsASplat = 0
+// fixViews has the steps train on given views, of which the last repeats.
+func fixViews(o *viewOrder, views ...int) {
+	o.shuffle = func(_ uint64, epoch, n int) (list []int) {
+		for p := range n {
+			list = append(list, views[min(epoch*n+p, len(views)-1)])
+		}
+		return list
+	}
 }
 
 // depthsOf says of the views of promiseScene that space is empty up to a depth at which some of its splats are
@@ -398,7 +408,7 @@ func resumeOn(d *Device, views []TrainView, c *checkpoint.File, cfg recipe.Confi
 
 // Splats returns the whole model, in the training frame.
 func (t *Trainer) Splats() (s *scene.Splats, err error) {
-	s = scene.NewSplats(t.progress.Splats, t.e.model.Degree)
+	s = scene.NewSplats(t.report.progress.Splats, t.shards.first.e.setup.model.Degree)
 	return s, t.ReadSplats(gathered(s))
 }
 
@@ -436,4 +446,23 @@ func modelIn(t testing.TB, path string) *scene.Splats {
 		t.Fatal(err)
 	}
 	return s
+}
+
+// paramsOf returns the parameters of s, by rows: not a copy.
+func paramsOf(s *scene.Splats) *ref.Params[float32] {
+	var arrays [][]float32
+	for _, t := range s.Tensors() {
+		arrays = append(arrays, t.Data)
+	}
+	return ref.ParamsOf(s.N, s.Degree, arrays)
+}
+
+// load makes s the model and chooses the first capacities.
+func (e *engine) load(s *scene.Splats, bands int) error {
+	return errors.Join(e.setup.model.upload(s), e.ready(s.N, bands))
+}
+
+// Run trains to the end.
+func (t *Trainer) Run(ctx context.Context, progress func(Progress)) error {
+	return t.RunTo(ctx, t.run.cfg.Iterations, progress)
 }

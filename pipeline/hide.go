@@ -21,13 +21,13 @@ func (r *Renderer) SetOpacities(logits []float32) error {
 	if len(logits) != r.splats {
 		return fmt.Errorf("set opacities: %d numbers for %d splats", len(logits), r.splats)
 	}
-	if m := r.share; m != nil {
+	if m := r.subset; m != nil {
 		changed := *m.whole
 		changed.LogitOpacities = logits
 		m.whole, m.loaded = &changed, nil // the next picture takes what it shows to the device
 		return nil
 	}
-	return r.e.model.uploadRow(layout.RowLogitOpacities, logits)
+	return r.e.setup.model.uploadRow(layout.RowLogitOpacities, logits)
 }
 
 // uploadRow writes one row of the parameters of all splats. It goes through staging memory, a unit at a time.
@@ -46,7 +46,7 @@ func (m *model) uploadRow(row int, values []float32) (err error) {
 			}
 			r := vk.NewRecorder(m.dev)
 			r.Copy(c.At(row*c.splats+at, m.unit).View, staging.View)
-			if err := runOnce(m.dev, r, "write row"); err != nil {
+			if err := m.dev.RunOnce(r, "write row"); err != nil {
 				return err
 			}
 		}

@@ -6,21 +6,13 @@ import (
 	"vksplat/vk"
 )
 
-// histories are how far pictures were from their photos, of the device's own views: what decides which pixels count.
+// histories hold the errors of pictures, of the device's own views: they decide which pixels count.
 type histories struct {
 	dev   *vk.Device
 	words vk.Slice[uint32] // [HISTORY_WORDS]
 }
 
-// bytes returns the size of the history; x may be nil.
-func (x *histories) bytes() int64 {
-	if x == nil {
-		return 0
-	}
-	return x.words.Size()
-}
-
-// state returns the history as part of a checkpoint. A run may go on with another number of devices.
+// state returns the history as part of a checkpoint. A run may be resumed on another number of devices.
 func (x *histories) state() checkpoint.Extra {
 	return checkpoint.Extra{Name: checkpoint.HistoriesTensor, Data: vk.Cast[float32](x.words.View),
 		Shape: []int{1, x.words.N()}, AnyRows: true}
@@ -28,25 +20,16 @@ func (x *histories) state() checkpoint.Extra {
 
 func (x *histories) close() error { return x.dev.Free(x.words.View) }
 
-// addHistories makes each device's history, empty, and returns the first one's. It is state beside the splats.
-func (g *group) addHistories() (extra checkpoint.Extra, err error) {
-	err = g.each(func(m *member) error {
-		x := &histories{dev: m.e.dev}
+// addHistories makes each device's history, empty.
+func (s *shards) addHistories() error {
+	return s.each(func(m *shard) (err error) {
+		x := &histories{dev: m.e.setup.dev}
 		if x.words, err = vk.Make[uint32](x.dev, vk.DeviceLocal, layout.HistoryWords, "history of errors"); err != nil {
 			return err
 		}
-		m.e.histories = x
+		m.e.setup.histories = x
 		r := vk.NewRecorder(x.dev)
 		r.Fill(x.words.View, 0)
-		return runOnce(x.dev, r, "clear history")
+		return x.dev.RunOnce(r, "clear history")
 	})
-	if err != nil {
-		return extra, err
-	}
-	return g.members[0].e.histories.state(), nil
-}
-
-// besides is the size of what training has on the device beside the splats.
-func (e *engine) besides() int64 {
-	return e.appearances.bytes() + e.histories.bytes() + e.poses.bytes()
 }

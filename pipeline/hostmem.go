@@ -3,7 +3,6 @@ package pipeline
 import (
 	"fmt"
 	"math"
-	"runtime/debug"
 	"runtime/metrics"
 
 	"vksplat/internal/fault"
@@ -16,7 +15,7 @@ type hostMemory struct {
 	Available int64 `json:"available"` // without swapping; 0: the system does not tell
 }
 
-// unknownRAM is what is taken for available where the system does not tell.
+// unknownRAM is assumed to be available where the system does not say.
 const unknownRAM = 8 << 30
 
 // available returns the bytes that can be had.
@@ -57,7 +56,7 @@ const processBytes = 96 << 20
 const (
 	firstPart = 160 << 20         // of the pool
 	firstHost = firstPart / 5 * 4 // of it, the host's
-	// the most that the host has of the rest, where nobody said what the device has
+	// the most of the rest that the host gets unless the device's budget was given
 	hostMost  = 4 << 30
 	mostShare = int64(processBytes + firstHost + hostMost) // the most that the host has then
 )
@@ -90,28 +89,22 @@ func smallestPool(device, host, vram int64, vramGiven bool) int64 {
 	return hi << 20
 }
 
-// LimitHeap makes Go collect garbage before the process exceeds --max-ram, while a capture is loaded and before a plan
-// says more.
-func LimitHeap(o DeviceOptions) error {
+// HeapLimit returns the bytes that Go's memory may take so that the process keeps to --max-ram, while a capture is
+// loaded and before a plan says more. This package only computes limits: a process has one, which is its program's.
+func HeapLimit(o DeviceOptions) (int64, error) {
 	budget, err := hostBudget(o.MaxRAM, systemMemory())
-	if err == nil {
-		limitHeap(budget - marginOf(budget) - processBytes/2)
-	}
-	return err
+	return budget - marginOf(budget) - processBytes/2, err
 }
 
-// LimitHeap is the function of that name once the driver is loaded, and has taken its part.
-func (d *Device) LimitHeap() { limitHeap(d.host - marginOf(d.host) - processBytes/2 - d.driver) }
+// HeapLimit is the function of that name once the driver is loaded, and has taken its part.
+func (d *Device) HeapLimit() int64 { return d.host - marginOf(d.host) - processBytes/2 - d.driver }
 
-// goBytes returns the bytes that Go's memory, which limitHeap limits, takes.
+// goBytes returns the bytes that Go's memory takes.
 func goBytes() int64 {
 	m := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
 	metrics.Read(m)
 	return int64(m[0].Value.Uint64()) - int64(m[1].Value.Uint64())
 }
-
-// limitHeap makes Go collect garbage before its memory exceeds bytes.
-func limitHeap(bytes int64) { debug.SetMemoryLimit(max(bytes, 32<<20)) }
 
 // noLimit is more than any machine has: control groups without a limit give a number of this size.
 const noLimit = math.MaxInt64 / 2

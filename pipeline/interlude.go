@@ -7,38 +7,37 @@ import (
 	"time"
 )
 
-// ErrNotTraining says that a trainer was closed before it came to an interlude.
+// ErrNotTraining says that a trainer was closed before it ran a function given to Interludes.Do.
 var ErrNotTraining = errors.New("nothing is trained any more")
 
-// Interludes hands a trainer what others want done between its steps: pictures of the model as it is, for instance. The
+// Interludes runs functions of other goroutines between two steps of a trainer: to draw the model, for instance. The
 // bytes of training do not change, its time does.
 type Interludes struct {
 	calls chan interlude
 
 	mu      sync.Mutex
-	release chan struct{} // closed when training may go on; nil: it is not held
-	still   bool          // it is held, and nothing is in flight
+	release chan struct{} // closed when training may continue; nil: it is not held
+	still   bool          // training is held, and nothing is in flight
 	lost    time.Duration // see Lost
-	idle    time.Time     // since when the device has done nothing else; zero: it trains
+	idle    time.Time     // when the device last stopped training; zero: it trains
 
 	closed chan struct{}
 	once   sync.Once // for closed
 }
 
-// interlude is what somebody wants done between two units of training.
+// interlude is a call of Do.
 type interlude struct {
 	do   func() error
 	done chan error // one value
 }
 
-// NewInterludes makes the way in. It serves one trainer, see TrainerOptions.
+// NewInterludes returns interludes for one trainer, see TrainerOptions.
 func NewInterludes() *Interludes {
 	return &Interludes{calls: make(chan interlude), closed: make(chan struct{})}
 }
 
-// Do runs f on the goroutine that trains, as soon as it is between two units and the device is idle, and returns f's
-// error, which does not disturb the training. It waits while nothing is trained (between RunTo and RunTo), until ctx
-// ends or the trainer is closed.
+// Do runs f on the goroutine that trains, between two units when the device is idle, and returns f's error, which does
+// not disturb training. Between two calls of RunTo it waits, until ctx ends or the trainer is closed.
 func (i *Interludes) Do(ctx context.Context, f func() error) error {
 	call := interlude{f, make(chan error, 1)}
 	select {
@@ -51,7 +50,7 @@ func (i *Interludes) Do(ctx context.Context, f func() error) error {
 	}
 }
 
-// Hold stops training after the step, until Release. What Do is given is done meanwhile; the time is not training's.
+// Hold stops training after the step, until Release. Do still runs its functions; the time does not count as training.
 func (i *Interludes) Hold() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -60,7 +59,7 @@ func (i *Interludes) Hold() {
 	}
 }
 
-// Release lets training go on after Hold.
+// Release lets training continue after Hold.
 func (i *Interludes) Release() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -73,7 +72,7 @@ func (i *Interludes) Release() {
 // Held reports whether training is held.
 func (i *Interludes) Held() bool { return i.held() != nil }
 
-// Still reports whether training has come to a stand because it is held: no step follows.
+// Still reports whether training has stopped because it is held.
 func (i *Interludes) Still() bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -92,10 +91,8 @@ func (i *Interludes) held() chan struct{} {
 	return i.release
 }
 
-// Lost is how long the device did nothing for the training because of Do, so far: each time from when what was in
-// flight was done until the first unit after is submitted. What was in flight is training's own work, and the wait for
-// it no loss: the device is as busy as ever. That it gets nothing new meanwhile shows at the end, when it stands idle
-// until the first submit, as it does not where units are queued ahead: so that time counts as well.
+// Lost returns how long the device has not trained because of Do so far: each time from the end of the units in flight
+// to the submission of the next one. The wait for the units in flight is no loss: the device is as busy as ever.
 func (i *Interludes) Lost() time.Duration {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -105,15 +102,8 @@ func (i *Interludes) Lost() time.Duration {
 	return i.lost + time.Since(i.idle)
 }
 
-// stands says that the device does nothing but an interlude from now on.
-func (i *Interludes) stands() {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	i.idle = time.Now()
-}
-
-// moves says that it trains again, and whether the time that it stood is lost. It does nothing where the device did not
-// stand, or there are no interludes.
+// moves notes that the device trains again, and whether the time since it stopped is lost. It does nothing if the
+// device had not stopped, or there are no interludes.
 func (i *Interludes) moves(lost bool) {
 	if i == nil {
 		return
@@ -126,12 +116,12 @@ func (i *Interludes) moves(lost bool) {
 	i.idle = time.Time{}
 }
 
-// end lets go of everybody who waits.
+// end ends all waits of Do.
 func (i *Interludes) end() { i.once.Do(func() { close(i.closed) }) }
 
-// attend does what is waited for, if anything is, and waits while training is held. Before that, takeIn makes the
-// device idle; attend returns its error. held is how long training was held.
-func (i *Interludes) attend(ctx context.Context, takeIn func() error) (held time.Duration, err error) {
+// serve runs what Do was given, if anything, and waits while training is held. Before that, wait makes the device idle;
+// serve returns its error. held is how long training was held.
+func (i *Interludes) serve(ctx context.Context, wait func() error) (held time.Duration, err error) {
 	if i == nil {
 		return 0, nil
 	}
@@ -139,12 +129,12 @@ func (i *Interludes) attend(ctx context.Context, takeIn func() error) (held time
 	if release == nil {
 		select {
 		case call := <-i.calls:
-			return 0, i.serve(call, takeIn)
+			return 0, i.run(call, wait)
 		default:
 			return 0, nil
 		}
 	}
-	if err := takeIn(); err != nil {
+	if err := wait(); err != nil {
 		return 0, err
 	}
 	start := time.Now()
@@ -156,7 +146,7 @@ func (i *Interludes) attend(ctx context.Context, takeIn func() error) (held time
 	for {
 		select {
 		case call := <-i.calls:
-			if err := i.serve(call, takeIn); err != nil {
+			if err := i.run(call, wait); err != nil {
 				return 0, err
 			}
 		case <-release:
@@ -168,13 +158,15 @@ func (i *Interludes) attend(ctx context.Context, takeIn func() error) (held time
 	}
 }
 
-// serve does what is waited for.
-func (i *Interludes) serve(call interlude, takeIn func() error) error {
-	if err := takeIn(); err != nil {
+// run runs one call.
+func (i *Interludes) run(call interlude, wait func() error) error {
+	if err := wait(); err != nil {
 		call.done <- err
 		return err
 	}
-	i.stands()
+	i.mu.Lock()
+	i.idle = time.Now()
+	i.mu.Unlock()
 	call.done <- call.do()
 	return nil
 }

@@ -211,17 +211,19 @@ func TestShow(t *testing.T) {
 			if err != nil || err2 != nil || !slices.Equal(rgb, whole) {
 				t.Errorf("a frame is not the picture of its camera: %v, %v", err, err2)
 			}
-			bands, drawn := tr.e.bands, tr.e.drawn
-			tr.e.isectCapacity = layout.MostBucket
-			if err := errors.Join(tr.e.startAfresh(), tr.e.build()); err != nil {
+			bands, drawn := tr.shards.first.e.setup.bands, tr.shards.first.e.setup.drawn
+			tr.shards.first.e.setup.isectCapacity = layout.MostBucket
+			if err := errors.Join(tr.shards.first.e.programs.free(), tr.shards.first.e.programs.build()); err != nil {
 				return err
 			}
 			if _, _, err := tr.Show(nil, cams[0], LookColor); !errors.Is(err, ErrFrameTooFull) {
 				t.Errorf("a frame that does not fit: %v", err)
 			}
-			if tr.e.bands != bands || tr.e.drawn != drawn || tr.e.isectCapacity != layout.MostBucket {
-				t.Errorf("after a frame that does not fit there are %d bands, room for %d pairs and %+v", tr.e.bands,
-					tr.e.isectCapacity, tr.e.drawn)
+			if tr.shards.first.e.setup.bands != bands || tr.shards.first.e.setup.drawn != drawn ||
+				tr.shards.first.e.setup.isectCapacity != layout.MostBucket {
+				t.Errorf("after a frame that does not fit there are %d bands, room for %d pairs and %+v",
+					tr.shards.first.e.setup.bands,
+					tr.shards.first.e.setup.isectCapacity, tr.shards.first.e.setup.drawn)
 			}
 			return nil
 		})

@@ -10,13 +10,13 @@ import (
 	"vksplat/vk"
 )
 
-// lenses says what kernels go through, for some cameras.
+// lenses says which lenses some cameras have.
 type lenses struct {
 	bent    bool // lenses that bend their pictures, or that move
 	shutter bool // rolling shutters: cameras move while their photos are read out
 }
 
-// lensesOf says what kernels go through where cameras have a distortion.
+// lensesOf returns the lenses of cameras.
 func lensesOf(cameras []scene.Camera) (l lenses) {
 	for i := range cameras {
 		if c := &cameras[i]; c.Distortion != nil {
@@ -26,7 +26,7 @@ func lensesOf(cameras []scene.Camera) (l lenses) {
 	return l
 }
 
-// checkLenses refuses what does not go through lenses.
+// checkLenses refuses settings that do not work with lenses.
 func checkLenses(cfg *recipe.Config, cams []scene.Camera, o *TrainerOptions) error {
 	const text = "start training: photos are trained on as taken %s"
 	switch {
@@ -44,13 +44,13 @@ func checkLenses(cfg *recipe.Config, cams []scene.Camera, o *TrainerOptions) err
 	return nil
 }
 
-// frameLens is what a unit in flight reads of its camera's lens, empty where no camera has one.
+// frameLens holds the lens of a unit in flight; it is empty if no camera has one.
 type frameLens struct {
 	lens vk.Slice[layout.Lens] // [1], mapped
 }
 
-func (f *frameLens) allocate(e *engine) (err error) {
-	if !e.bent {
+func (f *frameLens) allocate(e *setup) (err error) {
+	if !e.lens.bent {
 		return nil
 	}
 	if f.lens, err = vk.Make[layout.Lens](e.dev, vk.Upload, 1, "lens"); err != nil {
@@ -60,7 +60,7 @@ func (f *frameLens) allocate(e *engine) (err error) {
 	return nil
 }
 
-// set fills what kernels need to know of a camera's lens: of one that bends nothing, too, where others do.
+// set fills the lens of a camera, which may have none if others do.
 func (f *frameLens) set(c *scene.Camera) {
 	if f.lens.IsZero() {
 		return
@@ -68,7 +68,7 @@ func (f *frameLens) set(c *scene.Camera) {
 	lensParams(&vk.Host(f.lens)[0], c)
 }
 
-func (f *frameLens) free(e *engine) {
+func (f *frameLens) free(e *setup) {
 	if !f.lens.IsZero() {
 		e.dev.Free(f.lens.View)
 	}
@@ -116,7 +116,7 @@ func (v *view) projectLens(p *shaders.Project, grid vk.Grid) {
 	v.r.Dispatch(&shaders.ProjectLens{
 		Params: p.Params, Counters: p.Counters, Chunk: p.Chunk, Shapes: p.Shapes, Paints: p.Paints,
 		DepthKeys: p.DepthKeys, Lens: v.f.lens.lens, Mixed: p.Mixed, Push: shaders.ProjectLensPush(p.Push),
-		Spec: shaders.ProjectLensSpec{Shutter: v.shutter},
+		Spec: shaders.ProjectLensSpec{Shutter: v.s.lens.shutter},
 	}, grid)
 }
 
@@ -127,6 +127,6 @@ func (v *view) projectBwdAdamLens(p *shaders.ProjectBwdAdam, grid vk.Grid) {
 		VAbsMean2d: p.VAbsMean2d, Paints: p.Paints, Lens: v.f.lens.lens, Mixed: p.Mixed,
 		Push: shaders.ProjectBwdAdamLensPush(p.Push),
 		Spec: shaders.ProjectBwdAdamLensSpec{Absgrad: p.Spec.Absgrad, Noise: p.Spec.Noise,
-			UnseenApart: p.Spec.UnseenApart, Shutter: v.shutter},
+			UnseenApart: p.Spec.UnseenApart, Shutter: v.s.lens.shutter},
 	}, grid)
 }

@@ -6,7 +6,7 @@ import (
 	"vksplat/vk"
 )
 
-// Look is what a picture shows.
+// Look chooses what a picture shows.
 type Look uint32
 
 // The looks.
@@ -21,7 +21,7 @@ const (
 
 // look changes what pictures show, by params.
 func (v *view) look(params vk.Slice[layout.StepParams]) {
-	v.r.Dispatch(&shaders.Look{Params: params, Counters: v.counters, DepthKeys: v.depthKeys, Shapes: v.shapes,
+	v.r.Dispatch(&shaders.Look{Params: params, Counters: v.s.counters, DepthKeys: v.depthKeys, Shapes: v.shapes,
 		Paints: v.paints},
-		vk.Items(v.projections(), 256))
+		vk.Items(v.s.projections(), 256))
 }

@@ -13,7 +13,7 @@ import (
 // vk.DeviceInfo.ForwardProgress.
 const lookbackVariable = "VKSPLAT_LOOKBACK"
 
-// looksBack reports whether to take kernels that look back: where workgroups may wait for each other.
+// looksBack reports whether to use kernels that look back: where workgroups may wait for each other.
 func looksBack(d *vk.DeviceInfo) bool {
 	switch os.Getenv(lookbackVariable) {
 	case "0":
@@ -24,7 +24,7 @@ func looksBack(d *vk.DeviceInfo) bool {
 	return d.ForwardProgress()
 }
 
-// tallies is what kernels that look back count up from 0: digits of keys, tickets, sums of blocks.
+// tallies are counters, from 0, of kernels that look back: digits of keys, tickets, sums of blocks.
 type tallies struct {
 	all   vk.Slice[uint32]
 	depth vk.Slice[uint32] // of the sort by depth, or by score
@@ -36,12 +36,12 @@ type tallies struct {
 
 // makeTallies declares the unit's tallies, which begin clears.
 func (v *view) makeTallies() {
-	if !v.sort.lookback || v.kind == recipe.Reset || v.kind == recipe.Carve {
+	if !v.s.sort.lookback || v.kind == recipe.Reset || v.kind == recipe.Carve {
 		return
 	}
 	const align = 64 // words: a view begins at a multiple of 256 bytes, the most that a device may ask for
 	sort := (layout.SortDigits + layout.SortPasses + align - 1) / align * align
-	scan := 1 + (max(v.model.capacity(), v.projections())+layout.Group-1)/layout.Group
+	scan := 1 + (max(v.s.model.capacity(), v.s.projections())+layout.Group-1)/layout.Group
 	t := &v.tallies
 	t.all = vk.ScratchOf[uint32](v.r, "tallies", 2*sort+scan)
 	t.depth, t.band = t.all.At(0, sort), t.all.At(sort, sort+scan)

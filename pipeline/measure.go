@@ -12,21 +12,15 @@ import (
 	"vksplat/vk"
 )
 
-// Hold keeps the model as it is from here on: steps do all their work, at the full degree of spherical harmonics and
-// the full size of the photos, but learning rates are zero and nothing is refined. So every round of measured steps
-// works on the same model, and kernels that round differently are timed on the same model, too.
-func (t *Trainer) Hold() {
-	c := &t.cfg
+// HoldAt freezes the model: steps do all their work, at the full degree of spherical harmonics and on photos that are
+// halved level times, with refinements after each step if refines is set, none otherwise; but learning rates are zero.
+// So all rounds of measured steps, and kernels that round differently, are timed on the same model.
+func (t *Trainer) HoldAt(level int, refines bool) {
+	c := &t.run.cfg
 	for _, rate := range c.SplatRates() {
 		*rate = 0
 	}
-	c.LRAppearance, c.RefineEvery, c.SHInterval, c.NumDownscales = 0, 0, 1, 0
-}
-
-// HoldAt is Hold on photos that are halved level times, with a refinement after each step if refines is set.
-func (t *Trainer) HoldAt(level int, refines bool) {
-	t.Hold()
-	c := &t.cfg
+	c.LRAppearance, c.RefineEvery, c.SHInterval = 0, 0, 1
 	c.NumDownscales, c.ResolutionSchedule = level, math.MaxInt
 	if refines {
 		c.RefineEvery, c.RefineStart, c.RefineStop, c.ResetEvery = 1, 0, math.MaxInt, 0
@@ -37,35 +31,12 @@ func (t *Trainer) HoldAt(level int, refines bool) {
 // them. report, which may be nil, is called after every step.
 func (t *Trainer) Measure(ctx context.Context, o bench.Options, report func(Progress)) (m bench.Measurement,
 	err error) {
-	t.Hold()
-	if err := t.timeAll(true); err != nil {
+	t.HoldAt(0, false)
+	if err := t.shards.timeSteps(true); err != nil {
 		return m, err
 	}
-	defer func() { err = errors.Join(err, t.timeAll(false)) }()
+	defer func() { err = errors.Join(err, t.shards.timeSteps(false)) }()
 	return bench.Measure(ctx, &measuring{t, report}, o)
-}
-
-// timeAll makes all steps able to have timestamps, or the first frame's alone as usual. Nothing may be in flight.
-func (t *Trainer) timeAll(on bool) error {
-	return t.each(func(m *member) error {
-		if err := m.e.closePrograms(); err != nil {
-			return err
-		}
-		m.e.timeAll = on
-		return m.e.buildToFit()
-	})
-}
-
-// timeCopies decides whether the copies of photos have timestamps from now on.
-func (t *Trainer) timeCopies(on bool) error {
-	return t.each(func(m *member) error {
-		for i, f := range m.e.frames {
-			if err := errors.Join(f.copier.SetTimed(on), m.photos.keepers[i].SetTimed(on)); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
 }
 
 // photoCopies are the copies of a unit's photo.
@@ -100,22 +71,22 @@ type measuring struct {
 
 func (m *measuring) Train(ctx context.Context, steps int, meter *bench.Meter) (err error) {
 	t := m.t
-	if err := t.timeCopies(meter.Timed()); err != nil {
+	if err := t.shards.timeCopies(meter.Timed()); err != nil {
 		return err
 	}
-	t.meter = meter
+	t.report.meter = meter
 	defer func() {
-		t.meter = nil
-		err = errors.Join(err, t.timeCopies(false))
+		t.report.meter = nil
+		err = errors.Join(err, t.shards.timeCopies(false))
 	}()
 	meter.Start()
 	defer meter.Stop()
-	from := t.progress.Step
+	from := t.report.progress.Step
 	if err := t.RunTo(ctx, from+steps, m.report); err != nil {
 		return err
 	}
-	if ran := t.progress.Step - from; ran < steps {
-		return fmt.Errorf("measure steps: %d of %d ran, of a run of %d steps", ran, steps, t.cfg.Iterations)
+	if ran := t.report.progress.Step - from; ran < steps {
+		return fmt.Errorf("measure steps: %d of %d ran, of a run of %d steps", ran, steps, t.run.cfg.Iterations)
 	}
 	return nil
 }
@@ -123,40 +94,43 @@ func (m *measuring) Train(ctx context.Context, steps int, meter *bench.Meter) (e
 func (m *measuring) Counts() bench.Counts {
 	t := m.t
 	c := bench.Counts{
-		Splats: t.progress.Splats, SHDegree: t.cfg.SHDegree, Mixed: t.e.model.Mixed, AbsGrad: t.e.strategy.absgrad,
-		Bands: t.e.bands, SortBits: t.e.sort.bits, DepthBits: layout.DepthBits, TileBits: t.e.tileBits(),
-		Lanes:    int(t.e.raster.forward) / layout.Patches,
-		LanesBwd: int(t.e.raster.listLanes()), HandRound: t.e.raster.handRound,
-		Bucket: int(t.e.raster.bucket), UnseenApart: t.e.unseenApart(),
+		Splats: t.report.progress.Splats, SHDegree: t.run.cfg.SHDegree, Mixed: t.shards.first.e.setup.model.Mixed,
+		AbsGrad: t.shards.first.e.setup.strategy.variants().absgrad,
+		Bands:   t.shards.first.e.setup.bands, SortBits: t.shards.first.e.setup.sort.bits, DepthBits: layout.DepthBits,
+		TileBits: t.shards.first.e.setup.views.tileBits(),
+		Lanes:    int(t.shards.first.e.setup.raster.forward) / layout.Patches,
+		LanesBwd: int(t.shards.first.e.setup.raster.listLanes()), HandRound: t.shards.first.e.setup.raster.handRound,
+		Bucket: int(t.shards.first.e.setup.raster.bucket), UnseenApart: t.shards.first.e.setup.unseenApart(),
 	}
 	var pixels, nTiles []int
-	for i := range t.cams {
-		pixels = append(pixels, t.cams[i].Width*t.cams[i].Height)
-		nTiles = append(nTiles, layout.Tiles(t.cams[i].Width)*layout.Tiles(t.cams[i].Height))
+	for i := range t.run.cams {
+		pixels = append(pixels, t.run.cams[i].Width*t.run.cams[i].Height)
+		nTiles = append(nTiles, layout.Tiles(t.run.cams[i].Width)*layout.Tiles(t.run.cams[i].Height))
 	}
 	c.Pixels, c.Tiles = scene.Median(pixels), scene.Median(nTiles)
 	return c
 }
 
 func (m *measuring) CountPairs(ctx context.Context, steps int) (sums bench.Pairs, err error) {
-	t, e := m.t, m.t.e
-	if e.pairs, err = vk.Make[layout.TilePairs](e.dev, vk.Readback, e.maxTiles, "tile_pairs"); err != nil {
+	t, e := m.t, m.t.shards.first.e
+	if e.setup.pairs, err = vk.Make[layout.TilePairs](e.setup.dev, vk.Readback, e.setup.views.maxTiles,
+		"tile_pairs"); err != nil {
 		return sums, err
 	}
 	defer func() {
-		pairs := e.pairs
-		e.pairs = vk.Slice[layout.TilePairs]{}
-		err = errors.Join(err, e.buildToFit(), e.dev.Free(pairs.View))
+		pairs := e.setup.pairs
+		e.setup.pairs = vk.Slice[layout.TilePairs]{}
+		err = errors.Join(err, e.memory.buildToFit(), e.setup.dev.Free(pairs.View))
 	}()
-	if err := e.buildToFit(); err != nil {
+	if err := e.memory.buildToFit(); err != nil {
 		return sums, err
 	}
 	for range steps {
-		clear(vk.Host(e.pairs)) // views differ in size
+		clear(vk.Host(e.setup.pairs)) // views differ in size
 		if err := m.Train(ctx, 1, nil); err != nil {
 			return sums, err
 		}
-		for _, tile := range vk.Host(e.pairs) {
+		for _, tile := range vk.Host(e.setup.pairs) {
 			sums.Seen += float64(tile.Seen)
 			sums.Blended += float64(tile.Blended)
 			sums.SeenIsects += float64(tile.Isects)
@@ -165,7 +139,7 @@ func (m *measuring) CountPairs(ctx context.Context, steps int) (sums bench.Pairs
 			sums.PatchesBwd += float64(tile.PatchesBwd)
 			sums.VisitsBwd += float64(tile.VisitsBwd)
 		}
-		sums.Reported += float64(t.progress.Isects)
+		sums.Reported += float64(t.report.progress.Isects)
 	}
 	return sums, nil
 }

@@ -79,7 +79,8 @@ func checkRounds(t *testing.T, rounds []bench.Round) {
 		if sum := r.PassesMS(); !(sum > 0) || sum > r.TimedMS() {
 			t.Errorf("passes of %g ms in steps of %g ms", sum, r.TimedMS())
 		}
-		for _, name := range []string{bench.PhotoCopy, "sort_scatter (depth)", "sort_scatter (tiles)", "rasterize_handed",
+		for _, name := range []string{bench.PhotoCopy, "sort_scatter (depth)", "sort_scatter (tiles)",
+			"rasterize_handed",
 			"finish"} {
 			if p := r.Pass(name); !(p.MS > 0) || p.Dispatches < 1 || p.Launches < 1 || p.Launches > p.Dispatches {
 				t.Errorf("%s: %+v", name, p)
@@ -168,7 +169,7 @@ func TestHoldAt(t *testing.T) {
 				t.Errorf("%+v: halved %d times", hold, p.Level)
 			}
 		})
-		if err != nil || tr.NSplats() < n || tr.cfg.Refines(tr.Step()) != hold.refines {
+		if err != nil || tr.NSplats() < n || tr.run.cfg.Refines(tr.Step()) != hold.refines {
 			t.Errorf("%+v: %d splats, were %d: error %v", hold, tr.NSplats(), n, err)
 		}
 	}
@@ -178,15 +179,15 @@ func TestHoldAt(t *testing.T) {
 // in the other, which is the judge.
 func TestMeasureWithout(t *testing.T) {
 	tr, _, _ := checkpointTrainer(t, testDevice(t), nil)
-	tr.Hold()
-	if err := tr.timeAll(true); err != nil {
+	tr.HoldAt(0, false)
+	if err := tr.shards.timeSteps(true); err != nil {
 		t.Fatal(err)
 	}
 	runs := 0
 	_, err := bench.Measure(context.Background(), &watched{measuring{tr, nil}, func(meter *bench.Meter) {
 		runs++
 		copies, clocked := 0, 0
-		for _, f := range tr.e.frames {
+		for _, f := range tr.shards.first.e.programs.frames {
 			copies += len(f.photo.copiers)
 			clocked += len(f.photo.took())
 		}

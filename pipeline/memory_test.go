@@ -71,13 +71,15 @@ func TestTightBudgets(t *testing.T) {
 			}
 			defer tr.Close()
 			got := endHash(t, tr)
-			plan := tr.plan
-			t.Logf("%s: %d splats of %d, %d bands, peak %d", name, tr.progress.Splats, plan.Ceiling, tr.e.bands,
+			plan := tr.shards.first.plan
+			t.Logf("%s: %d splats of %d, %d bands, peak %d", name, tr.report.progress.Splats, plan.Ceiling,
+				tr.shards.first.e.setup.bands,
 				tr.MemoryStats().PeakDeviceBytes)
-			if tr.memoryLimited >= 0 || tr.CeilingHits() > 0 && tr.progress.Splats != plan.Ceiling {
-				t.Errorf("%s: %d splats, %d were planned", name, tr.progress.Splats, plan.Ceiling)
+			if tr.pressure.limited > 0 || tr.MemoryStats().CeilingHits > 0 &&
+				tr.report.progress.Splats != plan.Ceiling {
+				t.Errorf("%s: %d splats, %d were planned", name, tr.report.progress.Splats, plan.Ceiling)
 			}
-			if tr.CeilingHits() > 0 {
+			if tr.MemoryStats().CeilingHits > 0 {
 				full++
 			}
 			if peak := tr.MemoryStats().PeakDeviceBytes; peak > budget {
@@ -123,13 +125,14 @@ func TestDriverOutOfMemory(t *testing.T) {
 	heap := d.dev.Stats().Allocated + 12<<20
 	d.dev.LimitHeap(heap)
 	endHash(t, tr)
-	t.Logf("%d splats of %d, not reproducible from step %d, pressure at step %d: %s", tr.progress.Splats,
-		tr.plan.Ceiling, tr.memoryLimited, pressed, warned)
-	if pressed < 0 || warned == "" || tr.memoryLimited <= pressed {
+	t.Logf("%d splats of %d, not reproducible from step %d, pressure at step %d: %s", tr.report.progress.Splats,
+		tr.shards.first.plan.Ceiling, tr.pressure.limited, pressed, warned)
+	if pressed < 0 || warned == "" || tr.pressure.limited <= pressed {
 		t.Error("the shortage was not noticed")
 	}
-	if tr.progress.Splats >= tr.plan.Ceiling || tr.progress.Splats <= init.N || d.dev.Stats().PeakAllocated > heap {
-		t.Errorf("%d splats from %d in %d bytes", tr.progress.Splats, init.N, d.dev.Stats().PeakAllocated)
+	if tr.report.progress.Splats >= tr.shards.first.plan.Ceiling || tr.report.progress.Splats <= init.N ||
+		d.dev.Stats().PeakAllocated > heap {
+		t.Errorf("%d splats from %d in %d bytes", tr.report.progress.Splats, init.N, d.dev.Stats().PeakAllocated)
 	}
 	if tr.Step() != cfg.Iterations {
 		t.Errorf("stopped after step %d", tr.Step())
@@ -221,7 +224,7 @@ func TestPhotoCaches(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return modelHash(s), tr.photos.order.nBad, nil
+		return modelHash(s), tr.shards.first.photos.order.nBad, nil
 	}
 	n := len(cams)
 	for _, broken := range []string{"", bad} {
@@ -255,14 +258,17 @@ func TestNoRoomForPairs(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer tr.Close()
-	tr.e.isectMost = 2 * layout.MostBucket
-	if err := tr.e.growIsects(layout.MostBucket+44, 75); err != nil || tr.e.bands != 1 ||
-		tr.e.isectCapacity < layout.MostBucket+44 {
-		t.Errorf("in %d bands of %d pairs, where one has room: %v", tr.e.bands, tr.e.isectCapacity, err)
+	tr.shards.first.e.memory.isectMost = 2 * layout.MostBucket
+	if err := tr.shards.first.e.memory.growIsects(layout.MostBucket+44, 75); err != nil ||
+		tr.shards.first.e.setup.bands != 1 ||
+		tr.shards.first.e.setup.isectCapacity < layout.MostBucket+44 {
+		t.Errorf("in %d bands of %d pairs, where one has room: %v", tr.shards.first.e.setup.bands,
+			tr.shards.first.e.setup.isectCapacity, err)
 	}
-	tr.e.isectMost = 1
-	if err := tr.e.growIsects(100_000, 0); !errors.Is(err, ErrTooSmall) {
-		t.Errorf("in %d bands of %d pairs: %v", tr.e.bands, tr.e.isectCapacity, err)
+	tr.shards.first.e.memory.isectMost = 1
+	if err := tr.shards.first.e.memory.growIsects(100_000, 0); !errors.Is(err, ErrTooSmall) {
+		t.Errorf("in %d bands of %d pairs: %v", tr.shards.first.e.setup.bands, tr.shards.first.e.setup.isectCapacity,
+			err)
 	}
 }
 
@@ -282,27 +288,30 @@ func TestPaceInTightMemory(t *testing.T) {
 		if err := tr.RunTo(context.Background(), 3, nil); err != nil {
 			t.Fatal(err)
 		}
-		before := tr.e.isectCapacity
+		before := tr.shards.first.e.setup.isectCapacity
 		if room == "tight" {
-			if err := tr.e.growIsects(uint32(tr.e.isectLimit()), 0); err != nil {
+			e := tr.shards.first.e
+			if err := e.memory.growIsects(uint32(e.memory.isectLimit(e.setup.bands)), 0); err != nil {
 				t.Fatal(err)
 			}
-			before = tr.e.isectCapacity
+			before = tr.shards.first.e.setup.isectCapacity
 		}
 		if room == "none" {
-			tr.e.isectMost = minIsects - 1
+			tr.shards.first.e.memory.isectMost = minIsects - 1
 		}
-		tr.pace.moreBands = true
-		if err := tr.repace(tr.member); err != nil {
+		tr.shards.first.pace.moreBands = true
+		if err := tr.queue.changePace(tr.shards.first); err != nil {
 			t.Fatalf("%s: %v", room, err)
 		}
 		bands, fewer := 2, room == "tight"
 		if room == "none" {
 			bands = 1
 		}
-		if tr.e.bands != bands || (tr.e.isectCapacity < before) != fewer || tr.pace.undivided != (bands == 1) {
-			t.Errorf("%s: %d bands of %d pairs, %d before; undivided: %v", room, tr.e.bands, tr.e.isectCapacity,
-				before, tr.pace.undivided)
+		if tr.shards.first.e.setup.bands != bands || (tr.shards.first.e.setup.isectCapacity < before) != fewer ||
+			tr.shards.first.pace.undivided != (bands == 1) {
+			t.Errorf("%s: %d bands of %d pairs, %d before; undivided: %v", room, tr.shards.first.e.setup.bands,
+				tr.shards.first.e.setup.isectCapacity,
+				before, tr.shards.first.pace.undivided)
 		}
 		hash := endHash(t, tr)
 		if want == "" {
@@ -342,19 +351,18 @@ func TestFailedStartsFreeAll(t *testing.T) {
 	cfg := base
 	for _, budget := range []int64{1 << 16, 3 << 20, 5 << 20, 7 << 20} {
 		d.dev.SetBudget(budget)
-		plan := start{first: init.N, splats: init.N, fill: func(t *Trainer) error { return t.e.model.upload(init) }}
-		e, err := trainingShape(d.dev, world{}, cams, photos, &cfg, &TrainerOptions{})
+		plan := start{first: init.N, splats: init.N,
+			fill: func(t *Trainer) error { return t.shards.first.e.setup.model.upload(init) }}
+		s, err := trainingSetup(d.dev, oneDevice, cams, photos, &cfg, &TrainerOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		e.pool = d.dev.NewScratchPool()
-		m := &member{e: e, plan: &Plan{Device: DevicePlan{PhotoFits: len(cams)}, Ceiling: init.N}, maxSplats: init.N,
+		e := newEngine(s)
+		m := &shard{e: e, plan: &Plan{Device: DevicePlan{PhotoFits: len(cams)}, Ceiling: init.N}, maxSplats: init.N,
 			splats: init.N}
-		tr := &Trainer{
-			member: m, group: group{members: []*member{m}}, ctx: context.Background(),
-			training: training{cfg: cfg, sceneScale: scale, cams: cams, carves: e.has(recipe.Carve)},
-		}
-		if err := tr.begin(photos, plan); !IsShortage(err) {
+		run := &training{cfg: cfg, sceneScale: scale, cams: cams, carves: s.has(recipe.Carve)}
+		tr := assemble(run, &shards{first: m, list: []*shard{m}}, TrainerOptions{}, plan)
+		if err := plan.begin(tr, photos); !IsShortage(err) {
 			t.Errorf("in %d bytes: got %v", budget, err)
 		}
 		if err := tr.Close(); err != nil {

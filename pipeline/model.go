@@ -98,9 +98,9 @@ func (m *model) capacity() int {
 	return last.first + last.splats
 }
 
-// growBy returns the divisor of the step by which the model grows: 1, which doubles it, where its last number is known
-// (exact), fewerParts where it is not, and growthParts where memory may get short. Each chunk costs every step its
-// dispatches, so that large steps are fast; but a chunk that is half empty cannot be given back.
+// growBy returns the divisor of the step by which the model grows: 1, which doubles it, if its final size is known
+// (exact), fewerParts if not, and growthParts if memory may get short. Each chunk costs every step its dispatches, so
+// large steps are fast; but a chunk that is half empty cannot be freed.
 func (m *model) growBy(exact bool) int {
 	left := m.dev.Budget() - m.dev.Stats().Allocated
 	switch {
@@ -119,11 +119,11 @@ func (m *model) ample(n, parts int) int {
 	return m.capacity() + (m.units(max(n-m.capacity(), more))|1)*m.unit
 }
 
-// reserve appends chunks until n splats fit: few, or smaller ones where memory lies in pieces.
+// reserve appends chunks until n splats fit: few, or smaller ones if memory is fragmented.
 func (m *model) reserve(n int) error { return m.extend(n, true) }
 
-// extend appends chunks until n splats fit, as few as can be, or in pieces smaller ones where these find no room. New
-// chunks are zero.
+// extend appends as few chunks as possible until n splats fit or, with pieces, smaller ones where these find no room.
+// New chunks are zero.
 func (m *model) extend(n int, pieces bool) error {
 	most := m.mostUnits()
 	for m.capacity() < n {
@@ -140,7 +140,7 @@ func (m *model) extend(n int, pieces bool) error {
 		}
 		r := vk.NewRecorder(m.dev)
 		r.Fill(c.View, 0)
-		if err := runOnce(m.dev, r, "zero chunk"); err != nil {
+		if err := m.dev.RunOnce(r, "zero chunk"); err != nil {
 			return errors.Join(err, m.dev.Free(c.View))
 		}
 		m.chunks = append(m.chunks, c)
@@ -148,7 +148,7 @@ func (m *model) extend(n int, pieces bool) error {
 	return nil
 }
 
-// planned returns a model of so many units that is not there, in as few chunks as can be.
+// planned returns a model of phantom memory, in as few chunks as possible.
 func (m *model) planned(units int) *model {
 	p := &model{dev: m.dev, Rows: m.Rows, unit: m.unit, growth: m.growth, pages: m.pages}
 	for units > 0 && m.pages == nil {
@@ -159,8 +159,8 @@ func (m *model) planned(units int) *model {
 	return p
 }
 
-// asOneChunk returns a model of as many splats in a single chunk, which is not there: to measure the scratch memory of
-// a refinement, whose list grows with the square of the number of chunks while its scratch memory does not.
+// asOneChunk returns a model of as many splats in a single phantom chunk: to measure the scratch memory of a
+// refinement, whose list of passes grows with the square of the number of chunks while its scratch memory does not.
 func (m *model) asOneChunk() *model {
 	one := &model{dev: m.dev, Rows: m.Rows, unit: m.unit, growth: m.growth}
 	if len(m.chunks) > 0 {
@@ -186,7 +186,7 @@ const mostStaging = 4 << 20
 // stagingRows returns how many rows of a unit are moved at once.
 func (m *model) stagingRows() int { return min(max(1, mostStaging/4/m.unit), m.Stored) }
 
-// stagingBytes returns what moving the model up or down takes.
+// stagingBytes returns the size of the staging memory.
 func (m *model) stagingBytes() int64 { return 4 * int64(m.stagingRows()) * int64(m.unit) }
 
 // upload makes s, whose degree is at most the model's, the model's splats; moments and statistics become zero. It goes
@@ -223,7 +223,7 @@ func (m *model) uploadUnit(s *scene.Splats, c chunk, at int, staging vk.Slice[ui
 			m.put(s, row+k, first, words[k*m.unit:][:count])
 			r.Copy(c.At((row+k)*c.splats+at, m.unit).View, staging.At(k*m.unit, m.unit).View)
 		}
-		if err := runOnce(m.dev, r, "write model"); err != nil {
+		if err := m.dev.RunOnce(r, "write model"); err != nil {
 			return err
 		}
 	}

@@ -43,12 +43,13 @@ func (k KnownNormals) put(words []uint32, view int) {
 
 // normalLoss compares the tilt of what the picture shows with the normals that are known of the photo.
 func (v *view) normalLoss() {
-	if !v.comparesDepths() || !v.depths.normals {
+	if !v.comparesDepths() || !v.s.depths.normals {
 		return
 	}
-	c, x := &v.compare, v.depths
+	c, x := &v.s.compare, v.s.depths
 	v.r.Dispatch(&shaders.NormalLoss{
-		Params: v.f.params, Table: x.words, Target: v.target, Render: v.render, Depths: v.depthSums, VRender: v.vShown,
+		Params: v.f.params, Table: x.words, Target: v.s.target, Render: v.render, Depths: v.depthSums,
+		VRender: v.vShown,
 		Push: shaders.NormalLossPush{NHeads: uint32(x.heads), Weight: x.normal.weight, Log2Final: x.normal.log2Final(),
 			DecaySteps: float32(x.normal.steps)},
 		Spec: shaders.NormalLossSpec{TargetFloat: c.floats, Masked: c.masked, Packed: c.packed, Shrunk: c.shrunk},

@@ -6,23 +6,23 @@ import (
 	"vksplat/vk"
 )
 
-// Desktop drivers reset a device that is busy with one submit for too long. No submit should take more than this;
-// nanoseconds.
+// longestSubmit is how long a submit should take at most, in nanoseconds: desktop drivers reset a device that is busy
+// with one for too long.
 const longestSubmit = 200e6
 
-// banded are the passes that work on one band of a view at a time: more bands make them shorter. The others take their
-// time from the number of splats or pixels alone, and stay far below the limit on any GPU.
+// banded are the passes that work on one band of a view at a time: more bands make them shorter. The time of the others
+// depends on the number of splats or pixels alone, and is far below the limit on any GPU.
 var banded = map[string]bool{
 	"count_tiles": true, "scan_tiles": true, "emit_isects": true, "rasterize": true, "rasterize_bwd": true,
 	"reduce_slots": true,
 }
 
-// pace keeps submits short: it measures steps and says where to split them, and when a single pass is so long that the
-// view needs more bands. What it decides changes no byte of the result.
+// pace keeps submits short: it measures steps and decides where to split them, and whether a single pass is so long
+// that the view needs more bands. It changes no byte of the result.
 type pace struct {
-	off       bool // software Vulkan: nobody watches the CPU
+	off       bool // software Vulkan: no watchdog limits a submit
 	timed     int  // steps with timestamps
-	since     int  // chances to time a step since the last one
+	since     int  // steps that could have been timed since the last one that was
 	slow      int  // slow steps measured one after the other
 	times     []vk.PassTime
 	split     []int // ops after which a submit ends
@@ -30,14 +30,15 @@ type pace struct {
 	undivided bool  // there was no memory for more bands
 }
 
-// How many of the first frame's steps have timestamps: one of so many. The first frame has every third step.
+// Of the first frame's steps the first timedFirstOnes have timestamps, then one of timedOneOf. The first frame has
+// every third step.
 const (
 	timedOneOf     = 21
 	timedFirstOnes = 6
 )
 
-// due reports whether the first frame's next step should have timestamps: the first ones, and then some.
-func (p *pace) due() bool {
+// wantsTimes reports whether the first frame's next step should have timestamps: the first ones do, and then some.
+func (p *pace) wantsTimes() bool {
 	p.since++
 	if p.timed >= timedFirstOnes && p.since < timedOneOf {
 		return false
@@ -47,8 +48,8 @@ func (p *pace) due() bool {
 	return true
 }
 
-// observe takes in a finished step that had timestamps and reports whether the programs should be rebuilt. canBand says
-// that the view can be cut into more bands.
+// observe reads the timestamps of a finished step and reports whether the programs should be rebuilt. canBand says that
+// the view can be cut into more bands.
 func (p *pace) observe(prog *vk.Program, canBand bool) bool {
 	if p.off {
 		return false
@@ -63,16 +64,16 @@ func (p *pace) observe(prog *vk.Program, canBand bool) bool {
 		p.slow = 0
 		return false
 	}
-	// One slow step may be somebody else's doing.
+	// One slow step may be the fault of another program.
 	p.slow++
 	return p.slow >= 2 && p.plan(canBand)
 }
 
-// reset forgets what was measured: the list of passes is another one now.
+// reset discards the measurements, which are of other passes.
 func (p *pace) reset() { *p = pace{off: p.off, times: p.times[:0]} }
 
-// anew lets the next steps be measured: they take another time than those before.
-func (p *pace) anew() { p.timed, p.slow = 0, 0 }
+// measureAgain lets the next steps be measured: they take longer or shorter than those before.
+func (p *pace) measureAgain() { p.timed, p.slow = 0, 0 }
 
 // plan decides where to split steps that take as long as those measured, and reports whether that is new.
 func (p *pace) plan(canBand bool) bool {

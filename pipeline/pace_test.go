@@ -22,11 +22,11 @@ func TestSplitSubmits(t *testing.T) {
 	}
 	defer tr.Close()
 	r := vk.NewRecorder(d.dev)
-	tr.e.record(r, tr.e.frames[0], recipe.Step)
+	tr.shards.first.e.setup.record(r, tr.shards.first.e.programs.frames[0], recipe.Step)
 	for op := 2; op < r.Len()-1; op += 3 {
-		tr.e.split[recipe.Step] = append(tr.e.split[recipe.Step], op)
+		tr.shards.first.e.programs.split[recipe.Step] = append(tr.shards.first.e.programs.split[recipe.Step], op)
 	}
-	if err := tr.e.build(); err != nil {
+	if err := tr.shards.first.e.programs.build(); err != nil {
 		t.Fatal(err)
 	}
 	if err := tr.Run(context.Background(), nil); err != nil {
@@ -37,7 +37,7 @@ func TestSplitSubmits(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := modelHash(s); got != want {
-		t.Errorf("in %d submits %s, in one %s", len(tr.e.split[recipe.Step])+1, got, want)
+		t.Errorf("in %d submits %s, in one %s", len(tr.shards.first.e.programs.split[recipe.Step])+1, got, want)
 	}
 }
 
@@ -78,7 +78,7 @@ func TestPaceDue(t *testing.T) {
 	p := pace{}
 	timed := func(steps int) (at []int) {
 		for i := range steps {
-			if p.due() {
+			if p.wantsTimes() {
 				at = append(at, i)
 			}
 		}

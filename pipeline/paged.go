@@ -22,17 +22,17 @@ type Parts interface {
 	// Choose returns the parts that a picture shows, in the order in which they are drawn, which have whole pages for
 	// most splats at most. Nothing but the camera and most decides about it.
 	Choose(c *scene.Camera, most int) ([]int, error)
-	// Ahead says which parts are going to be read, the first ones first, in place of what was said before.
+	// Ahead replaces the list of parts that are going to be read, the first ones first.
 	Ahead(parts []int)
-	// Read returns the splats of a part, which nobody changes afterwards.
+	// Read returns the splats of a part, which do not change afterwards.
 	Read(part int) (*scene.Splats, error)
 	LeastRAM() int64      // bytes that reading takes at least, about
-	LimitRAM(bytes int64) // says what it may take: the rest is for parts that are read ahead of time
+	LimitRAM(bytes int64) // bounds it: what is left of that is for parts that are read ahead
 }
 
-// paged is how a Renderer draws Parts: those that a picture shows are on the device while it is drawn, and stay there
-// until there is no room for others. Copies to the device and pictures run in the order in which they are queued, so
-// that pages of pictures in flight may be written anew.
+// paged keeps Parts on the device for a Renderer: those that a picture shows are there while it is drawn, and stay
+// until others need the room. Copies to the device and pictures run in the order in which they are queued, so that
+// pages of pictures in flight may be overwritten.
 type paged struct {
 	Parts
 	dev      *vk.Device
@@ -41,7 +41,7 @@ type paged struct {
 	sizes    []int
 	where    [][]pageRun // of each part; nil: it is not on the device
 	used     []int       // by part, the number of the last picture that showed it
-	seen     []int       // by part, the number of the last list that has it: see ahead
+	seen     []int       // by part, the number of the last list with it, see ahead
 	pictures int
 	lists    int
 	there    []int      // parts on the device
@@ -67,11 +67,11 @@ const (
 	pageCopiers     = 32      // copies that fill the pages of one
 	// MostShown is how many splats of a model in parts a picture shows at most, unless another number is asked for.
 	MostShown = 8 << 20
-	// mostPartsRAM is how many bytes of RAM parts of a model take at most, that are read ahead of time.
+	// mostPartsRAM bounds the bytes of RAM for parts of a model that are read ahead.
 	mostPartsRAM = 4 << 30
 )
 
-// pageStaging is memory through which pages go.
+// pageStaging is memory through which pages are uploaded.
 type pageStaging struct {
 	words      vk.Slice[uint32]
 	copiers    [pageCopiers]*vk.Copier
@@ -79,7 +79,7 @@ type pageStaging struct {
 	ticket     vk.Ticket
 }
 
-// allocate makes the room on the device and the ways there.
+// allocate makes the pages and their stagings.
 func (p *paged) allocate() error {
 	if err := p.room.allocate(p.dev); err != nil {
 		return err
@@ -100,10 +100,10 @@ func (p *paged) allocate() error {
 	return nil
 }
 
-// staged is how many pages a staging has.
+// staged returns how many pages a staging has.
 func (m *pages) staged() int { return min(m.n, max(1, pageStagingSize/(4*m.words))) }
 
-// stagingBytes is what the ways to the device take.
+// stagingBytes returns the size of all stagings.
 func (m *pages) stagingBytes() int64 { return pageStagings * 4 * int64(m.words) * int64(m.staged()) }
 
 // close frees what allocate made but for the room, which is the model's.
@@ -173,7 +173,7 @@ func (p *paged) load(d *drawing) error {
 		if err != nil {
 			return err
 		}
-		p.where[part], p.there = p.room.take(pagesOf(s.N)), append(p.there, part)
+		p.where[part], p.there = p.room.acquire(pagesOf(s.N)), append(p.there, part)
 		if err := p.upload(s, p.where[part]); err != nil {
 			return err
 		}
@@ -192,7 +192,7 @@ func (p *paged) load(d *drawing) error {
 	return nil
 }
 
-// makeRoom frees pages until there are so many: those of parts that no picture has shown for the longest time.
+// makeRoom frees pages until there are need of them: those of parts that no picture has shown for the longest time.
 func (p *paged) makeRoom(need int) {
 	left := p.room.unused()
 	if left >= need {
@@ -203,7 +203,7 @@ func (p *paged) makeRoom(need int) {
 	for ; left < need && gone < len(p.there) && p.used[p.there[gone]] < p.pictures; gone++ {
 		part := p.there[gone]
 		left += pagesOf(p.sizes[part])
-		p.room.give(p.where[part])
+		p.room.release(p.where[part])
 		p.where[part] = nil
 	}
 	p.there = slices.Delete(p.there, 0, gone)
@@ -307,28 +307,29 @@ func (r *Renderer) Shown() (least, most int) {
 	return r.paged.least, r.paged.most
 }
 
-// pagedNeeds is renderNeeds for n pages of a model, of which a picture shows so many splats.
-func (d *Device) pagedNeeds(n, most, degree int, cameras []scene.Camera, p *parts) (w renderNeeds, err error) {
-	e, err := newShape(d.dev, degree, cameras, renderKinds, false)
+// pagedNeeds returns the needs of n pages of a model, of which a picture shows at most most splats.
+func (p *renderPlan) pagedNeeds(n, most int) (w renderNeeds, err error) {
+	s, err := p.setup()
 	if err != nil {
 		return w, err
 	}
-	e.model.pages = plannedPages(d.dev, e.model.Rows, n, most)
-	e.parts, e.bands = p, e.mostBands()
-	w, err = d.needsOf(e, 0, e.model.pages.bytes(),
-		e.model.pages.stagingBytes()+rendersInFlight*4*int64(e.model.pages.listWords()))
-	return w, err
+	m := plannedPages(p.d.dev, s.model.Rows, n, most)
+	s.model.pages = m
+	return p.needsOf(s, 0, m.bytes(), m.stagingBytes()+rendersInFlight*4*int64(m.listWords()))
 }
 
-// fitsPaged reports whether there is room for n pages of a model, of which a picture shows so many splats: a quarter of
-// the device is left for what pictures take beside splats.
-func (d *Device) fitsPaged(n, most, degree int, cameras []scene.Camera, p *parts) bool {
-	w, err := d.pagedNeeds(n, most, degree, cameras, p)
-	return err == nil && w.shared() <= d.dev.Budget()
+// fitsPaged reports whether there is room for n pages of a model, of which a picture shows at most most splats, if a
+// quarter of the device is left for what pictures need besides splats.
+func (p *renderPlan) fitsPaged(n, most int) bool {
+	w, err := p.pagedNeeds(n, most)
+	return err == nil && w.withSpare() <= p.d.Budget()
 }
 
-// shared is what the device has at least where splats leave a quarter of it.
-func (w renderNeeds) shared() int64 { return roundMiB(int64(float64(w.device) * shareParts)) }
+// spareFactor is the device's memory divided by that of splats that leave a quarter of it.
+const spareFactor = 4.0 / 3
+
+// withSpare returns the least of the device that leaves that much.
+func (w renderNeeds) withSpare() int64 { return roundMiB(int64(float64(w.device) * spareFactor)) }
 
 // largestThat returns the largest number up to most that fits, where all smaller ones do.
 func largestThat(most int, fits func(n int) bool) int {
@@ -343,12 +344,12 @@ func largestThat(most int, fits func(n int) bool) int {
 	return lo
 }
 
-// MostShown returns how many splats of a model in parts pictures show unless another number is asked for: as many again
-// have room beside them. It is a page at least, whether that has room or not.
+// MostShown returns how many splats of a model in parts pictures show unless another number is asked for: so that as
+// many again have room besides. It is a page at least, even if that has no room.
 func (d *Device) MostShown(m Parts, cameras []scene.Camera, cfg RenderConfig) int {
-	all, p := allPages(m), cfg.inParts()
+	all, p := allPages(m), &renderPlan{d, m.Degree(), cameras, cfg}
 	return PageSplats * max(1, largestThat(min(all, MostShown/PageSplats), func(k int) bool {
-		return d.fitsPaged(min(all, 2*k), k*PageSplats, m.Degree(), cameras, p)
+		return p.fitsPaged(min(all, 2*k), k*PageSplats)
 	}))
 }
 
@@ -359,64 +360,59 @@ func allPages(m Parts) (n int) {
 	return n
 }
 
-// NewPartsRenderer is NewRenderer for a model in parts, of which a picture shows most splats at most.
+// NewPartsRenderer is NewRenderer for a model in parts, of which a picture shows at most most splats.
 func NewPartsRenderer(d *Device, m Parts, most int, cameras []scene.Camera, cfg RenderConfig) (*Renderer, error) {
-	if cfg.Near == 0 {
-		cfg.Near = 0.01
+	p, err := newRenderPlan(d, m.Degree(), cameras, cfg)
+	if err != nil {
+		return nil, err
 	}
-	if len(cameras) == 0 {
-		return nil, errors.New("create renderer: no camera")
-	}
-	p, all := cfg.inParts(), allPages(m)
-	least := min(all, pagesOf(most))
+	all, least := allPages(m), min(allPages(m), pagesOf(most))
 	lower := "lower " + fault.Setting("max-splats")
-	w, err := d.pagedNeeds(least, most, m.Degree(), cameras, p)
+	w, err := p.pagedNeeds(least, most)
 	if err != nil { // no memory helps
 		return nil, fault.WithHint(fmt.Errorf("create renderer: %w: pictures of %d splats: %v", ErrTooSmall, most, err),
 			failure.AnyOf(lower, cfg.Smaller))
 	}
-	w.device, w.kept = w.shared(), cfg.Kept+m.LeastRAM()
-	if err := d.ramForRender(most, w, cfg.Smaller); err != nil {
+	w.device, w.kept = w.withSpare(), cfg.Kept+m.LeastRAM()
+	if err := p.checkRAM(most, w); err != nil {
 		return nil, err
 	}
-	if w.device > d.dev.Budget() {
-		return nil, d.tooLittleToRender(most, w, lower, cfg.Smaller)
+	if w.device > d.Budget() {
+		return nil, p.tooFewBytes(most, w, lower)
 	}
-	n := largestThat(all, func(k int) bool { return d.fitsPaged(k, most, m.Degree(), cameras, p) })
+	n := largestThat(all, func(k int) bool { return p.fitsPaged(k, most) })
 	for ; ; n = max(least, n*3/4) {
-		if w, err = d.pagedNeeds(n, most, m.Degree(), cameras, p); err != nil {
+		if w, err = p.pagedNeeds(n, most); err != nil {
 			return nil, err
 		}
 		ahead := max(m.LeastRAM(), min(d.host/3, mostPartsRAM, w.roomIn(d.host)-w.picture-cfg.Kept))
 		m.LimitRAM(ahead)
 		w.kept = cfg.Kept + ahead
-		r, err := d.newPagedRenderer(m, n, most, cameras, cfg, w, p)
+		r, err := p.newPaged(m, n, most, w)
 		if !IsShortage(err) || n == least {
-			return r, d.shortOfRender(most, w, err, lower, cfg.Smaller)
+			return r, p.tooSmall(most, w, err, lower)
 		}
 	}
 }
 
-// newPagedRenderer is NewPartsRenderer with n pages.
-func (d *Device) newPagedRenderer(m Parts, n, most int, cameras []scene.Camera, cfg RenderConfig, w renderNeeds,
-	p *parts) (*Renderer, error) {
-	e, err := newEngine(d.dev, m.Degree(), cameras, renderKinds, rendersInFlight, false)
+// newPaged makes a renderer with n pages.
+func (p *renderPlan) newPaged(m Parts, n, most int, w renderNeeds) (*Renderer, error) {
+	r, err := p.newRenderer(most, w)
 	if err != nil {
 		return nil, err
 	}
-	e.model.pages = plannedPages(d.dev, e.model.Rows, n, most)
-	e.looks = cfg.Looks
-	sizes := m.Sizes()
-	r := &Renderer{e: e, cfg: cfg, splats: most, atOnce: w.atOnce(d.host), paged: &paged{Parts: m, dev: d.dev,
-		room: e.model.pages, limit: most, sizes: sizes,
-		where: make([][]pageRun, len(sizes)), used: make([]int, len(sizes)), seen: make([]int, len(sizes))}}
+	s, sizes := r.e.setup, m.Sizes()
+	s.model.pages = plannedPages(s.dev, s.model.Rows, n, most)
+	r.paged = &paged{Parts: m, dev: s.dev, room: s.model.pages, limit: most, sizes: sizes,
+		where: make([][]pageRun, len(sizes)), used: make([]int, len(sizes)), seen: make([]int, len(sizes))}
 	if err = r.paged.allocate(); err == nil {
-		if err = e.fitPictures(p, e.model.capacity()); err == nil {
-			err = errors.Join(e.setCounters(0), e.buildToFit())
-		}
+		err = r.e.fitPictures(s.model.capacity())
+	}
+	if err == nil {
+		err = errors.Join(s.setCounters(0), r.e.memory.buildToFit())
 	}
 	if err != nil {
-		return nil, errors.Join(err, r.paged.close(), e.close())
+		return nil, errors.Join(err, r.Close())
 	}
 	return r, nil
 }

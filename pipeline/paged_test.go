@@ -183,22 +183,24 @@ func TestPartsEvicted(t *testing.T) {
 	}
 	draw := func(pages int) []*picture.Picture {
 		d := testDevice(t)
-		p := cfg.inParts()
-		w, err := d.pagedNeeds(pages, most, m.Degree(), cams, p)
+		p, err := newRenderPlan(d, m.Degree(), cams, cfg)
 		if err != nil {
 			t.Fatal(err)
 		}
-		cfg.Near = 0.01
-		r, err := d.newPagedRenderer(m, pages, most, cams, cfg, w, p)
+		w, err := p.pagedNeeds(pages, most)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := p.newPaged(m, pages, most, w)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer r.Close()
-		r.e.isectCapacity = 256
-		if err := r.e.startAfresh(); err != nil {
+		r.e.setup.isectCapacity = 256
+		if err := r.e.programs.free(); err != nil {
 			t.Fatal(err)
 		}
-		if err := r.e.build(); err != nil {
+		if err := r.e.programs.build(); err != nil {
 			t.Fatal(err)
 		}
 		out := make([]*picture.Picture, len(cams))
@@ -366,7 +368,7 @@ func TestPages(t *testing.T) {
 	held := map[int][]pageRun{}
 	for i := 1; i < 5000; i++ {
 		if n := 1 + random.IntN(60); n <= m.unused() && random.IntN(2) == 0 {
-			held[i] = m.take(n)
+			held[i] = m.acquire(n)
 			for _, r := range held[i] {
 				for page := r.first; page < r.first+r.n; page++ {
 					if owner[page] != 0 {
@@ -384,7 +386,7 @@ func TestPages(t *testing.T) {
 			for _, r := range runs {
 				clear(owner[r.first : r.first+r.n])
 			}
-			m.give(runs)
+			m.release(runs)
 			delete(held, k)
 			break
 		}
@@ -395,7 +397,7 @@ func TestPages(t *testing.T) {
 		}
 	}
 	for _, runs := range held {
-		m.give(runs)
+		m.release(runs)
 	}
 	if !slices.Equal(m.left, []pageRun{{0, 1000}}) {
 		t.Errorf("left: %v", m.left)

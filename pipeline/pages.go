@@ -28,7 +28,7 @@ type pageRun struct{ first, n int }
 
 const (
 	// PageSplats are those of a page, and of a workgroup of project_pages: a part takes the room of whole pages, which
-	// is what counts where there are to be so many splats in a picture at most.
+	// counts against the most splats of a picture.
 	PageSplats = 128
 	// words at a multiple of which the pages of a list begin, so that every device can bind them
 	pageListAlign = 64
@@ -36,10 +36,10 @@ const (
 	mostPageChunk = 1 << 30
 )
 
-// pagesOf is how many pages n splats take.
+// pagesOf returns how many pages n splats take.
 func pagesOf(n int) int { return (n + PageSplats - 1) / PageSplats }
 
-// plannedPages is room for n pages of which a picture shows so many splats, which is not there yet.
+// plannedPages returns n phantom pages, of which a picture shows at most most splats.
 func plannedPages(dev *vk.Device, rows layout.Rows, n, most int) *pages {
 	m := &pages{most: pagesOf(most) * PageSplats, n: n, words: rows.Stored * PageSplats}
 	m.each = int(max(1, min(mostPageChunk, maxBinding(dev))/(4*int64(m.words))))
@@ -49,7 +49,7 @@ func plannedPages(dev *vk.Device, rows layout.Rows, n, most int) *pages {
 	return m
 }
 
-// bytes is what the pages take of the device.
+// bytes returns the size of all pages.
 func (m *pages) bytes() int64 { return 4 * int64(m.n) * int64(m.words) }
 
 // allocate makes the room.
@@ -78,7 +78,7 @@ func (m *pages) free(dev *vk.Device) (err error) {
 	return err
 }
 
-// unused is how many pages are free.
+// unused returns how many pages are free.
 func (m *pages) unused() (n int) {
 	for _, r := range m.left {
 		n += r.n
@@ -86,8 +86,8 @@ func (m *pages) unused() (n int) {
 	return n
 }
 
-// take takes n free pages, which there are: the first run that has as many, else the longest ones.
-func (m *pages) take(n int) (runs []pageRun) {
+// acquire takes n free pages, which there are, from the first run that has as many, else from the longest ones.
+func (m *pages) acquire(n int) (runs []pageRun) {
 	if i := slices.IndexFunc(m.left, func(r pageRun) bool { return r.n >= n }); i >= 0 {
 		return append(runs, m.cut(i, n))
 	}
@@ -104,7 +104,7 @@ func (m *pages) take(n int) (runs []pageRun) {
 	return runs
 }
 
-// cut takes the first n pages of free run i.
+// cut removes the first n pages of free run i.
 func (m *pages) cut(i, n int) pageRun {
 	r := pageRun{m.left[i].first, n}
 	m.left[i].first += n
@@ -114,8 +114,8 @@ func (m *pages) cut(i, n int) pageRun {
 	return r
 }
 
-// give makes pages free again.
-func (m *pages) give(runs []pageRun) {
+// release frees pages.
+func (m *pages) release(runs []pageRun) {
 	for _, r := range runs {
 		i, _ := slices.BinarySearchFunc(m.left, r.first,
 			func(l pageRun, at int) int { return cmp.Compare(l.first, at) })
@@ -138,21 +138,21 @@ func (m *pages) at(page, n int) (vk.View, int) {
 	return c.At(first*m.words, n*m.words).View, n
 }
 
-// listHead is how many words of a list come before its pages: the number of splats, and the size of the dispatch for
-// each buffer.
+// listHead returns how many words of a list come before its pages: the number of splats, and the size of the dispatch
+// for each buffer.
 func (m *pages) listHead() int {
 	return (1 + 3*len(m.chunks) + pageListAlign - 1) / pageListAlign * pageListAlign
 }
 
-// listWords is how long a frame's list is.
+// listWords returns the length of a frame's list.
 func (m *pages) listWords() int { return m.listHead() + m.most/PageSplats }
 
 // listed writes which pages a part of a picture shows, and returns what sets the number of splats before it is drawn.
 // Nothing is dispatched for buffers that none of the pages lie in: some devices bind little, and have many buffers.
-func (e *engine) listed(f *frame, list []uint32) stagedPhoto {
-	m, words := e.model.pages, vk.Host(f.list)
+func (s *setup) listed(f *frame, list []uint32) stagedPhoto {
+	m, words := s.model.pages, vk.Host(f.part.list)
 	words[0] = uint32(PageSplats * len(list))
-	grids := vk.Host(vk.Cast[[3]uint32](f.list.At(1, 3*len(m.chunks)).View))
+	grids := vk.Host(vk.Cast[[3]uint32](f.part.list.At(1, 3*len(m.chunks)).View))
 	clear(grids)
 	last := -1
 	for _, page := range list {
@@ -161,19 +161,20 @@ func (e *engine) listed(f *frame, list []uint32) stagedPhoto {
 		}
 	}
 	copy(words[m.listHead():], list)
-	return stagedPhoto{dst: e.counters.At(layout.NSplats, 1).View, src: f.list.At(0, 1).View}
+	return stagedPhoto{dst: s.counters.At(layout.NSplats, 1).View, src: f.part.list.At(0, 1).View}
 }
 
 // projectPages culls and projects the splats of the frame's list of pages, buffer by buffer.
 func (v *view) projectPages(params vk.Slice[layout.StepParams]) {
-	m := v.model.pages
+	m := v.s.model.pages
 	for i, c := range m.chunks {
 		v.r.Dispatch(&shaders.ProjectPages{
-			Params: params, Counters: v.counters, PageList: v.f.list.At(m.listHead(), m.most/PageSplats), Chunk: c,
+			Params: params, Counters: v.s.counters, PageList: v.f.part.list.At(m.listHead(),
+				m.most/PageSplats), Chunk: c,
 			Shapes: v.shapes, Paints: v.paints,
 			DepthKeys: v.depthKeys,
 			Push: shaders.ProjectPagesPush{FirstPage: uint32(i * m.each), NPages: uint32(c.N() / m.words),
 				PageWords: uint32(m.words), ChunkSplats: PageSplats},
-		}, vk.Indirect(v.f.list.At(1+3*i, 3).View))
+		}, vk.Indirect(v.f.part.list.At(1+3*i, 3).View))
 	}
 }

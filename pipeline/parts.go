@@ -9,9 +9,9 @@ import (
 	"vksplat/vk"
 )
 
-// parts is how a Renderer's engine draws pictures: a band of rows of tiles at a time, each by a program of its own,
-// which copies it to mapped memory. So neither device memory nor a binding needs room for a whole picture, and several
-// pictures are in flight. Bands do not change bytes: each is drawn by the picture's own camera.
+// parts has an engine draw pictures a band of rows of tiles at a time, each by a program of its own, which copies it to
+// mapped memory. So neither device memory nor a binding needs room for a whole picture, and several pictures are in
+// flight. Bands do not change bytes: each is drawn by the picture's own camera.
 type parts struct {
 	packed bool // bytes are read back, not floats
 	depth  bool // depths are drawn too
@@ -19,8 +19,8 @@ type parts struct {
 	beside int64
 }
 
-// partOfFrame is what a frame has for the part that is in flight on it.
-type partOfFrame struct {
+// framePart holds the buffers of a frame for the part that is in flight on it.
+type framePart struct {
 	band  int              // that its program draws
 	color vk.Slice[uint32] // [pixels] packed or [pixels][4] floats, mapped
 	// [pixels] sum of weight times z, of weights, of weight times z squared, final transmittance; mapped
@@ -32,7 +32,7 @@ type partOfFrame struct {
 	height int                         // and its rows
 }
 
-// words is how many words of a pixel are read back as its colour.
+// words returns how many words of a pixel are read back as its colour.
 func (p *parts) words() int {
 	if p.packed {
 		return 1
@@ -40,7 +40,7 @@ func (p *parts) words() int {
 	return 4
 }
 
-// bytes is what reading a pixel back takes.
+// bytes returns the size of a pixel as it is read back.
 func (p *parts) bytes() int64 {
 	if p.depth {
 		return 4*int64(p.words()) + 16
@@ -48,7 +48,7 @@ func (p *parts) bytes() int64 {
 	return 4 * int64(p.words())
 }
 
-// partPixels is how many pixels a picture's largest band has, of so many.
+// partPixels returns how many pixels the largest of a picture's bands has.
 func (s viewSize) partPixels(bands int) int {
 	return min(s.maxPixels, s.maxWidth*layout.TileSize*((s.maxRows+bands-1)/bands))
 }
@@ -61,85 +61,88 @@ func partRows(height, band, bands int) (first, rows int) {
 }
 
 // recordPart lists the drawing of a band and its copies to mapped memory, which may be larger: programs are built for
-// more bands before it is made anew.
+// more bands before it is reallocated.
 func (v *view) recordPart(band int) {
 	v.makeIsects(band)
 	v.rasterize(band, false)
-	if v.parts.packed {
-		packed := vk.ScratchOf[uint32](v.r, "packed_pixels", v.maxPixels)
+	if v.s.parts.packed {
+		packed := vk.ScratchOf[uint32](v.r, "packed_pixels", v.size.maxPixels)
 		v.pack(v.render, packed)
-		v.r.Copy(v.f.color.At(0, v.maxPixels).View, packed.View)
+		v.r.Copy(v.f.part.color.At(0, v.size.maxPixels).View, packed.View)
 	} else {
-		v.r.Copy(v.f.color.At(0, 4*v.maxPixels).View, v.render.View)
+		v.r.Copy(v.f.part.color.At(0, 4*v.size.maxPixels).View, v.render.View)
 	}
-	if !v.parts.depth {
+	if !v.s.parts.depth {
 		return
 	}
-	v.look(v.f.bare) // depth_keys -> shapes paints
-	depths := vk.ScratchOf[[4]float32](v.r, "render_depth", v.maxPixels)
-	v.blendTiles(v.f.bare, depths, band, false)
-	v.r.Copy(v.f.depth.At(0, v.maxPixels).View, depths.View)
+	v.look(v.f.part.bare) // depth_keys -> shapes paints
+	depths := vk.ScratchOf[[4]float32](v.r, "render_depth", v.size.maxPixels)
+	v.blendTiles(v.f.part.bare, depths, band, false)
+	v.r.Copy(v.f.part.depth.At(0, v.size.maxPixels).View, depths.View)
 }
 
 // pack makes bytes of a picture.
 func (v *view) pack(render vk.Slice[[4]float32], packed vk.Slice[uint32]) {
-	n := v.maxPixels
+	n := v.size.maxPixels
 	v.r.Dispatch(&shaders.Pack{Render: render, PackedPixels: packed, Push: shaders.PackPush{N: uint32(n)}},
 		vk.Items(n, 256))
 }
 
-// phantomPart returns the mapped buffers of a frame that are not there.
-func (e *engine) phantomPart() partOfFrame {
-	n := e.drawn.partPixels(e.bands)
-	p := partOfFrame{color: phantom[uint32](e.dev, n*e.parts.words(), 4)}
-	if e.parts.depth {
-		p.depth, p.bare = phantom[[4]float32](e.dev, n, 16), phantom[layout.StepParams](e.dev, 1, 1<<10)
+// phantomPart returns the mapped buffers of a frame as phantoms.
+func (s *setup) phantomPart() framePart {
+	n := s.drawn.partPixels(s.bands)
+	p := framePart{color: phantom[uint32](s.dev, n*s.parts.words(), 4)}
+	if s.parts.depth {
+		p.depth, p.bare = phantom[[4]float32](s.dev, n, 16), phantom[layout.StepParams](s.dev, 1, 1<<10)
 	}
-	if e.model.pages != nil {
-		p.list = phantom[uint32](e.dev, e.model.pages.listWords(), 4)
+	if s.model.pages != nil {
+		p.list = phantom[uint32](s.dev, s.model.pages.listWords(), 4)
 	}
 	return p
 }
 
-// fitParts makes as few bands as there is room for beside the model, and the mapped memory for what is read back of
-// them. There are no programs.
+// fitParts makes as few bands as there is room for besides the model, and the mapped memory that they are read back to.
+// There are no programs.
 func (e *engine) fitParts(bands int) error {
-	for ; ; bands = min(2*bands, e.mostBands()) {
-		e.bands = bands
+	for ; ; bands = min(2*bands, e.setup.mostBands()) {
+		e.setup.bands = bands
 		err := e.allocateParts()
-		if err == nil && (e.isectLimit() >= minIsects || bands == e.mostBands()) {
+		if err == nil && (e.memory.isectLimit(bands) >= minIsects || bands == e.setup.mostBands()) {
 			return nil
 		}
-		if err != nil && (!errors.Is(err, vk.ErrOutOfMemory) || bands == e.mostBands()) {
+		if err != nil && (!errors.Is(err, vk.ErrOutOfMemory) || bands == e.setup.mostBands()) {
 			return err
 		}
 	}
 }
 
-// allocateParts makes the mapped memory of all frames for the bands there are.
+// allocateParts makes the mapped memory of all frames.
 func (e *engine) allocateParts() error {
-	n := e.drawn.partPixels(e.bands)
-	for _, f := range e.frames {
-		f.freePart(e.dev)
+	n := e.setup.drawn.partPixels(e.setup.bands)
+	for _, f := range e.programs.frames {
+		f.freePart(e.setup.dev)
 	}
-	for _, f := range e.frames {
+	for _, f := range e.programs.frames {
 		var err error
-		f.band = 0
-		if f.color, err = vk.Make[uint32](e.dev, vk.Readback, n*e.parts.words(), "picture staging"); err != nil {
+		f.part.band = 0
+		if f.part.color, err = vk.Make[uint32](e.setup.dev, vk.Readback, n*e.setup.parts.words(),
+			"picture staging"); err != nil {
 			return err
 		}
-		if e.model.pages != nil {
-			if f.list, err = vk.Make[uint32](e.dev, vk.Upload, e.model.pages.listWords(), "page list"); err != nil {
+		if e.setup.model.pages != nil {
+			if f.part.list, err = vk.Make[uint32](e.setup.dev, vk.Upload, e.setup.model.pages.listWords(),
+				"page list"); err != nil {
 				return err
 			}
 		}
-		if !e.parts.depth {
+		if !e.setup.parts.depth {
 			continue
 		}
-		if f.depth, err = vk.Make[[4]float32](e.dev, vk.Readback, n, "depth staging"); err != nil {
+		if f.part.depth, err = vk.Make[[4]float32](e.setup.dev, vk.Readback, n, "depth staging"); err != nil {
 			return err
 		}
-		if f.bare, err = vk.Make[layout.StepParams](e.dev, vk.Upload, 1, "params without background"); err != nil {
+		if f.part.bare, err = vk.Make[layout.StepParams](e.setup.dev, vk.Upload, 1,
+			"params without background"); err != nil {
 			return err
 		}
 	}
@@ -148,7 +151,7 @@ func (e *engine) allocateParts() error {
 
 // freePart frees the frame's mapped memory for parts.
 func (f *frame) freePart(dev *vk.Device) {
-	for _, v := range []*vk.View{&f.color.View, &f.depth.View, &f.bare.View, &f.list.View} {
+	for _, v := range []*vk.View{&f.part.color.View, &f.part.depth.View, &f.part.bare.View, &f.part.list.View} {
 		if !v.IsZero() {
 			dev.Free(*v)
 			*v = vk.View{}
@@ -156,22 +159,14 @@ func (f *frame) freePart(dev *vk.Device) {
 	}
 }
 
-// recordBand makes f's program that of a band, if it is another's.
-func (e *engine) recordBand(f *frame, band int) error {
-	p := f.programs[recipe.Render]
-	if p != nil && !p.Stale() && f.band == band {
-		return nil
-	}
-	if p != nil {
-		if err := p.Close(); err != nil {
+// recordBand makes f's program draw a band.
+func (p *programs) recordBand(f *frame, band int) error {
+	s := slot{&f.programs[recipe.Render], f, recipe.Render, false}
+	if f.part.band != band {
+		if err := s.clear(); err != nil {
 			return err
 		}
-		f.programs[recipe.Render] = nil
 	}
-	f.band = band
-	r := vk.NewRecorder(e.dev)
-	e.record(r, f, recipe.Render)
-	p, err := r.Build(recipe.Render.String(), e.pool, vk.BuildOptions{NoTimings: true})
-	f.programs[recipe.Render] = p
-	return err
+	f.part.band = band
+	return p.refresh(s)
 }

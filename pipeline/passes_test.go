@@ -36,7 +36,7 @@ func dispatchesOf(t *testing.T, d *Device,
 	}
 	defer tr.Close()
 	r := vk.NewRecorder(d.dev)
-	tr.e.record(r, tr.e.frames[0], recipe.Step)
+	tr.shards.first.e.setup.record(r, tr.shards.first.e.programs.frames[0], recipe.Step)
 	variant := regexp.MustCompile(`_(mixed|handed)$`)
 	kernel, binding := regexp.MustCompile(`^ *\d+ (\w+)`), regexp.MustCompile(`(\w+)=([^(=]*)\(([a-z+]+) \d+\)`)
 	for line := range strings.Lines(r.String()) {
@@ -145,9 +145,9 @@ func TestFinishRunsBeside(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer tr.Close()
-	for tr.e.bands = 1; tr.e.bands < 3; tr.e.bands++ {
+	for tr.shards.first.e.setup.bands = 1; tr.shards.first.e.setup.bands < 3; tr.shards.first.e.setup.bands++ {
 		r := vk.NewRecorder(d.dev)
-		tr.e.record(r, tr.e.frames[0], recipe.Step)
+		tr.shards.first.e.setup.record(r, tr.shards.first.e.programs.frames[0], recipe.Step)
 		if text := r.String(); !regexp.MustCompile(`\d finish.*\n *\d+ loss_grad`).MatchString(text) {
 			t.Errorf("a barrier after finish, or another place:\n%s", text)
 		}

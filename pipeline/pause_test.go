@@ -44,7 +44,7 @@ func benchmarkPause(b *testing.B, n int, mode checkpoint.CopyMode) {
 	}
 	defer tr.Close()
 	tr.SetRun(run)
-	tr.writer.Copies = mode
+	tr.saver.writer.Copies = mode
 	path := filepath.Join(b.TempDir(), "x")
 	var pause, whole float64 // ms
 	for b.Loop() {
@@ -76,8 +76,9 @@ func TestStretchesWhileGrowing(t *testing.T) {
 	tr := teamTrainer(t, []*Device{d}, views, init, scale, cfg)
 	for step := 1; !tr.Complete(); step += 1 + step%4 {
 		if step%3 == 0 {
-			tr.e.isectCapacity = layout.MostBucket
-			if err := errors.Join(tr.e.startAfresh(), tr.e.buildToFit()); err != nil {
+			tr.shards.first.e.setup.isectCapacity = layout.MostBucket
+			if err := errors.Join(tr.shards.first.e.programs.free(),
+				tr.shards.first.e.memory.buildToFit()); err != nil {
 				t.Fatal(err)
 			}
 		}

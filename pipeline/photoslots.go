@@ -20,9 +20,9 @@ type photoSlots struct {
 	largest int64 // bytes of a slot otherwise
 	slots   []photoSlot
 	target  photoSlot
-	shelves []vk.View // what they lie in
-	// what the loss reads: one buffer of slots and target, or the target alone, into which all photos are copied then;
-	// see target.glsl
+	shelves []vk.View // the buffers that they lie in
+	// the buffer that the loss reads: one of slots and target, or the target alone, into which all photos are copied
+	// then; see target.glsl
 	bound  vk.Slice[uint32]
 	direct bool // bound has the slots
 }
@@ -35,15 +35,15 @@ type photoSlot struct {
 	bytes  int64  // of its photo
 }
 
-// stagedPhoto is where the loss finds the photo of a view, and what is to be submitted before.
+// stagedPhoto is the place where the loss reads the photo of a view, and the copies that are submitted before.
 type stagedPhoto struct {
-	offset   uint32     // in words, of what the loss reads
+	offset   uint32     // in words, in the buffer that the loss reads
 	keep     *vk.Copier // puts the photo into the cache; nil: nothing does
 	kept     int64      // bytes that keep copies
 	dst, src vk.View    // what is copied then; zero: nothing
 }
 
-// noPhoto is that of units other than steps.
+// noPhoto is the stagedPhoto of units other than steps.
 var noPhoto stagedPhoto
 
 // cached returns where the loss finds a view's photo that the cache has.

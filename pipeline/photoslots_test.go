@@ -31,7 +31,7 @@ func TestPhotosInPlace(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p := tr.photos
+		p := tr.shards.first.photos
 		if !p.direct {
 			t.Fatalf("%s: photos are not read where they are kept", c.name)
 		}
@@ -42,8 +42,8 @@ func TestPhotosInPlace(t *testing.T) {
 			if err := p.makeApart(n); err != nil {
 				t.Fatal(err)
 			}
-			tr.e.target = p.bound
-			if err := tr.e.buildToFit(); err != nil {
+			tr.shards.first.e.setup.target = p.bound
+			if err := tr.shards.first.e.memory.buildToFit(); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -82,7 +82,7 @@ func TestPhotoSlotsApart(t *testing.T) {
 	const side = 256
 	cams := planCameras(4, side, side)
 	for _, over := range []int{0, 1} {
-		shape, err := newShape(d.dev, 0, cams, []recipe.Kind{recipe.Step}, false)
+		shape, err := newSetup(d.dev, 0, cams, []recipe.Kind{recipe.Step})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -11,92 +11,90 @@ import (
 	"vksplat/vk"
 )
 
-// TrainerOptions say how a trainer uses memory and whom it reports to. Nothing of it decides the bytes of a model,
-// except that Ceiling stands for what memory would allow.
+// TrainerOptions say how a trainer uses memory and what it reports to. Of them only Ceiling may change the bytes of a
+// model.
 type TrainerOptions struct {
 	Ceiling    int            // most splats, as a run before this one had it; 0: Config.MaxSplats or what memory allows
 	PhotoBytes int64          // ceiling of the device cache of photos; 0: chosen; below 0: none
-	Pictures   []scene.Camera // cameras for Render, beside those that are trained on
+	Pictures   []scene.Camera // cameras of pictures, besides those that are trained on
 	HeldBytes  int64          // host memory that the caller keeps: points, scene
-	// host memory that the caller takes at most before there is a trainer, of HeldBytes as well
+	// most host memory that the caller uses before there is a trainer, HeldBytes included
 	LoadBytes int64
 	Strict    bool         // a photo that cannot be decoded ends the run
-	Warn      func(string) // gets what the user should know; may be nil
-	// called when the device has less memory than its budget, before anything is given up for that; may be nil
+	Warn      func(string) // receives warnings for the user; may be nil
+	// called when the device has less memory than its budget, before photos or growth are given up; may be nil
 	OnPressure func(step int)
 	Decode     []scene.Camera // cameras whose photos are decoded lazily; nil: those trained on
-	Interludes *Interludes    // what others want done between steps; may be nil
-	// Depths [n_views] are where the points begin that each camera that is trained on sees, in the training frame
-	// (scene.Capture.Depths); nil: nothing is known of it.
+	Interludes *Interludes    // runs functions between steps; may be nil
+	// Depths [n_views] are the depths of the nearest points that each camera sees, in the training frame
+	// (scene.Capture.Depths); nil: unknown.
 	Depths []scene.Depths
-	// Photos [n_views] are where what is learnt of their appearance begins, and their cameras; nil: all begin alike,
-	// and are of one camera.
+	// Photos [n_views] are the initial appearances of the photos, and their cameras; nil: all begin alike, and are of
+	// one camera.
 	Photos []PhotoStart
 	// Shell is the radius of the far shell that is among the first splats, around the origin; 0: there is none.
 	Shell   float64
-	Known   KnownDepths  // what is known of depths, which steps compare theirs with
-	Normals KnownNormals // and of normals
-	// Anchors hold refined poses; nil: none are known, and what holds them are the given poses.
-	Anchors Anchors
-	// OnTrial hears what the trial of refined poses came to; may be nil.
-	OnTrial func(PoseTrial)
-	Others  []*Device // devices that train the same scene together with the first one, see team
+	Known   KnownDepths     // depths that steps compare theirs with
+	Normals KnownNormals    // and of normals
+	Anchors Anchors         // hold refined poses; nil: the given poses do
+	OnTrial func(PoseTrial) // receives the result of the trial of refined poses; may be nil
+	Others  []*Device       // devices that train the same scene together with the first one
 
-	startCapacities int // tests: multiplies the first guess of buffer capacities; 0: 1
+	hooks testHooks
 }
 
-// Plan says what training takes, before anything is taken: never more than the budgets, and no more than the totals,
-// with one exception. Where a view has more (tile, splat) pairs than Isects, the pairs first take what the device's
-// budget has left, and give it back when the model grows; only what does not fit then is worked on in bands, which are
-// slower. The device's share is a function of budget, cameras, configuration and device limits alone, and so is the
-// ceiling; the host's counts what the driver was seen to take, too.
+// Plan is the memory that training needs, computed before anything is allocated: never more than the budgets, and no
+// more than the totals, with one exception. Where a view has more (tile, splat) pairs than Isects, they first use what
+// the budget has left, and free it when the model grows; only what does not fit then is processed in bands, which are
+// slower. Device and ceiling are a function of budget, cameras, configuration and device limits alone; Host depends on
+// the measured memory of the driver, too.
 type Plan struct {
 	Splats      int `json:"splats"`       // to start with
 	Ceiling     int `json:"ceiling"`      // most splats
-	ChunkSplats int `json:"chunk_splats"` // the model grows by whole multiples of so many splats
-	growth      int // and by as many splats at least
+	ChunkSplats int `json:"chunk_splats"` // the model grows by multiples of these splats
+	growth      int // and by at least these
 	SplatBytes  int `json:"splat_bytes"` // of the model for a splat: parameters, moments, statistics
-	StepBytes   int `json:"step_bytes"`  // of scratch memory for a splat, about, beside its (tile, splat) pairs
-	// of the ceiling, where it is not divided equally: one device has less memory than others
+	StepBytes   int `json:"step_bytes"`  // of scratch memory for a splat, about, besides its (tile, splat) pairs
+	// ceilings of the shards, if they differ: one device has less memory than others
 	Shares  []int `json:"shares,omitempty"`
-	Devices int   `json:"devices"` // that train together; the figures of memory are those of the first
-	// (tile, splat) pairs at once for which there is room with the model at its ceiling, too
+	Devices int   `json:"devices"` // the world size; the figures of memory are those of rank 0
+	// (tile, splat) pairs at once that fit even when the model is at its ceiling
 	Isects int `json:"isects"`
 
 	photos photos.Layout // in the device cache
 
-	Unified bool       `json:"unified"` // device memory is RAM: Device and Host are shares of one pool
+	Unified bool       `json:"unified"` // device memory is RAM: Device and Host are parts of one pool
 	Device  DevicePlan `json:"device"`
 	Host    HostPlan   `json:"host"`
 }
 
-// DevicePlan is the device's share of a plan, in bytes.
+// DevicePlan is the device memory of a plan, in bytes.
 type DevicePlan struct {
 	Budget int64 `json:"budget"`
 	// parameters, moments and statistics at the ceiling, and the appearances, known depths and normals of photos
 	Model     int64 `json:"model"`
-	Scratch   int64 `json:"scratch"`    // what a step hands from pass to pass: by splat, pixel and isect
+	Scratch   int64 `json:"scratch"`    // buffers between the passes of a step: by splat, pixel and isect
 	Photos    int64 `json:"photos"`     // device cache of photos, and the photo of the step
 	PhotoAll  bool  `json:"photo_all"`  // the cache holds every photo
 	PhotoFits int   `json:"photo_fits"` // photos that it holds
 	// mapped memory for photos, pictures and the model; on unified memory part of the budget
 	Staging  int64 `json:"staging"`
-	Slack    int64 `json:"slack"` // left for what does not fit together in blocks
+	Slack    int64 `json:"slack"` // lost between blocks of memory
 	Total    int64 `json:"total"`
-	Start    int64 `json:"start"`    // of the total, what training starts with
+	Start    int64 `json:"start"`    // of the total, at the start of training
 	Snapshot bool  `json:"snapshot"` // a copy of the whole model fits beside it
 }
 
-// HostPlan is the host's share of a plan, in bytes.
+// HostPlan is the host memory of a plan, in bytes.
 type HostPlan struct {
 	Budget   int64 `json:"budget"`
-	Process  int64 `json:"process"` // program, driver and what the caller holds
-	outside  int64 // of it, what is not Go's
-	Margin   int64 `json:"margin"`    // left for garbage that is not collected yet and for what drivers take later
+	Process  int64 `json:"process"` // program, driver and HeldBytes
+	outside  int64 // of it outside the Go heap
+	Margin   int64 `json:"margin"`    // for garbage that is not collected yet and for later allocations of drivers
 	Staging  int64 `json:"staging"`   // mapped memory that is not the device's own
 	Cache    int64 `json:"cache"`     // decoded photos
-	Decode   int64 `json:"decode"`    // photos being decoded, beside the cache
-	Picture  int64 `json:"picture"`   // a picture that is measured against its photo, in place of most photos
+	Decode   int64 `json:"decode"`    // photos being decoded, besides the cache
+	Picture  int64 `json:"picture"`   // a picture that is compared with its photo, in place of most photos
 	Readback int64 `json:"readback"`  // a piece of the model, when it is written
 	CacheAll bool  `json:"cache_all"` // the cache holds every photo
 	Workers  int   `json:"workers"`   // that decode
@@ -104,7 +102,7 @@ type HostPlan struct {
 
 // planner computes a plan.
 type planner struct {
-	shape   *engine // without buffers
+	shape   *setup // without buffers
 	cams    []scene.Camera
 	cfg     *recipe.Config
 	o       *TrainerOptions
@@ -113,14 +111,14 @@ type planner struct {
 	budget  int64
 	unified bool
 
-	driver int64 // host memory that the driver takes
-	vram   bool  // the device's budget was asked for
+	driver int64 // host memory of the driver
+	vram   bool  // the device's budget was given
 }
 
-// Plan computes what training with these arguments takes; they are those of NewTrainer, of init only its number of
-// splats. Of several devices it is the plan of the first, with the splats of all.
+// Plan plans a training; the arguments are those of NewTrainer, of init only its number of splats. Of several devices
+// it is the plan of the first, with the splats of all.
 func (d *Device) Plan(cams []scene.Camera, splats int, cfg recipe.Config, o TrainerOptions) (*Plan, error) {
-	plans, _, err := planTeam(append([]*Device{d}, o.Others...), cams, splats, deal{}, cfg, o)
+	plans, _, err := planShards(append([]*Device{d}, o.Others...), cams, splats, knownSizes{}, cfg, o)
 	if err != nil {
 		return nil, err
 	}
@@ -135,12 +133,12 @@ func (d *Device) Plan(cams []scene.Camera, splats int, cfg recipe.Config, o Trai
 	return &whole, nil
 }
 
-// planShare is Plan for a device in its place, of its portion of the splats.
-func (d *Device) planShare(at world, cams []scene.Camera, part portion, cfg recipe.Config,
+// planShard is Plan for one device, of its shard.
+func (d *Device) planShard(at world, cams []scene.Camera, part shardSizes, cfg recipe.Config,
 	o TrainerOptions) (*Plan, error) {
 	splats := part.splats
 	cfg.Splats, cfg.MaxSplats, o.Ceiling = part.ends, part.most, part.ceiling
-	shape, err := trainingShape(d.dev, at, cams, nil, &cfg, &o)
+	shape, err := trainingSetup(d.dev, at, cams, nil, &cfg, &o)
 	if err != nil {
 		return nil, err
 	}
@@ -188,7 +186,7 @@ func trainKinds(cfg *recipe.Config, o *TrainerOptions) []recipe.Kind {
 	return kinds
 }
 
-// device fills everything but the host's share.
+// device makes a plan without Host.
 func (p *planner) device() (*Plan, error) {
 	asked := p.o.Ceiling
 	if asked == 0 {
@@ -207,13 +205,13 @@ func (p *planner) device() (*Plan, error) {
 		}
 	}
 	if _, err := p.shape.scratchBytes(1, minIsects, 2); err != nil {
-		return nil, fmt.Errorf("plan training: %w: views of %d pixels: %w", ErrTooSmall, p.shape.maxPixels,
+		return nil, fmt.Errorf("plan training: %w: views of %d pixels: %w", ErrTooSmall, p.shape.views.maxPixels,
 			err)
 	}
 	if best.Ceiling < p.splats {
 		return nil, fmt.Errorf("plan training: %w: %d splats to start with, %d fit beside views of %d "+
 			"pixels in %s",
-			ErrTooSmall, p.splats, best.Ceiling, p.shape.maxPixels, vk.BytesText(p.budget))
+			ErrTooSmall, p.splats, best.Ceiling, p.shape.views.maxPixels, vk.BytesText(p.budget))
 	}
 	return p.complete(best), nil
 }
@@ -233,14 +231,14 @@ func (p *planner) photoChoices() []int64 {
 	return []int64{p.budget / 16, 0}
 }
 
-// isectsFor is how many pairs are granted to a model of n splats.
+// isectsFor returns how many pairs a model of n splats is granted.
 func (p *planner) isectsFor(n, perSplat int) int {
 	return min(max(minIsects, perSplat*n)+layout.MostBucket-1,
 		int(p.shape.isectSpan())) &^ (layout.MostBucket - 1)
 }
 
-// fill makes the plan with a device cache of that many bytes and with the largest ceiling up to asked (0: any). A
-// ceiling of 0 says that nothing fits.
+// fill makes the plan with a device cache of kept bytes and with the largest ceiling up to asked (0: any). A ceiling of
+// 0 says that nothing fits.
 func (p *planner) fill(kept int64, perSplat, asked int) *Plan {
 	n, all := p.photos.Slots(p.cams, kept)
 	if _, largest := p.photos.Totals(p.cams); !all {
@@ -270,24 +268,16 @@ func (p *planner) fill(kept int64, perSplat, asked int) *Plan {
 	if asked > 0 {
 		most = min(most, (asked+size-1)/size)
 	}
-	lo := 0
-	for hi := most; lo < hi; {
-		mid := (lo + hi + 1) / 2
-		if p.fits(plan, mid, perSplat) {
-			lo = mid
-		} else {
-			hi = mid - 1
-		}
-	}
-	p.fits(plan, lo, perSplat)
-	plan.Ceiling = lo * size
+	units := largestThat(most, func(n int) bool { return p.fits(plan, n, perSplat) })
+	p.fits(plan, units, perSplat)
+	plan.Ceiling = units * size
 	if asked > 0 {
 		plan.Ceiling = min(plan.Ceiling, asked)
 	}
 	return plan
 }
 
-// fits fills the plan for a model of so many units and reports whether the budget holds it.
+// fits fills the plan for a model of units and reports whether the budget holds it.
 func (p *planner) fits(plan *Plan, units, perSplat int) bool {
 	d := &plan.Device
 	plan.Isects = p.isectsFor(units*plan.ChunkSplats, perSplat)
@@ -295,7 +285,7 @@ func (p *planner) fits(plan *Plan, units, perSplat int) bool {
 	if err != nil {
 		return false
 	}
-	d.Model, d.Scratch = int64(units)*p.shape.model.unitBytes()+p.beside(), scratch
+	d.Model, d.Scratch = int64(units)*p.shape.model.unitBytes()+p.photoTables(), scratch
 	d.Total = d.Model + d.Scratch + d.Photos + d.Slack + fixedBytes + p.votersBytes()
 	if p.unified {
 		d.Total += d.Staging
@@ -303,7 +293,7 @@ func (p *planner) fits(plan *Plan, units, perSplat int) bool {
 	return d.Total <= d.Budget
 }
 
-// complete fills what follows from the ceiling.
+// complete fills the fields that follow from the ceiling.
 func (p *planner) complete(plan *Plan) *Plan {
 	d := &plan.Device
 	p.shape.model.unit, p.shape.model.growth = plan.ChunkSplats, plan.growth
@@ -313,78 +303,80 @@ func (p *planner) complete(plan *Plan) *Plan {
 		scratch = d.Scratch
 	}
 	d.Start = d.Total - d.Model - d.Scratch - d.Slack + int64(units)*p.shape.model.unitBytes() +
-		p.beside() + scratch
+		p.photoTables() + scratch
 	d.Snapshot = d.Total+d.Model <= d.Budget
 	return plan
 }
 
-// beside returns what is kept of photos beside their pixels.
-func (p *planner) beside() int64 { return p.shape.besides() + p.shape.depths.bytes() }
+// photoTables returns the size of what is learnt and known of photos besides their pixels.
+func (p *planner) photoTables() int64 {
+	n := p.shape.learntBytes()
+	if x := p.shape.depths; x != nil {
+		n += x.words.Size()
+	}
+	return n
+}
 
-// staging returns the mapped memory: the ring of photos, and what is read or written at once of the model, of
-// appearances or of a picture.
+// staging returns the mapped memory: the ring of photos, and the largest staging of the model, of appearances or of a
+// picture.
 func (p *planner) staging(photo int64) int64 {
 	s := p.shape
 	ring := inFlight * photo
 	if p.cfg.RefinePoses { // that of an aligned camera
 		ring += photo
 	}
-	return ring + max(2*s.model.stagingBytes(), s.besides(), s.depths.stagingBytes(),
-		min(pictureStaging, 16*int64(s.drawn.maxPixels)))
+	most := max(2*s.model.stagingBytes(), s.learntBytes(), min(pictureStaging, 16*int64(s.drawn.maxPixels)))
+	if s.depths != nil {
+		most = max(most, 4*int64(s.depths.staged))
+	}
+	return ring + most
 }
 
-// fixedBytes is what small buffers take: counters, dispatch arguments, parameters and reports of the units in flight.
+// fixedBytes bounds small buffers: counters, dispatch arguments, parameters and reports of the units in flight.
 const fixedBytes = 256 << 10
 
-// votersBytes is what the cameras take that floaters are found with, staged.
+// votersBytes returns the size of the cameras that floaters are found with, and of their staging.
 func (p *planner) votersBytes() int64 { return 2 * voterBytes * int64(p.shape.voters.N()) }
 
-// planSlack is what is left of a budget because memory comes in blocks for each kind of use, and something is left over
-// in them.
+// planSlack returns the part of a budget that is lost because memory comes in blocks for each kind of use.
 func planSlack(budget int64) int64 { return min(budget/7, 8<<20+budget/64) }
 
-// union returns the larger of two sizes, each number for itself.
-func (s viewSize) union(o viewSize) viewSize {
-	return viewSize{max(s.maxPixels, o.maxPixels), max(s.maxTiles, o.maxTiles), max(s.maxRows, o.maxRows),
-		max(s.maxWidth, o.maxWidth)}
-}
-
-// phantom returns a buffer of n elements that is not there.
+// phantom returns a buffer of n elements without memory.
 func phantom[T any](dev *vk.Device, n int, bytes int64) vk.Slice[T] {
 	return vk.Cast[T](dev.Phantom(int64(n)*bytes, "planned"))
 }
 
-// scratchBytes returns the sum of scratchRegions, in whole pages.
-func (e *engine) scratchBytes(units, isects, bands int) (sum int64, err error) {
-	regions, err := e.scratchRegions(units, isects, bands)
+// scratchBytes returns the sum of scratchRegions in whole pages.
+func (s *setup) scratchBytes(units, isects, bands int) (sum int64, err error) {
+	regions, err := s.scratchRegions(units, isects, bands)
 	for _, size := range regions {
 		sum += (size + 4095) &^ 4095
 	}
 	return sum, err
 }
 
-// scratchRegions returns the sizes in bytes of the scratch regions of e's units for a model of so many units and isects
+// scratchRegions returns the sizes in bytes of the scratch regions of all units, for a model of units and for isects
 // pairs in a band. A binding that is too large for the device is an error.
-func (e *engine) scratchRegions(units, isects, bands int) (regions []int64, err error) {
-	c := *e
+func (s *setup) scratchRegions(units, isects, bands int) (regions []int64, err error) {
+	c := *s
 	c.verify = false // checks are a tool of developers and not planned for
 	c.bands, c.isectCapacity = bands, isects
 	if c.parts == nil {
 		c.bands = min(bands, 2) // more are alike
 	}
-	c.model = e.model.planned(units)
-	f := &frame{params: phantom[layout.StepParams](e.dev, 1, 1<<10), report: phantom[layout.Report](e.dev, 1, 1<<10)}
+	c.model = s.model.planned(units)
+	f := &frame{params: phantom[layout.StepParams](s.dev, 1, 1<<10), report: phantom[layout.Report](s.dev, 1, 1<<10)}
 	c.planLinks(f)
-	if c.bent {
-		f.lens.lens = phantom[layout.Lens](e.dev, 1, 1<<8)
+	if c.lens.bent {
+		f.lens.lens = phantom[layout.Lens](s.dev, 1, 1<<8)
 	}
-	c.counters, c.args = phantom[uint32](e.dev, layout.NCounters, 4), phantom[[3]uint32](e.dev, layout.NArgs, 12)
-	c.target = phantom[uint32](e.dev, e.targetWords(), 4)
+	c.counters, c.args = phantom[uint32](s.dev, layout.NCounters, 4), phantom[[3]uint32](s.dev, layout.NArgs, 12)
+	c.target = phantom[uint32](s.dev, s.targetWords(), 4)
 	if c.parts != nil {
-		f.partOfFrame = c.phantomPart()
+		f.part = c.phantomPart()
 	}
-	for _, k := range e.kinds {
-		r := vk.NewRecorder(e.dev)
+	for _, k := range s.kinds {
+		r := vk.NewRecorder(s.dev)
 		u := c
 		if k == recipe.Refine || k == recipe.Reorder {
 			u.model = c.model.asOneChunk()

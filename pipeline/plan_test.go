@@ -228,7 +228,7 @@ func TestSplatsShortage(t *testing.T) {
 		return err
 	}
 	err := plan("100MB", 200_000)
-	m := regexp.MustCompile(`raise max-vram to (\d+MiB) or more, .* fewer splats \(splats\)`).FindStringSubmatch(
+	m := regexp.MustCompile(`raise --max-vram to (\d+MiB) or more, .* fewer splats \(--splats\)`).FindStringSubmatch(
 		fault.Hint(err))
 	if !errors.Is(err, ErrTooSmall) || m == nil {
 		t.Fatalf("%v; %s", err, fault.Hint(err))
@@ -259,7 +259,8 @@ func TestShortageOfACappedShare(t *testing.T) {
 	if !unified(d) {
 		t.Skip("the device has memory of its own")
 	}
-	m := regexp.MustCompile(`give max-vram (\d+MiB) and max-ram (\d+MiB) or more`).FindStringSubmatch(fault.Hint(err))
+	m := regexp.MustCompile(`give --max-vram (\d+MiB) and --max-ram (\d+MiB) or more`).FindStringSubmatch(
+		fault.Hint(err))
 	if !errors.Is(err, ErrLittleRAM) || m == nil {
 		t.Fatalf("%v; %s", err, fault.Hint(err))
 	}
@@ -339,21 +340,21 @@ func TestRenderShortages(t *testing.T) {
 // needed, not what is left in ever smaller ones.
 func TestGrowthWithoutRoom(t *testing.T) {
 	d := budgetDevice(t, 64<<20)
-	e := &engine{dev: d.dev, pool: d.dev.NewScratchPool(), raster: chooseRaster(d.dev.Info())}
-	defer e.pool.Close()
-	var err error
-	if e.model, err = newModel(d.dev, 3); err != nil {
+	s, err := newSetup(d.dev, 3, []scene.Camera{{Width: 16, Height: 16}}, nil)
+	if err != nil {
 		t.Fatal(err)
 	}
-	defer e.model.close()
-	e.model.setUnit(50_000)
-	if err := e.model.reserve(20_000); err != nil {
+	e := newEngine(s)
+	defer e.close()
+	e.setup.model.setUnit(50_000)
+	if err := e.setup.model.reserve(20_000); err != nil {
 		t.Fatal(err)
 	}
-	e.model.growth = 1 << 20
-	chunks, need := len(e.model.chunks), e.model.capacity()+1
-	if _ = e.growModel(need, 1<<30); e.model.capacity() < need || len(e.model.chunks) != chunks+1 {
-		t.Errorf("%d chunks of %d splats, before %d for one splat less", len(e.model.chunks), e.model.capacity(),
+	e.setup.model.growth = 1 << 20
+	chunks, need := len(e.setup.model.chunks), e.setup.model.capacity()+1
+	if _ = e.memory.growModel(need, 1<<30); e.setup.model.capacity() < need || len(e.setup.model.chunks) != chunks+1 {
+		t.Errorf("%d chunks of %d splats, before %d for one splat less", len(e.setup.model.chunks),
+			e.setup.model.capacity(),
 			chunks)
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"vksplat/vk"
 )
 
-// host fills the host's share of plan.
+// host fills Host of a plan.
 func (p *planner) host(plan *Plan, budget int64) error {
 	h := &plan.Host
 	h.Budget, h.Workers = budget, runtime.GOMAXPROCS(0)
@@ -46,16 +46,16 @@ func (p *planner) host(plan *Plan, budget int64) error {
 	return nil
 }
 
-// hostNeeds says what training takes of RAM at least, in bytes.
+// hostNeeds are the least bytes of RAM that training needs.
 type hostNeeds struct {
 	total, largest int64 // of all decoded photos, of the largest
-	cost           int64 // of decoding the largest, beside it
+	cost           int64 // of decoding the largest, besides it
 	measuring      int64 // of a picture that is compared with its photo
 	fixed          int64 // of everything but photos and pictures
 	least          int64 // in all
 }
 
-// hostNeeds fills what of the host's share does not depend on its budget.
+// hostNeeds fills the fields of Host that do not depend on its budget.
 func (p *planner) hostNeeds(plan *Plan) (n hostNeeds) {
 	h := &plan.Host
 	h.Process = processBytes + p.driver + p.o.HeldBytes
@@ -63,9 +63,9 @@ func (p *planner) hostNeeds(plan *Plan) (n hostNeeds) {
 	if !p.unified {
 		h.Staging = plan.Device.Staging
 	}
-	if n := int64(p.shape.world.size()); n > 1 { // the others' is about as much; packets of all between all
+	if n := int64(p.shape.world.size); n > 1 { // about as much for each device, and packets between all
 		h.Staging = n*h.Staging + n*(n-1)*team.RoomBytes(plan.Ceiling, p.shape.besideWords()) +
-			p.shape.besides()
+			p.shape.learntBytes()
 	}
 	h.Picture = p.comparing()
 	h.Readback = readbackBytes(p.cfg.SHDegree, plan.Ceiling)
@@ -86,17 +86,17 @@ func (p *planner) hostNeeds(plan *Plan) (n hostNeeds) {
 	return n
 }
 
-// marginOf is what of a budget is left alone: the collector comes late now and then, where many cores decode, and
-// drivers take more while they work. Both are the more the more there is to do with memory.
+// marginOf returns the part of a budget that is not planned: the collector may come late when many cores decode, and
+// drivers allocate more while they work. Both grow with the budget.
 func marginOf(budget int64) int64 { return budget / 20 }
 
-// withMargin is the smallest budget, about, that leaves bytes beside its margin.
+// withMargin returns about the smallest budget that leaves bytes besides its margin.
 func withMargin(bytes int64) int64 { return bytes + bytes/19 + 1 }
 
-// comparing is what a picture takes that is compared with its photo, beside the photo: the render in single precision,
-// two copies in bytes, and what the cores that score and encode it keep. Where appearance is learnt there is also a
-// copy whose colours are corrected, where vignetting is, one that has it, and where poses are refined, one of the
-// aligned camera.
+// comparing returns the memory to compare a picture with its photo, besides the photo: the render in single precision,
+// two copies in bytes, and the buffers of the cores that score and encode it. There is one more copy each with
+// corrected colours if appearance is learnt, with vignetting if that is, and of the aligned camera if poses are
+// refined.
 func (p *planner) comparing() int64 {
 	perPixel := int64(12 + 2*4)
 	if p.cfg.Appearance() {
@@ -111,7 +111,8 @@ func (p *planner) comparing() int64 {
 	return perPixel*int64(p.shape.drawn.maxPixels) + metric.CompareBytes()
 }
 
-// shortOfRAM makes an error of a budget below host bytes of RAM; device is what the device takes.
+// shortOfRAM adds to an error of a budget below host bytes of RAM the setting to raise; device is the need of the
+// device.
 func (p *planner) shortOfRAM(host, device int64, err error) error {
 	raise := "raise " + fault.Setting("max-ram") + " to " + mib(roundMiB(host))
 	switch {
@@ -125,11 +126,11 @@ func (p *planner) shortOfRAM(host, device int64, err error) error {
 		raise+" or more, or use smaller photos ("+fault.Setting("downscale")+").")
 }
 
-// capped reports whether the host gets so much of a pool only when the device has all that it can have, unless
-// --max-vram says what that is.
+// capped reports whether the host gets host bytes of a pool only when the device has all that it can have, unless
+// --max-vram limits that.
 func (p *planner) capped(host int64) bool { return !p.vram && host > mostShare }
 
-// both words the two flags that give the device and the host their shares of a pool.
+// both names the two settings that give the device and the host their parts of a pool.
 func (p *planner) both(device, host int64) string {
 	given := p.budget
 	defer func() { p.budget = given }()
@@ -140,12 +141,12 @@ func (p *planner) both(device, host int64) string {
 		fault.Setting("max-vram"), mib(p.budget), fault.Setting("max-ram"), mib(p.budget+roundMiB(host)))
 }
 
-// shortOfPool turns err, of a device's budget, into one of RAM where the pool that both have, host of it the host's, is
-// less than what is there without them.
+// shortOfPool turns err, of a device's budget, into one of RAM if the common pool, host of it the host's, is smaller
+// than program and driver.
 func (p *planner) shortOfPool(host int64, err error) error {
 	took := processBytes + p.driver
 	pool := host + p.budget
-	if p.budget <= 1 { // which stands for nothing
+	if p.budget <= 1 { // which stands for 0
 		pool = host
 	}
 	if p.unified && !p.vram && pool < took {
@@ -171,7 +172,7 @@ func (p *planner) shortOfDevice(err error) error {
 		return fault.WithHint(err, "no budget helps on this device: "+remedies)
 	}
 	raise := fault.Setting("max-vram") + " to " + mib(p.budget)
-	// above that only --max-vram leads
+	// above that only --max-vram helps
 	if info := p.shape.dev.Info(); p.unified && !p.vram && p.budget <= info.DefaultBudget() {
 		host := p.hostNeeds(plan).least
 		if p.capped(host) {
@@ -182,8 +183,8 @@ func (p *planner) shortOfDevice(err error) error {
 	return fault.WithHint(err, fmt.Sprintf("raise %s or more, %s", raise, remedies))
 }
 
-// enoughDevice returns the plan of the smallest budget, about, that has one, and makes it the planner's; nil: none has.
-// More than the present one is tried.
+// enoughDevice returns the plan of about the smallest larger budget that has one, and makes that the planner's; nil if
+// none has.
 func (p *planner) enoughDevice() *Plan {
 	const smallest, most = 1 << 20, int64(1) << 42
 	lo := max(p.budget, smallest)
@@ -205,7 +206,7 @@ func (p *planner) enoughDevice() *Plan {
 	return p.whole()
 }
 
-// whole returns a plan with room for the splats to begin with and to end with, or nil.
+// whole returns a plan with room for the splats at the start and at the end, or nil.
 func (p *planner) whole() *Plan {
 	plan, err := p.device()
 	start := p.splats
@@ -218,8 +219,8 @@ func (p *planner) whole() *Plan {
 	return plan
 }
 
-// enoughPool is smallestPool of shares that grow with the pool: with more for the device the model's ceiling is higher,
-// and the host takes more to write it.
+// enoughPool is smallestPool of parts that grow with the pool: with more for the device the model's ceiling is higher,
+// and the host needs more to write it.
 func (p *planner) enoughPool(device, host int64) int64 {
 	given := p.budget
 	defer func() { p.budget = given }()
@@ -240,18 +241,14 @@ func (p *planner) enoughPool(device, host int64) int64 {
 
 func roundMiB(bytes int64) int64 { return (bytes + 1<<20 - 1) &^ (1<<20 - 1) }
 
-// mib words a whole number of MiB as flags take it.
+// mib formats a whole number of MiB for flags.
 func mib(bytes int64) string { return fmt.Sprintf("%dMiB", bytes>>20) }
 
-// Limit makes the Go heap keep to the plan. It may be called again, when the driver has taken what it needs.
-func (p *Plan) Limit() {
-	h := &p.Host
-	limitHeap(h.Budget - h.Margin - p.notGo(notGo()))
-}
+// HeapLimit returns the bytes of Go's memory by the plan. It is smaller once the driver has allocated what it needs.
+func (p *Plan) HeapLimit() int64 { return p.Host.Budget - p.Host.Margin - p.notGo(notGo()) }
 
-// notGo returns what is taken to be not Go's of the host's share: what is planned, and what the driver was seen to take
-// beyond that, as far as the plan has garbage that can make room for it. seen counts all that is resident, where device
-// memory is RAM the device's share as well.
+// notGo returns the RAM outside the Go heap: what is planned, or seen, as far as garbage of the plan can make room for
+// the difference. seen counts all resident bytes, on unified memory the device's as well.
 func (p *Plan) notGo(seen int64) int64 {
 	planned := p.Host.Staging + p.Host.outside
 	if p.Unified {
@@ -265,12 +262,12 @@ func (h *HostPlan) PhotoCache(cams []scene.Camera) photos.Options {
 	return photos.Options{Cameras: cams, Bytes: h.Cache, FlightBytes: h.Decode, Workers: h.Workers}
 }
 
-// mostPictures is how many pictures are compared at once at most.
+// mostPictures is the most pictures that are compared at once.
 const mostPictures = 16
 
 // Measuring returns the options of a cache for photos that pictures are compared with, and how many pictures may be in
-// memory at once. They take the memory of the other cache, which must be empty. Each comes with its photo and with what
-// decoding the photo of a later one takes.
+// memory at once. They use the memory of the other cache, which must be empty. Each comes with its photo and the memory
+// to decode the photo of a later one.
 func (h *HostPlan) Measuring(cams []scene.Camera) (o photos.Options, atOnce int) {
 	total, largest := photos.Totals(cams)
 	cost := int64(0)

@@ -36,7 +36,7 @@ func TestHostPlanOfMuchRAM(t *testing.T) {
 	}
 	cfg := recipe.Default()
 	for _, budget := range []int64{16 << 30, 128 << 30, 1 << 40} {
-		p := &planner{shape: &engine{}, cfg: &cfg, o: &TrainerOptions{Decode: cams}}
+		p := &planner{shape: &setup{}, cfg: &cfg, o: &TrainerOptions{Decode: cams}}
 		plan := &Plan{}
 		if err := p.host(plan, budget); err != nil {
 			t.Fatal(err)
@@ -75,7 +75,7 @@ func TestMeasuringKeepsToThePlan(t *testing.T) {
 	total, largest := photos.Totals(cams)
 	last := 0
 	for _, budget := range []int64{1, 2, 3, 5, 9, 40} {
-		p := &planner{shape: &engine{dev: d.dev}, cfg: &cfg, o: &TrainerOptions{Pictures: cams, Decode: cams},
+		p := &planner{shape: &setup{dev: d.dev}, cfg: &cfg, o: &TrainerOptions{Pictures: cams, Decode: cams},
 			splats: init.N}
 		p.shape.drawn.maxPixels = 1600 * 1200
 		plan := &Plan{}

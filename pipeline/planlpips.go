@@ -26,23 +26,16 @@ func (d *Device) PlanLPIPS(net string, n, degree int, cams []scene.Camera, small
 	}
 	var w renderNeeds
 	if n > 0 {
-		if w, err = d.renderNeeds(n, degree, cams, &parts{}); err != nil {
+		if w, err = (&renderPlan{d: d, degree: degree, cameras: cams}).needs(n); err != nil {
 			return 0, err
 		}
 	}
-	var need int64
-	for next := roundMiB(w.device + least); next > need; next = roundMiB(w.device + least + planSlack(need)) {
-		need = next // more slack for more memory, as in renderNeeds
-	}
+	need := withSlack(w.device + least)
 	if need <= d.dev.Budget() {
 		return w.device, nil
-	}
-	raise := fault.Setting("max-vram") + " to " + mib(need)
-	if unified(d) && !d.vram {
-		raise = fault.Setting("max-ram") + " to " + mib(smallestPool(need, w.host(), 0, false))
 	}
 	return 0, fault.WithHint(fmt.Errorf("plan LPIPS: %w: the features that %s finds take %s of the device "+
 		"beside the %s of drawing, there are %s", ErrTooSmall, net,
 		vk.BytesText(need-w.device), vk.BytesText(w.device), vk.BytesText(d.dev.Budget())),
-		failure.AnyOf("raise "+raise+" or more", smaller, "leave LPIPS out"))
+		failure.AnyOf("raise "+w.raise(d, need)+" or more", smaller, "leave LPIPS out"))
 }

@@ -74,7 +74,7 @@ func TestLPIPSPlan(t *testing.T) {
 		t.Fatalf("in 1 MiB: %v", err)
 	}
 	var enough int64
-	if _, err := fmt.Sscanf(fault.Hint(err), "raise max-vram to %dMiB or more", &enough); err != nil {
+	if _, err := fmt.Sscanf(fault.Hint(err), "raise --max-vram to %dMiB or more", &enough); err != nil {
 		t.Fatalf("hint %q: %v", fault.Hint(err), err)
 	}
 	for _, smaller := range []string{"", "make smaller pictures (--size)"} { // what a command lacks is not hinted at

@@ -12,11 +12,10 @@ import (
 	"vksplat/vk"
 )
 
-// PlanMeasuring plans what comparing pictures of a finished model of n splats with the photos of cameras takes of RAM,
-// where there is no training whose plan says so: see HostPlan.Measuring. A picture takes perPixel bytes beside its
-// photo.
+// PlanMeasuring plans the RAM to compare pictures of a finished model of n splats with the photos of cameras, without a
+// training whose plan has it: see HostPlan.Measuring. A picture needs perPixel bytes besides its photo.
 func (d *Device) PlanMeasuring(n, degree int, cams []scene.Camera, perPixel int64) (*HostPlan, error) {
-	w, err := d.renderNeeds(n, degree, cams, &parts{})
+	w, err := (&renderPlan{d: d, degree: degree, cameras: cams}).needs(n)
 	if err != nil {
 		return nil, err
 	}
@@ -25,18 +24,11 @@ func (d *Device) PlanMeasuring(n, degree int, cams []scene.Camera, perPixel int6
 	if err == nil {
 		return h, nil
 	}
-	enough := roundMiB(least)
-	switch {
-	case unified(d) && d.vram:
-		enough += roundMiB(d.dev.Budget())
-	case unified(d):
-		enough = smallestPool(w.device, least, 0, false)
-	}
-	return nil, fault.WithHint(err, fmt.Sprintf("raise %s to %s or more, or use smaller photos (%s).",
-		fault.Setting("max-ram"), mib(enough), fault.Setting("downscale")))
+	return nil, fault.WithHint(err, fmt.Sprintf("raise %s or more, or use smaller photos (%s).", w.raiseRAM(d, least),
+		fault.Setting("downscale")))
 }
 
-// renderedBytes is what RenderInto keeps: four floats a pixel of the largest picture.
+// renderedBytes returns the RAM that RenderInto keeps: four floats a pixel of the largest picture.
 func renderedBytes(cams []scene.Camera) (most int64) {
 	for _, c := range cams {
 		most = max(most, 16*int64(c.Width)*int64(c.Height))
@@ -44,8 +36,8 @@ func renderedBytes(cams []scene.Camera) (most int64) {
 	return most
 }
 
-// PlanMeasuringFiles is PlanMeasuring for pictures that are read from files: no device is opened. They are those of
-// renders.
+// PlanMeasuringFiles is PlanMeasuring for pictures that are read from files, of the cameras renders: no device is
+// opened.
 func PlanMeasuringFiles(o DeviceOptions, renders, cams []scene.Camera, perPixel int64) (*HostPlan, error) {
 	budget, err := hostBudget(o.MaxRAM, systemMemory())
 	if err != nil {

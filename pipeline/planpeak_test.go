@@ -76,8 +76,8 @@ func TestPlanHolds(t *testing.T) {
 			}
 			defer tr.Close()
 			watchPeak(t, d, tr, c.budget)
-			if n := tr.NSplats(); n != tr.plan.Ceiling && n != cfg.Splats {
-				t.Errorf("%d splats, the ceiling is %d: the test proves too little", n, tr.plan.Ceiling)
+			if n := tr.NSplats(); n != tr.shards.first.plan.Ceiling && n != cfg.Splats {
+				t.Errorf("%d splats, the ceiling is %d: the test proves too little", n, tr.shards.first.plan.Ceiling)
 			}
 			// Checkpoints take what the plan leaves of the budget, or nothing.
 			tr.SetRun(RunRecord{Version: "test", Frame: checkpoint.FrameRecord{Scale: 1, SceneScale: scale}})
@@ -101,20 +101,21 @@ func TestPlanHolds(t *testing.T) {
 func watchPeak(t *testing.T, d *Device, tr *Trainer, budget int64) {
 	t.Helper()
 	used, pool := int64(0), int64(0)
-	look := func() { used, pool = max(used, d.dev.Stats().InUse), max(pool, tr.e.pool.Size()) }
+	look := func() { used, pool = max(used, d.dev.Stats().InUse), max(pool, tr.shards.first.e.programs.pool.Size()) }
 	if err := tr.Run(context.Background(), func(Progress) { look() }); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := tr.RenderInto(nil, tr.cams[0]); err != nil {
+	if _, err := tr.RenderInto(nil, tr.run.cams[0]); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := tr.Splats(); err != nil {
 		t.Fatal(err)
 	}
 	look()
-	plan, peak := tr.plan.Device, d.dev.Stats().PeakAllocated
+	plan, peak := tr.shards.first.plan.Device, d.dev.Stats().PeakAllocated
 	t.Logf("%d splats of %d, %d chunks, %d bands; scratch %d of %d; in use %d of %d; taken %d of %d of %d",
-		tr.NSplats(), tr.plan.Ceiling, len(tr.e.model.chunks), tr.e.bands,
+		tr.NSplats(), tr.shards.first.plan.Ceiling, len(tr.shards.first.e.setup.model.chunks),
+		tr.shards.first.e.setup.bands,
 		pool, plan.Scratch, used, plan.Total-plan.Slack, peak, plan.Total, budget)
 	if pool > plan.Scratch {
 		t.Errorf("%d bytes of scratch memory, %d were planned", pool, plan.Scratch)
@@ -136,7 +137,7 @@ func TestPlanCountsAll(t *testing.T) {
 		"mcmc": shortMCMC} {
 		cfg := base
 		change(&cfg)
-		e, err := trainingShape(d.dev, world{}, cams, nil, &cfg, &TrainerOptions{})
+		e, err := trainingSetup(d.dev, oneDevice, cams, nil, &cfg, &TrainerOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -199,12 +200,14 @@ func TestPlanHoldsAtTheStart(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer tr.Close()
-	plan := tr.plan
-	if n := max(8*init.N, 4*tr.e.maxTiles); n <= plan.Isects {
+	plan := tr.shards.first.plan
+	if n := max(8*init.N, 4*tr.shards.first.e.setup.views.maxTiles); n <= plan.Isects {
 		t.Fatalf("%d pairs to start with, %d are planned: the test proves nothing", n, plan.Isects)
 	}
-	if used := d.dev.Stats().InUse; tr.e.isectCapacity > plan.Isects || used > plan.Device.Start {
-		t.Errorf("%d pairs, %d were planned; %d bytes in use, %d were planned", tr.e.isectCapacity, plan.Isects, used,
+	if used := d.dev.Stats().InUse; tr.shards.first.e.setup.isectCapacity > plan.Isects || used > plan.Device.Start {
+		t.Errorf("%d pairs, %d were planned; %d bytes in use, %d were planned", tr.shards.first.e.setup.isectCapacity,
+			plan.Isects,
+			used,
 			plan.Device.Start)
 	}
 }

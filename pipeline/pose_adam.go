@@ -9,16 +9,16 @@ import (
 	"vksplat/vk"
 )
 
-// posePasses is what the passes of a unit that refines poses hand to each other.
+// posePasses are the buffers between the passes of a unit that refines poses.
 type posePasses struct {
 	used     vk.Slice[layout.PoseOfStep] // [1]
 	partials vk.Slice[[4]float32]        // [N / POSE_SPLATS][2]
 	given    vk.Slice[layout.StepParams] // [1] as the host wrote them
 }
 
-// refinesPoses reports whether the unit has anything to do with poses.
+// refinesPoses reports whether the unit refines poses.
 func (v *view) refinesPoses() bool {
-	return v.poses != nil && (v.poses.active && v.kind == recipe.Step || v.kind == recipe.Align)
+	return v.s.poses != nil && (v.s.poses.active && v.kind == recipe.Step || v.kind == recipe.Align)
 }
 
 // refinePose puts the view where training has moved it: all later passes of the unit read parameters with that view.
@@ -26,7 +26,7 @@ func (v *view) refinePose() {
 	if !v.refinesPoses() {
 		return
 	}
-	x, p := v.poses, &v.pose
+	x, p := v.s.poses, &v.pose
 	p.given, p.used = v.f.params, vk.ScratchOf[layout.PoseOfStep](v.r, "pose", 1)
 	refined := vk.ScratchOf[layout.StepParams](v.r, "refined params", 1)
 	v.r.Dispatch(&shaders.RefinePose{
@@ -45,11 +45,11 @@ func (v *view) poseGrad() {
 		return
 	}
 	p := &v.pose
-	p.partials = vk.ScratchOf[[4]float32](v.r, "pose partials", 2*(v.model.capacity()/layout.PoseSplats))
-	for _, c := range v.model.chunks {
+	p.partials = vk.ScratchOf[[4]float32](v.r, "pose partials", 2*(v.s.model.capacity()/layout.PoseSplats))
+	for _, c := range v.s.model.chunks {
 		v.r.Dispatch(&shaders.PoseGrad{
-			Params: v.f.params, Counters: v.counters, DepthKeys: v.depthKeys, VProjected: v.vProjected,
-			Paints: v.paints, Chunk: c.Slice, Partials: p.partials, Mixed: v.model.Mixed,
+			Params: v.f.params, Counters: v.s.counters, DepthKeys: v.depthKeys, VProjected: v.vProjected,
+			Paints: v.paints, Chunk: c.Slice, Partials: p.partials, Mixed: v.s.model.Mixed,
 			Push: shaders.PoseGradPush{FirstId: uint32(c.first), ChunkSplats: uint32(c.splats)},
 		}, vk.Items(c.splats, layout.PoseSplats))
 	}
@@ -60,14 +60,14 @@ func (v *view) poseAdam() {
 	if !v.refinesPoses() {
 		return
 	}
-	x, p := v.poses, &v.pose
+	x, p := v.s.poses, &v.pose
 	push := x.stepRates()
 	if v.kind == recipe.Align {
 		push = alignRates()
 	}
 	push.NViews = uint32(x.views())
 	v.r.Dispatch(&shaders.PoseAdam{
-		Params: p.given, Counters: v.counters, Refined: v.f.params, Pose: p.used, Partials: p.partials,
+		Params: p.given, Counters: v.s.counters, Refined: v.f.params, Pose: p.used, Partials: p.partials,
 		Anchors: x.anchors, Poses: x.rows, Push: push,
 	}, vk.Groups(1))
 }
@@ -79,7 +79,7 @@ const (
 	poseBeta2 = 0.95
 )
 
-// Rates are for about so many steps of each photo; where it has fewer they are larger, up to a bound.
+// Rates are for about poseVisits steps of each photo; if it has fewer they are larger, up to a bound.
 const (
 	poseVisits   = 100
 	mostPoseStep = 0.01

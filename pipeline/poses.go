@@ -12,9 +12,8 @@ import (
 	"vksplat/vk"
 )
 
-// poseTable is what the training photos have learnt of their cameras, with the optimiser's state, on the device: a part
-// of what training is made of, as the model is. A step changes one photo's row. Behind the photos' rows is one for
-// cameras that are aligned with a model that stays as it is.
+// poseTable holds the refined cameras of the training photos, with the optimiser's state, on the device. A step changes
+// one photo's row. The last row is for cameras that are aligned with a model that does not change.
 type poseTable struct {
 	dev     *vk.Device
 	rows    vk.Slice[layout.Pose] // [n_views + 1]
@@ -23,28 +22,20 @@ type poseTable struct {
 	cfg     *recipe.Config
 	spare   layout.Pose // the last row, where no camera is aligned
 	lenses  int         // focal lengths that are learnt
-	// steps refine poses; before the trial, and where it said no, they have nothing to do with the table
+	// steps refine poses: not before the trial, nor if it said no
 	active bool
 }
 
 const (
 	poseBytes = (3*layout.PoseNumbers + 4 + 9 + 3) * 4
-	// poseRest is for how many steps after opacities were reset poses rest.
+	// poseRest is how many steps poses rest after opacities were reset.
 	poseRest = 100
 )
 
 // views is the number of photos that are trained on.
 func (x *poseTable) views() int { return x.rows.N() - 1 }
 
-// bytes returns the size of the table; x may be nil.
-func (x *poseTable) bytes() int64 {
-	if x == nil {
-		return 0
-	}
-	return x.rows.Size() + x.anchors.Size()
-}
-
-// lensKey tells photos of one focal length from others.
+// lensKey identifies photos of one focal length.
 type lensKey struct {
 	fx, fy, cx, cy float64
 	width, height  int
@@ -55,7 +46,7 @@ func lensOf(c *scene.Camera) lensKey {
 	return lensKey{c.Fx, c.Fy, c.Cx, c.Cy, c.Width, c.Height, c.Model}
 }
 
-// givenPoses are the rows of photos that have learnt nothing, and of a camera to be aligned.
+// givenPoses returns the rows of photos that have learnt nothing, and of a camera to be aligned.
 func givenPoses(cams []scene.Camera) []layout.Pose {
 	rows := make([]layout.Pose, len(cams)+1)
 	var mean [3]float64
@@ -104,7 +95,7 @@ func (a Anchors) words(n int) []uint32 {
 	return words
 }
 
-// size is how many words that takes.
+// size returns the number of words of that table.
 func (a Anchors) size(n int) int {
 	size := n + 1
 	for _, list := range a {
@@ -113,7 +104,7 @@ func (a Anchors) size(n int) int {
 	return size
 }
 
-// checkPoses refuses what poses cannot be refined of.
+// checkPoses refuses runs whose poses cannot be refined.
 func checkPoses(cfg *recipe.Config, cams []scene.Camera, o *TrainerOptions) error {
 	if !cfg.RefinePoses {
 		return nil
@@ -133,32 +124,34 @@ func checkPoses(cfg *recipe.Config, cams []scene.Camera, o *TrainerOptions) erro
 	return nil
 }
 
-// planPoses makes a table that is not there, of the size that it will have.
+// planPoses makes a table of phantom memory.
 func planPoses(dev *vk.Device, cams []scene.Camera, cfg *recipe.Config, o *TrainerOptions) *poseTable {
 	return &poseTable{dev: dev, cfg: cfg, active: true, rows: phantom[layout.Pose](dev, len(cams)+1, poseBytes),
 		anchors: phantom[uint32](dev, o.Anchors.size(len(cams)), 4)}
 }
 
-// addPoses makes the table, of photos that have learnt nothing. It is state beside the splats.
-func (t *Trainer) addPoses() (extra checkpoint.Extra, err error) {
-	e := t.members[0].e
-	rows := givenPoses(t.cams)
-	x := &poseTable{dev: e.dev, cfg: &t.cfg, frame: layout.NewPoseFrame(rows[:len(t.cams)]), spare: rows[len(t.cams)],
-		lenses: int(rows[len(t.cams)].Camera)}
+// add makes the table, of photos that have learnt nothing.
+func (a *aligner) add(anchors Anchors) (err error) {
+	e, cams := a.shard.e.setup, a.run.cams
+	rows := givenPoses(cams)
+	x := &poseTable{dev: e.dev, cfg: &a.run.cfg, frame: layout.NewPoseFrame(rows[:len(cams)]), spare: rows[len(cams)],
+		lenses: int(rows[len(cams)].Camera)}
 	e.poses = x
 	if x.rows, err = vk.Make[layout.Pose](x.dev, vk.DeviceLocal, len(rows), "poses"); err != nil {
-		return extra, err
+		return err
 	}
-	words := t.o.Anchors.words(len(t.cams))
+	words := anchors.words(len(cams))
 	if x.anchors, err = vk.Make[uint32](x.dev, vk.DeviceLocal, len(words), "anchors of poses"); err != nil {
-		return extra, err
+		return err
 	}
-	if err := errors.Join(writeTable(x.dev, x.rows, rows), writeTable(x.dev, x.anchors, words)); err != nil {
-		return extra, err
-	}
+	return errors.Join(writeTable(x.dev, x.rows, rows), writeTable(x.dev, x.anchors, words))
+}
+
+// state returns the table as part of a checkpoint.
+func (x *poseTable) state() checkpoint.Extra {
 	flat := vk.Cast[float32](x.rows.View)
-	shape := []int{len(rows), flat.N() / len(rows)}
-	return checkpoint.Extra{Name: checkpoint.PosesTensor, Data: flat, Shape: shape}, nil
+	return checkpoint.Extra{Name: checkpoint.PosesTensor, Data: flat,
+		Shape: []int{x.rows.N(), flat.N() / x.rows.N()}}
 }
 
 // download returns the rows. Nothing may be in flight.
@@ -179,30 +172,28 @@ func (x *poseTable) close() (err error) {
 	return err
 }
 
-// resumePoses takes in whether the run that goes on refines poses. The table was filled from its checkpoint; given
-// cameras that changed since are those of now.
-func (t *Trainer) resumePoses() error {
-	x := t.e.poses
-	if x == nil {
-		return nil
-	}
+// resume restores whether the run refines poses. The table was filled from its checkpoint; given cameras may have
+// changed since.
+func (a *aligner) resume() error {
+	x := a.shard.e.setup.poses
 	rows, err := x.download()
 	if err != nil {
 		return err
 	}
-	for i, given := range givenPoses(t.cams) {
+	for i, given := range givenPoses(a.run.cams) {
 		rows[i].Rot, rows[i].Center, rows[i].Camera = given.Rot, given.Center, given.Camera
 	}
 	if err := writeTable(x.dev, x.rows, rows); err != nil {
 		return err
 	}
-	x.active, t.posesTried, x.spare = rows[0].Refined > 0, rows[0].Refined != 0, rows[x.views()]
+	x.active, a.decided, x.spare = rows[0].Refined > 0, rows[0].Refined != 0, rows[x.views()]
 	return nil
 }
 
-// setRefined says in all rows whether poses are refined, and makes steps do so. Nothing may be in flight.
-func (t *Trainer) setRefined(refined bool) error {
-	x := t.e.poses
+// decide notes in all rows whether poses are refined, and makes steps do so. Nothing may be in flight.
+func (a *aligner) decide(refined bool) error {
+	e, x := a.shard.e, a.shard.e.setup.poses
+	a.decided = true
 	rows, err := x.download()
 	if err != nil {
 		return err
@@ -217,23 +208,24 @@ func (t *Trainer) setRefined(refined bool) error {
 		return err
 	}
 	x.active = true
-	t.pace.reset() // steps have other passes now
-	t.e.split[recipe.Step] = nil
-	return t.e.buildToFit()
+	a.shard.pace.reset() // steps have other passes now
+	e.programs.split[recipe.Step] = nil
+	return e.memory.buildToFit()
 }
 
-// RefinedCameras returns the cameras that are trained on where training has moved them, in the training frame; nil
-// where poses are not refined, or not yet.
+// RefinedCameras returns the cameras that are trained on where training has moved them, in the training frame; nil if
+// poses are not refined, or not yet.
 func (t *Trainer) RefinedCameras() ([]scene.Camera, error) {
-	if t.e.poses == nil || !t.e.poses.active {
+	x := t.shards.first.e.setup.poses
+	if x == nil || !x.active {
 		return nil, nil
 	}
-	if err := t.takeIn(); err != nil {
+	if err := t.queue.wait(); err != nil {
 		return nil, err
 	}
-	rows, err := t.e.poses.download()
+	rows, err := x.download()
 	if err != nil {
 		return nil, err
 	}
-	return refinedCameras(t.cams, rows[:len(t.cams)]), nil
+	return refinedCameras(t.run.cams, rows[:len(t.run.cams)]), nil
 }

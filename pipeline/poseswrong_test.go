@@ -35,10 +35,10 @@ func posesHash(t testing.TB, d *Device, change func(*recipe.Config), o TrainerOp
 	tr := begun(t, d, wrongScene, change, o)
 	defer tr.Close()
 	hash = endHash(t, tr)
-	if tr.e.poses == nil {
+	if tr.shards.first.e.setup.poses == nil {
 		return hash, 0
 	}
-	rows, err := tr.e.poses.download()
+	rows, err := tr.shards.first.e.setup.poses.download()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,7 +118,7 @@ func TestResumePoses(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := saved(t, tr, filepath.Join(dir, "end"))
-	if !tr.e.poses.active {
+	if !tr.shards.first.e.setup.poses.active {
 		t.Fatal("poses are not refined: the test proves nothing")
 	}
 	for _, step := range stops {
@@ -140,7 +140,8 @@ func TestResumePoses(t *testing.T) {
 		}
 		without := cfg
 		without.RefinePoses = false
-		if err := c.Accepts(without, len(views)); err == nil || !strings.Contains(err.Error(), "cannot resume without") {
+		if err := c.Accepts(without, len(views)); err == nil || !strings.Contains(err.Error(),
+			"cannot resume without") {
 			t.Errorf("without: %v", err)
 		}
 	}
@@ -196,7 +197,8 @@ func TestTrialInterrupted(t *testing.T) {
 	if err := tr.Run(&endsAsked{t.Context(), 8}, nil); !errors.Is(err, context.Canceled) {
 		t.Fatalf("got %v", err)
 	}
-	if k := tr.e.frames[0].hostParams.Step; trials != 1 || tr.Step() != cfg.PoseStart || k < 1 || k >= trialSteps-2 {
+	if k := tr.shards.first.e.programs.frames[0].hostParams.Step; trials != 1 || tr.Step() != cfg.PoseStart || k < 1 ||
+		k >= trialSteps-2 {
 		t.Errorf("%d trials, step %d of training, %d of a camera", trials, tr.Step(), k)
 	}
 	if got := saved(t, tr, filepath.Join(dir, "after")); !bytes.Equal(got, before) {
@@ -275,7 +277,7 @@ func TestVerifyPoses(t *testing.T) {
 	if _, err := tr.Align(views[0].Camera, views[0].Image); err != nil {
 		t.Fatal(err)
 	}
-	names := &tr.e.frames[0].verifier.names
+	names := &tr.shards.first.e.programs.frames[0].verifier.names
 	if len(names[recipe.Step]) == 0 || len(names[recipe.Align]) == 0 {
 		t.Errorf("a step has %d checks, an aligned camera %d", len(names[recipe.Step]), len(names[recipe.Align]))
 	}

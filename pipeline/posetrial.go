@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -12,82 +13,81 @@ import (
 	"vksplat/shaders/layout"
 )
 
-// PoseTrial is what decided whether poses are refined.
+// PoseTrial is the test that decides whether poses are refined.
 type PoseTrial struct {
 	Step    int     // steps done
 	Photos  int     // that were tried
-	Better  int     // photos of which the part that was held back became better
-	Gain    float64 // by how much less the loss of that part became, as a share, in the mean
+	Better  int     // photos whose held-back part became better
+	Gain    float64 // mean fraction by which the loss of that part fell
 	Refined bool    // poses are refined
 }
 
-// The trial takes some photos, at even distances, a few steps each.
+// The trial aligns some photos, at even distances, by a few steps each.
 const (
 	trialPhotos = 32
 	trialSteps  = 12
 )
 
-// tryPoses decides, once training has come so far, whether poses are refined. The splats have been trained with the
-// given poses until then, on every pixel, and stay as they are. Each photo's camera is moved by nine tenths of its
-// tiles; then those of the last tenth, which had no say, are compared before and after. Where the given poses are right
-// there is nothing to find: what moves a camera is noise of its pixels, and the others do not agree with it. Whatever
-// bias there is speaks for the given poses, which the splats have fitted. Where the trial says no, the run goes on as
-// if poses had never been asked for: not a byte of the model differs. again says that something before did not fit, and
-// that the queue went back to it. A trial that is interrupted has not been, and begins again when the run goes on.
-func (t *Trainer) tryPoses() (again bool, err error) {
-	if t.e.poses == nil || t.posesTried || t.next.Kind != recipe.Step || t.next.Step < t.cfg.PoseStart {
-		return false, nil
-	}
-	if again, err := t.drain(); err != nil || again {
-		return again, err
-	}
-	trial := PoseTrial{Step: t.next.Step}
-	n := len(t.cams)
-	for k := range min(n, trialPhotos) {
-		if t.cfg.PoseGain <= -1 {
-			break
-		}
-		if err := t.tryPose(k*n/min(n, trialPhotos), &trial); err != nil {
-			return false, err
+// aligner moves cameras to where the model shows their photos best, and decides whether training does so.
+type aligner struct {
+	run     *training
+	shard   *shard
+	onTrial func(PoseTrial)
+	decided bool // the trial is over
+}
+
+// due reports whether the trial comes before a unit.
+func (a *aligner) trialDue(next recipe.Unit) bool {
+	return a != nil && !a.decided && next.Kind == recipe.Step && next.Step >= a.run.cfg.PoseStart
+}
+
+// try decides whether poses are refined, after a number of steps. The splats have been trained with the given poses
+// until then, on every pixel, and do not change. Each photo's camera is moved by nine tenths of the photo's tiles; then
+// the last tenth is compared before and after. If the given poses are right there is nothing to find: noise of its
+// pixels moves a camera, and the held-back ones do not agree with it. Any bias is in favour of the given poses, which
+// the splats have fitted. If the trial says no, not a byte of the model differs from a run without pose refinement. An
+// interrupted trial starts again when the run is resumed. Nothing may be in flight.
+func (a *aligner) try(ctx context.Context, step int) error {
+	trial, n := PoseTrial{Step: step}, len(a.run.cams)
+	if a.run.cfg.PoseGain > -1 {
+		for k := range min(n, trialPhotos) {
+			if err := a.tryPhoto(ctx, k*n/min(n, trialPhotos), &trial); err != nil {
+				return err
+			}
 		}
 	}
 	if trial.Photos > 0 {
 		trial.Gain /= float64(trial.Photos)
 	}
-	trial.Refined = trial.Gain > t.cfg.PoseGain
-	if err := t.setRefined(trial.Refined); err != nil {
-		return false, err
+	trial.Refined = trial.Gain > a.run.cfg.PoseGain
+	if err := a.decide(trial.Refined); err != nil {
+		return err
 	}
-	t.posesTried = true
-	if t.o.OnTrial != nil {
-		t.o.OnTrial(trial)
+	if a.onTrial != nil {
+		a.onTrial(trial)
 	}
-	return false, nil
+	return nil
 }
 
-// tryPose takes in what a photo says. One without pixels says nothing.
-func (t *Trainer) tryPose(view int, trial *PoseTrial) error {
-	m, err := t.photos.src.Photo(t.ctx, view)
+// tryPhoto adds the result of one photo. One that cannot be decoded has none.
+func (a *aligner) tryPhoto(ctx context.Context, view int, trial *PoseTrial) error {
+	from := a.shard.photos
+	m, err := from.src.Photo(ctx, view)
 	if err != nil {
-		if errors.Is(err, fault.ErrData) && !t.photos.strict {
+		if errors.Is(err, fault.ErrData) && !from.strict {
 			return nil
 		}
 		return err
 	}
-	if r, ok := t.photos.src.(photos.Releaser); ok {
+	if r, ok := from.src.(photos.Releaser); ok {
 		defer r.Release(view)
 	}
-	c := &t.cams[view]
-	moved, _, err := t.align(*c, withTenth(m, view, false), trialSteps)
+	c := a.run.cams[view]
+	moved, _, err := a.align(ctx, c, withTenth(m, view, false), trialSteps)
 	if err != nil {
 		return fmt.Errorf("try poses: %w", err)
 	}
-	held := withTenth(m, view, true)
-	before, err := t.lossAt(*c, held)
-	if err != nil {
-		return fmt.Errorf("try poses: %w", err)
-	}
-	after, err := t.lossAt(moved, held)
+	before, after, err := a.compare(ctx, c, moved, withTenth(m, view, true))
 	if err != nil {
 		return fmt.Errorf("try poses: %w", err)
 	}

@@ -49,7 +49,7 @@ func TestMixedUpload(t *testing.T) {
 					want = *paramsOf(s).At(r, i)
 				}
 				if r >= layout.RowSh {
-					want = ref.HalfValue(ref.NearestHalf(want))
+					want = layout.HalfValue(layout.NearestHalf(want))
 				}
 				if got := *paramsOf(back).At(r, i); got != want {
 					t.Fatalf("degree %d: row %d of splat %d: %g, want %g", degree, r, i, got, want)

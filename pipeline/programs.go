@@ -4,10 +4,24 @@ import (
 	"errors"
 
 	"vksplat/pipeline/recipe"
+	"vksplat/pipeline/team"
 	"vksplat/vk"
 )
 
-// slot is where a frame keeps a program.
+// programs are the recorded units, and the frames that they run on.
+type programs struct {
+	setup    *setup
+	pool     *vk.ScratchPool
+	frames   []*frame
+	split    [recipe.NKinds][]int // ops after which a submit of a unit ends
+	compiled bool                 // the kernels of all units are
+	timeAll  bool                 // any step may have timestamps, and the copy of its photo
+	team     *team.Team           // nil: one device alone
+	// beforeAlloc has others free what they hold of the device before more of it is allocated
+	beforeAlloc func()
+}
+
+// slot is the place of one of a frame's programs.
 type slot struct {
 	program **vk.Program
 	frame   *frame
@@ -15,93 +29,102 @@ type slot struct {
 	timed   bool
 }
 
-// slots lists the places of all programs.
-func (e *engine) slots() (list []slot) {
-	for i, f := range e.frames {
-		for _, k := range e.kinds {
+// slots lists the slots of all programs.
+func (p *programs) slots() (list []slot) {
+	for i, f := range p.frames {
+		for _, k := range p.setup.kinds {
 			list = append(list, slot{&f.programs[k], f, k, false})
 		}
-		if (i == 0 || e.timeAll) && e.has(recipe.Step) {
+		if (i == 0 || p.timeAll) && p.setup.has(recipe.Step) {
 			list = append(list, slot{&f.timed, f, recipe.Step, true})
 		}
 	}
 	return list
 }
 
-// closePrograms frees the programs of every frame.
-func (e *engine) closePrograms() error {
-	for _, s := range e.slots() {
-		if *s.program == nil {
-			continue
-		}
-		if err := (*s.program).Close(); err != nil {
+// close frees the programs of every frame.
+func (p *programs) close() error {
+	for _, s := range p.slots() {
+		if err := s.clear(); err != nil {
 			return err
 		}
-		*s.program = nil
 	}
 	return nil
 }
 
+// clear frees the slot's program, if there is one.
+func (s slot) clear() (err error) {
+	if *s.program != nil {
+		err = (*s.program).Close()
+		*s.program = nil
+	}
+	return err
+}
+
+// free frees programs and scratch memory, so that an allocation finds all of it free.
+func (p *programs) free() error { return errors.Join(p.close(), p.pool.Empty()) }
+
 // built reports whether there are programs.
-func (e *engine) built() bool { return *e.slots()[0].program != nil }
+func (p *programs) built() bool { return *p.slots()[0].program != nil }
 
 // build records the programs of every frame. The device must be idle.
-func (e *engine) build() error {
-	if e.yield != nil {
-		e.yield()
-	}
-	if err := errors.Join(e.closePrograms(), e.compile()); err != nil {
+func (p *programs) build() error {
+	p.beforeAlloc()
+	if err := errors.Join(p.close(), p.compile()); err != nil {
 		return err
 	}
 	// Twice: a program that needs a larger pool makes those before it stale; with the pool at its full size none does.
 	for range 2 {
-		for _, s := range e.slots() {
-			if p := *s.program; p != nil && !p.Stale() {
-				continue
-			} else if p != nil {
-				if err := p.Close(); err != nil {
-					return err
-				}
-			}
-			r := vk.NewRecorder(e.dev)
-			e.record(r, s.frame, s.kind)
-			p, err := r.Build(s.kind.String(), e.pool, vk.BuildOptions{SplitAfter: e.split[s.kind],
-				NoTimings: !s.timed})
-			if err != nil {
+		for _, s := range p.slots() {
+			if err := p.refresh(s); err != nil {
 				return err
 			}
-			*s.program = p
 		}
 	}
 	return nil
 }
 
-// compile compiles the kernels of all units at once, the first time: also those of later steps, which would find the
-// queue empty while they are compiled.
-func (e *engine) compile() error {
-	if e.compiled {
+// refresh records the program of a slot, unless it has one that is not stale.
+func (p *programs) refresh(s slot) error {
+	if *s.program != nil && !(*s.program).Stale() {
 		return nil
 	}
-	var lists []*vk.Recorder
-	whole := *e
+	if err := s.clear(); err != nil {
+		return err
+	}
+	r := vk.NewRecorder(p.setup.dev)
+	p.setup.record(r, s.frame, s.kind)
+	made, err := r.Build(s.kind.String(), p.pool, vk.BuildOptions{SplitAfter: p.split[s.kind], NoTimings: !s.timed})
+	*s.program = made
+	return err
+}
+
+// compile compiles the kernels of all units at once, the first time: later steps would otherwise leave the queue empty
+// while theirs are compiled.
+func (p *programs) compile() error {
+	if p.compiled {
+		return nil
+	}
+	p.compiled = true
+	whole := *p.setup
 	whole.compare.shrunk = false // as it will be from some step on
-	for _, k := range e.kinds {
-		r := vk.NewRecorder(e.dev)
-		e.record(r, e.frames[0], k)
-		lists = append(lists, r)
-		if k == recipe.Step && e.compare.shrunk {
-			r := vk.NewRecorder(e.dev)
-			whole.record(r, e.frames[0], k)
+	var lists []*vk.Recorder
+	for _, k := range p.setup.kinds {
+		for _, s := range []*setup{p.setup, &whole} {
+			if s == &whole && (k != recipe.Step || !p.setup.compare.shrunk) {
+				continue
+			}
+			r := vk.NewRecorder(s.dev)
+			s.record(r, p.frames[0], k)
 			lists = append(lists, r)
 		}
 	}
-	e.compiled = true
-	return e.dev.Compile(lists...)
+	return p.setup.dev.Compile(lists...)
 }
 
-// submit queues the program of u, whose params are set but for the photo's place, on f, with timestamps if timed, after
-// the copies that photo asks for.
-func (e *engine) submit(f *frame, u recipe.Unit, timed bool, photo *stagedPhoto) (err error) {
+// submit queues the program of u on f, with timestamps if timed, after the copies of the photo. All params are set but
+// the photo's offset.
+func (p *programs) submit(f *frame, u recipe.Unit, timed bool, photo *stagedPhoto) (err error) {
 	f.unit = u
 	f.hostParams.PhotoOffset = photo.offset
 	f.photo.reset()
@@ -121,24 +144,34 @@ func (e *engine) submit(f *frame, u recipe.Unit, timed bool, photo *stagedPhoto)
 	if timed {
 		f.ran = f.timed
 	}
-	f.submission.AddGated(f.ran, e.awaits(u.Kind)...)
-	if f.ticket, err = e.dev.Submit(f.submission); err == nil {
-		e.post(f, u.Kind)
+	f.submission.AddGated(f.ran, p.awaits(u.Kind)...)
+	if f.ticket, err = p.setup.dev.Submit(f.submission); err == nil {
+		p.post(f, u.Kind)
 	}
 	return err
 }
 
-// wait waits for what is in flight on f.
-func (e *engine) wait(f *frame) error {
+// wait waits for the unit that is in flight on f.
+func (p *programs) wait(f *frame) error {
 	if f.ticket == 0 {
 		return nil
 	}
 	var err error
-	if e.team != nil {
+	if p.team != nil {
 		err = <-f.done
 	} else {
-		err = e.dev.Wait(f.ticket)
+		err = p.setup.dev.Wait(f.ticket)
 	}
 	f.ticket = 0
 	return err
+}
+
+// waitForAll waits for all units in flight.
+func (p *programs) waitForAll() error {
+	for _, f := range p.frames {
+		if err := p.wait(f); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -149,18 +149,20 @@ func TestProgressiveCompiles(t *testing.T) {
 	if err := tr.Run(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}
-	if after, _, _ := d.Pipelines(); tr.level != 0 || after != before {
-		t.Errorf("%d kernels compiled before training, %d after it at level %d", before, after, tr.level)
+	if after, _, _ := d.Pipelines(); tr.queue.level != 0 || after != before {
+		t.Errorf("%d kernels compiled before training, %d after it at level %d", before, after, tr.queue.level)
 	}
 	cams, photos := splitViews(views)
 	late, err := newTrainer(d, cams, photos, scale, cfg, TrainerOptions{},
-		start{first: init.N, step: 2, splats: init.N, fill: func(t *Trainer) error { return t.e.model.upload(init) }})
+		start{first: init.N, step: 2, splats: init.N,
+			fill: func(t *Trainer) error { return t.shards.first.e.setup.model.upload(init) }})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer late.Close()
-	if late.level != 0 || late.e.compare.shrunk {
-		t.Errorf("a run that goes on at full size begins with programs of level %d, for smaller views: %v", late.level,
-			late.e.compare.shrunk)
+	if late.queue.level != 0 || late.shards.first.e.setup.compare.shrunk {
+		t.Errorf("a run that goes on at full size begins with programs of level %d, for smaller views: %v",
+			late.queue.level,
+			late.shards.first.e.setup.compare.shrunk)
 	}
 }

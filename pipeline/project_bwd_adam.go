@@ -7,22 +7,23 @@ import (
 
 // projectBwdAdam takes the gradients to the parameters and steps the optimiser, chunk by chunk. See adamUnseen.
 func (v *view) projectBwdAdam() {
-	for _, c := range v.model.chunks {
+	for _, c := range v.s.model.chunks {
 		plain := &shaders.ProjectBwdAdam{
-			Params: v.f.params, Counters: v.counters, DepthKeys: v.depthKeys, VProjected: v.vProjected,
+			Params: v.f.params, Counters: v.s.counters, DepthKeys: v.depthKeys, VProjected: v.vProjected,
 			Chunk: c.Slice, VAbsMean2d: vk.Cast[[2]float32](v.vBeside.View), Paints: v.paints,
-			Mixed: v.model.Mixed,
+			Mixed: v.s.model.Mixed,
 			Push: shaders.ProjectBwdAdamPush{
-				FirstId: uint32(c.first), ChunkSplats: uint32(c.splats), NParams: uint32(v.model.NParams),
+				FirstId: uint32(c.first), ChunkSplats: uint32(c.splats), NParams: uint32(v.s.model.NParams),
 			},
-			Spec: shaders.ProjectBwdAdamSpec{Absgrad: v.strategy.absgrad, Noise: v.strategy.noise,
+			Spec: shaders.ProjectBwdAdamSpec{Absgrad: v.s.strategy.variants().absgrad,
+				Noise:       v.s.strategy.variants().noise,
 				UnseenApart: v.stepsApart()},
 		}
-		if v.bent {
+		if v.s.lens.bent {
 			v.projectBwdAdamLens(plain, vk.Items(c.splats, adamGroup))
 			continue
 		}
-		if v.depths == nil {
+		if v.s.depths == nil {
 			v.r.Dispatch(plain, vk.Items(c.splats, adamGroup))
 			continue
 		}

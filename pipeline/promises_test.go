@@ -98,7 +98,7 @@ func trainHashWith(t testing.TB, d *Device, change func(*recipe.Config), o Train
 	t.Helper()
 	tr := begun(t, d, promiseScene, change, o)
 	defer tr.Close()
-	return endHash(t, tr), tr.progress.Splats
+	return endHash(t, tr), tr.report.progress.Splats
 }
 
 // plain is the hash of the promise scene trained as it is, which tests compare others with.
@@ -154,8 +154,7 @@ func testSameBytes(t *testing.T, precision string) {
 		same("again", d, usual)
 	}
 	t.Run("unseen splats", func(t *testing.T) {
-		unseenWithOthers(t)
-		same("stepped with the others", d, usual)
+		same("stepped with the others", d, TrainerOptions{hooks: testHooks{unseenTogether: true}})
 	})
 	t.Run("bands", func(t *testing.T) {
 		inBands(t, 2)
@@ -257,22 +256,22 @@ func TestStepAllocations(t *testing.T) {
 	}
 	defer tr.Close()
 	step := func() {
-		if err := tr.advance(); err != nil {
+		if err := tr.queue.advance(context.Background()); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for range 8 {
 		step()
 	}
-	before := tr.e.dev.Stats().AllocCalls
+	before := tr.shards.first.e.setup.dev.Stats().AllocCalls
 	// A whole epoch shuffles the views, which is the only allocation: one in len(views) steps.
 	if n := testing.AllocsPerRun(2*len(views), step); n != 0 {
 		t.Errorf("%g heap allocations a step", n)
 	}
-	if n := tr.e.dev.Stats().AllocCalls - before; n != 0 {
+	if n := tr.shards.first.e.setup.dev.Stats().AllocCalls - before; n != 0 {
 		t.Errorf("%d calls of vkAllocateMemory after warm-up", n)
 	}
-	if _, err := tr.drain(); err != nil {
+	if _, err := tr.queue.drain(); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -313,11 +312,13 @@ func TestCeiling(t *testing.T) {
 	if err := tr.Run(context.Background(), nil); err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("%d splats of at most %d in %d MiB, %d bands, %d wishes refused", tr.progress.Splats, tr.maxSplats, mib,
-		tr.e.bands, tr.CeilingHits())
-	if tr.progress.Splats != tr.maxSplats || tr.CeilingHits() == 0 {
-		t.Errorf("%d splats, the ceiling is %d and was hit %d times", tr.progress.Splats, tr.maxSplats,
-			tr.CeilingHits())
+	t.Logf("%d splats of at most %d in %d MiB, %d bands, %d wishes refused", tr.report.progress.Splats,
+		tr.shards.first.maxSplats, mib,
+		tr.shards.first.e.setup.bands, tr.MemoryStats().CeilingHits)
+	if tr.report.progress.Splats != tr.shards.first.maxSplats || tr.MemoryStats().CeilingHits == 0 {
+		t.Errorf("%d splats, the ceiling is %d and was hit %d times", tr.report.progress.Splats,
+			tr.shards.first.maxSplats,
+			tr.MemoryStats().CeilingHits)
 	}
 	if got := tr.MemoryStats().PeakDeviceBytes; got > int64(mib)<<20 {
 		t.Errorf("%d bytes of device memory at the peak, %d allowed", got, mib<<20)

@@ -1,195 +1,268 @@
 package pipeline
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"math"
 	"time"
 
+	"vksplat/pipeline/checkpoint"
 	"vksplat/pipeline/recipe"
 	"vksplat/shaders/layout"
 )
 
-// inFlight is the number of units that the device has queued at most: enough that it never waits for the host.
+// queue submits the units of a run, some ahead of the device, and collects their reports. Where a unit did not fit, it
+// makes room and goes back to that unit. The results again say so.
+type queue struct {
+	run        *training
+	shards     *shards
+	report     *report
+	pressure   *pressure
+	poses      *aligner // nil: poses are given
+	writer     *checkpoint.Writer
+	interludes *Interludes
+
+	next      recipe.Unit   // to submit
+	submitted int           // units ever submitted, for the choice of the frame
+	views     []int         // of the unit that is being submitted, by rank
+	staged    []stagedPhoto // of those views
+	balanced  uint32        // number of the last unit before which rebalance looked at the shards
+	level     int           // of the photos that programs are made for, see matchLevel
+	err       error         // that ended the run, for good
+}
+
+// inFlight is the most units that the device has queued: enough that it never waits for the host.
 const inFlight = 3
 
-// advance submits the next unit, after taking in what its frames were busy with.
-func (t *Trainer) advance() error {
-	t.writer.Settle()
-	if again, err := t.atLevel(); err != nil || again {
+// runTo submits units up to a step and collects them. An error of ctx ends it early, and is not returned.
+func (q *queue) runTo(ctx context.Context, step int) error {
+	for again := true; again; {
+		for q.next.Step < step && ctx.Err() == nil {
+			err := q.turn(ctx)
+			if err != nil && (ctx.Err() == nil || !errors.Is(err, context.Cause(ctx)) && !errors.Is(err, ctx.Err())) {
+				return err
+			}
+		}
+		// A unit still in flight may turn out not to fit.
+		var err error
+		if again, err = q.drain(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// turn serves interludes and submits the next unit.
+func (q *queue) turn(ctx context.Context) error {
+	if err := q.writer.Diverged(); err != nil {
 		return err
 	}
-	if again, err := t.tryPoses(); err != nil || again {
+	held, err := q.interludes.serve(ctx, q.wait)
+	q.report.elapsed -= held
+	if err != nil || ctx.Err() != nil { // an interlude may end the run
 		return err
 	}
-	slot := t.queued % len(t.e.frames)
-	if again, err := t.collect(slot); err != nil || again {
+	return q.advance(ctx)
+}
+
+// advance submits the next unit, after collecting the last one of its frames.
+func (q *queue) advance(ctx context.Context) error {
+	q.writer.Settle()
+	if again, err := q.matchLevel(); err != nil || again {
 		return err
 	}
-	if again, err := t.rebalance(); err != nil || again {
+	if q.poses.trialDue(q.next) {
+		if again, err := q.drain(); err != nil || again {
+			return err
+		}
+		if err := q.poses.try(ctx, q.next.Step); err != nil {
+			return err
+		}
+	}
+	slot := q.submitted % inFlight
+	if again, err := q.collect(slot); err != nil || again {
 		return err
 	}
-	u := t.next
-	photos, err := t.photosOf(slot, u)
-	if err != nil {
+	if again, err := q.rebalance(); err != nil || again {
 		return err
 	}
-	t.e.team.Begin()
-	for i, m := range t.members {
-		f := m.e.frames[slot]
+	return q.submit(ctx, slot, q.next)
+}
+
+// submit submits a unit to all devices that have not done it.
+func (q *queue) submit(ctx context.Context, slot int, u recipe.Unit) error {
+	if err := q.stagePhotos(ctx, slot, u); err != nil {
+		return err
+	}
+	team := q.shards.first.e.programs.team
+	team.Begin()
+	for i, m := range q.shards.list {
+		f := m.e.programs.frames[slot]
 		if u.Number < m.from {
 			f.unit, f.skipped = u, true
 			continue
 		}
-		t.setParams(&t.group, m, f, u, t.views)
-		timed := u.Kind == recipe.Step && t.timed(m, slot)
-		if err := m.e.submit(f, u, timed, &photos[i]); err != nil {
-			return t.e.team.Fail(err)
+		q.run.setParams(q.shards, m, f, u, q.views)
+		timed := u.Kind == recipe.Step && q.timed(m, slot)
+		if err := m.e.programs.submit(f, u, timed, &q.staged[i]); err != nil {
+			return team.Fail(err)
 		}
 	}
-	t.o.Interludes.moves(true)
-	t.queued++
-	t.next = t.cfg.After(u, t.carves)
+	q.interludes.moves(true)
+	q.submitted++
+	q.next = q.run.cfg.After(u, q.run.carves)
 	return nil
 }
 
-// timed reports whether a member's next step, on the frame of a slot, has timestamps: some of the first frame's, and
-// all or none while steps are measured.
-func (t *Trainer) timed(m *member, slot int) bool {
-	if t.meter != nil {
-		return t.meter.Timed()
+// timed reports whether a shard's next step, on the frame of a slot, has timestamps: some of the first frame's, and all
+// or none while steps are measured.
+func (q *queue) timed(m *shard, slot int) bool {
+	if q.report.meter != nil {
+		return q.report.meter.Timed()
 	}
-	return slot == 0 && m.pace.due()
+	return slot == 0 && m.pace.wantsTimes()
 }
 
-// photosOf finds the photos of a unit, by member, and notes in t.views what the views are.
-func (t *Trainer) photosOf(slot int, u recipe.Unit) ([]stagedPhoto, error) {
-	t.views, t.staged = t.views[:0], t.staged[:0]
-	if len(t.members) > 1 && u.Kind == recipe.Step { // the source hears of it once all know what they want
-		for _, m := range t.members {
-			m.photos.look(u.Step)
+// stagePhotos sets the views of a unit and their photos.
+func (q *queue) stagePhotos(ctx context.Context, slot int, u recipe.Unit) error {
+	q.views, q.staged = q.views[:0], q.staged[:0]
+	if len(q.shards.list) > 1 && u.Kind == recipe.Step { // the source waits until all have announced what they need
+		for _, m := range q.shards.list {
+			m.photos.announce(u.Step)
 		}
 	}
-	for _, m := range t.members {
+	for _, m := range q.shards.list {
 		var p stagedPhoto
 		view := m.photos.order.at(u.Step)
 		if u.Kind == recipe.Step {
 			var err error
-			if view, p, err = m.photos.ready(t.ctx, slot, u.Step); err != nil {
-				for i := range t.staged { // nothing of them is submitted
-					t.members[i].photos.undo(t.views[i], u.Step, t.staged[i].keep)
+			if view, p, err = m.photos.ready(ctx, slot, u.Step); err != nil {
+				for i := range q.staged { // none of them is submitted
+					q.shards.list[i].photos.undo(q.views[i], u.Step, q.staged[i].keep)
 				}
-				return nil, err
+				return err
 			}
 		}
-		t.views, t.staged = append(t.views, view), append(t.staged, p)
+		q.views, q.staged = append(q.views, view), append(q.staged, p)
 	}
-	return t.staged, nil
+	return nil
 }
 
-// collect waits for a frame and takes in its report. again says that the unit, or one before it, did not fit: there is
-// room now, and the queue starts anew from the first unit that failed.
-func (t *Trainer) collect(slot int) (again bool, err error) {
-	if !t.busy(slot) {
+// collect waits for a frame and reads its reports.
+func (q *queue) collect(slot int) (again bool, err error) {
+	if !q.shards.busy(slot) {
 		return false, nil
 	}
 	start := time.Now()
-	failed := false
-	for _, m := range t.members {
-		f := m.e.frames[slot]
-		if err := m.e.wait(f); err != nil {
-			return false, t.e.team.Fail(err)
+	team, failed := q.shards.first.e.programs.team, false
+	for _, m := range q.shards.list {
+		f := m.e.programs.frames[slot]
+		if err := m.e.programs.wait(f); err != nil {
+			return false, team.Fail(err)
 		}
 		failed = failed || !f.skipped && f.hostReport.Failed != 0
 	}
-	t.meter.Wait(time.Since(start))
-	if err := t.e.team.Failure(); err != nil {
+	q.report.meter.Wait(time.Since(start))
+	if err := team.Failure(); err != nil {
 		return false, err
 	}
 	if failed {
-		return true, t.replay(slot)
+		return true, q.replay(slot)
 	}
-	return t.takeReports(slot)
+	return q.commit(slot)
 }
 
-// takeReports takes in what the members say of a unit that all have done.
-func (t *Trainer) takeReports(slot int) (again bool, err error) {
-	t.progress.Splats = 0
-	for _, m := range t.members {
-		f := m.e.frames[slot]
+// commit notes the reports of a unit that all devices have done.
+func (q *queue) commit(slot int) (again bool, err error) {
+	p := &q.report.progress
+	p.Splats = 0
+	for _, m := range q.shards.list {
+		f := m.e.programs.frames[slot]
 		if f.skipped {
 			f.skipped = false
-			t.progress.Splats += m.splats
-			continue
-		}
-		if err := f.verifier.judge(f.unit); err != nil {
+		} else if err := q.commitCounts(m, f); err != nil {
 			return false, err
 		}
-		m.splats = int(f.hostReport.NSplats)
-		t.progress.Splats += m.splats
-		t.ceilingHits += int(f.hostReport.MaxSplatsHit)
+		p.Splats += m.splats
 	}
-	f := t.e.frames[slot]
-	if t.progress.Splats == 0 {
-		return false, fmt.Errorf("train step %d: %w", f.unit.Step+1, ErrNoSplats)
+	u := q.shards.first.e.programs.frames[slot].unit
+	if p.Splats == 0 {
+		return false, fmt.Errorf("train step %d: %w", u.Step+1, ErrNoSplats)
 	}
-	if f.unit.Kind != recipe.Step {
+	if u.Kind != recipe.Step {
 		return false, nil
 	}
-	for _, m := range t.members {
-		if err := t.takeStep(m, m.e.frames[slot]); err != nil {
+	for _, m := range q.shards.list {
+		if err := q.commitView(m, m.e.programs.frames[slot]); err != nil {
 			return false, err
 		}
 	}
-	for _, m := range t.members {
-		f := m.e.frames[slot]
-		if f.ran == f.timed && m.pace.observe(f.ran, m.e.bands < m.e.mostBands() && !m.pace.undivided) {
-			return true, t.repace(m)
+	for _, m := range q.shards.list {
+		f := m.e.programs.frames[slot]
+		if f.ran == f.timed && m.pace.observe(f.ran, m.e.setup.bands < m.e.setup.mostBands() && !m.pace.undivided) {
+			return true, q.changePace(m)
 		}
 	}
 	return false, nil
 }
 
-// takeStep takes in a member's view of a step.
-func (t *Trainer) takeStep(m *member, f *frame) error {
+// commitCounts notes the splats that a shard has after a unit.
+func (q *queue) commitCounts(m *shard, f *frame) error {
+	m.splats = int(f.hostReport.NSplats)
+	q.report.ceilingHits += int(f.hostReport.MaxSplatsHit)
+	return f.verifier.judge(f.unit)
+}
+
+// commitView notes the loss of a device's view of a step.
+func (q *queue) commitView(m *shard, f *frame) error {
 	if x := float64(f.hostReport.Loss); math.IsNaN(x) || math.IsInf(x, 0) {
 		return fmt.Errorf("train step %d: %w: the loss is no finite number", f.unit.Step+1, ErrDiverged)
 	}
-	t.take(f.hostReport, f.unit.Step, m.photos.order.at(f.unit.Step), t.cfg.Level(f.unit.Step))
-	if m == t.member {
-		t.observe(f)
+	q.report.add(f.hostReport, f.unit.Step, m.photos.order.at(f.unit.Step), q.run.cfg.Level(f.unit.Step))
+	if m == q.shards.first {
+		q.report.observe(f)
 	}
-	t.publish(m != t.members[len(t.members)-1])
+	q.report.publish(m != q.shards.list[len(q.shards.list)-1])
 	return nil
 }
 
-// drain takes in everything in flight. again says that some of it did not fit and that the queue went back to it.
-func (t *Trainer) drain() (again bool, err error) {
-	n := len(t.e.frames)
-	for i := range n { // oldest first
-		if again, err := t.collect((t.queued + i) % n); err != nil || again {
+// drain collects everything in flight, the oldest first.
+func (q *queue) drain() (again bool, err error) {
+	for i := range inFlight {
+		if again, err := q.collect((q.submitted + i) % inFlight); err != nil || again {
 			return again, err
 		}
 	}
 	return false, nil
 }
 
-// replay grows what members, in the frame that failed first, say is too small, and goes back to the unit that failed.
-// Nobody has changed anything in it and in what was queued after it, with one exception: a refinement, and what follows
-// it up to the next step, may have failed on some devices and be done on others, which do not get it again.
-func (t *Trainer) replay(slot int) error {
-	reports := make([]*layout.Report, len(t.members))
-	back, reasons := t.next, uint32(0)
-	for i, m := range t.members {
-		if err := m.waitForAll(); err != nil {
-			return t.e.team.Fail(err)
+// wait collects everything in flight, and makes room for what did not fit: the units from there on are next.
+func (q *queue) wait() error {
+	for {
+		if again, err := q.drain(); err != nil || !again {
+			return err
+		}
+	}
+}
+
+// replay makes room for what did not fit in the frame that failed first, and goes back to the unit that failed. That
+// unit and those after it modified nothing, with one exception: a refinement, and what follows it up to the next step,
+// may have failed on some devices and be done on others, which do not repeat it.
+func (q *queue) replay(slot int) error {
+	reports := make([]*layout.Report, len(q.shards.list))
+	back, reasons := q.next, uint32(0)
+	for i, m := range q.shards.list {
+		if err := m.e.programs.waitForAll(); err != nil {
+			return m.e.programs.team.Fail(err)
 		}
 		m.pace.reset()
-		failed, err := t.firstFailure(m, slot)
+		failed, err := q.firstFailure(m, slot)
 		if err != nil {
 			return err
 		}
 		if failed == nil {
-			m.from = t.next.Number
+			m.from = q.next.Number
 			continue
 		}
 		u := m.unitInFlight(failed.FailedUnit)
@@ -201,87 +274,73 @@ func (t *Trainer) replay(slot int) error {
 			back = *u
 		}
 	}
-	if err := t.e.team.Failure(); err != nil {
+	if err := q.shards.first.e.programs.team.Failure(); err != nil {
 		return err
 	}
 	if reasons == layout.FailedPeer {
 		return fmt.Errorf("internal error: unit %d failed on all devices because of the others", back.Number)
 	}
-	t.progress.Splats = sum(t.shares())
-	t.next = back
-	t.lastGrowth = back.Step
-	return t.makeRoomFor(reports, back.Step)
+	q.report.progress.Splats = sum(q.shards.sizes())
+	q.next = back
+	return q.pressure.makeRoom(reports, back)
 }
 
-// firstFailure returns a copy of m's first report of a failure among the units in flight, of which slot has the oldest,
-// or nil, and takes in what m has done before that. All are waited for.
-func (t *Trainer) firstFailure(m *member, slot int) (*layout.Report, error) {
-	frames := m.e.frames
+// firstFailure returns a copy of a shard's first report of a failure among the units in flight, of which slot has the
+// oldest, or nil. It commits the units before. All have been waited for.
+func (q *queue) firstFailure(m *shard, slot int) (*layout.Report, error) {
+	frames := m.e.programs.frames
 	oldest := frames[slot].unit.Number
-	for u := oldest; u < t.next.Number; u++ {
+	for u := oldest; u < q.next.Number; u++ {
 		f := frames[(slot+int(u-oldest))%len(frames)]
 		if f.skipped {
 			f.skipped = false
 			continue
 		}
-		r := *f.hostReport
-		m.splats = int(r.NSplats)
-		if r.Failed != 0 {
+		if r := *f.hostReport; r.Failed != 0 {
+			m.splats = int(r.NSplats)
 			return &r, nil
 		}
-		t.ceilingHits += int(r.MaxSplatsHit)
-		if err := f.verifier.judge(f.unit); err != nil {
+		if err := q.commitCounts(m, f); err != nil {
 			return nil, err
 		}
 	}
 	return nil, nil
 }
 
-// repace rebuilds a member's programs for submits of the right length. Nothing may be lost: everything in flight is
-// taken in first.
-func (t *Trainer) repace(m *member) error {
-	if again, err := t.drain(); err != nil || again {
-		return err // programs are built anew then, and measured again
+// changePace rebuilds a shard's programs for submits of the right length.
+func (q *queue) changePace(m *shard) error {
+	if again, err := q.drain(); err != nil || again {
+		return err // programs have been built again, and are measured again
 	}
-	m.e.split[recipe.Step] = m.pace.split
+	m.e.programs.split[recipe.Step] = m.pace.split
 	if m.pace.moreBands {
-		divided, err := m.e.divide()
+		divided, err := m.e.memory.divide()
 		if err != nil {
 			return err
 		}
 		m.pace.reset()
 		m.pace.undivided = !divided
-		m.e.split[recipe.Step] = nil
+		m.e.programs.split[recipe.Step] = nil
 	}
-	return m.e.buildToFit()
+	return m.e.memory.buildToFit()
 }
 
-// atLevel makes the programs fit the level of the next step. again says that something before it did not fit, and that
-// the queue went back to it.
-func (t *Trainer) atLevel() (again bool, err error) {
-	level := t.cfg.Level(t.next.Step)
-	if level == t.level || t.next.Kind != recipe.Step {
+// matchLevel makes the programs fit the level of the next step's photos.
+func (q *queue) matchLevel() (again bool, err error) {
+	level := q.run.cfg.Level(q.next.Step)
+	if level == q.level || q.next.Kind != recipe.Step {
 		return false, nil
 	}
-	if again, err := t.drain(); err != nil || again {
+	if again, err := q.drain(); err != nil || again {
 		return again, err
 	}
-	t.level = level
-	return false, t.each(func(m *member) error {
-		m.pace.anew()
-		if shrunk := level > 0; m.e.compare.shrunk != shrunk {
-			m.e.compare.shrunk = shrunk
-			return m.e.buildToFit()
+	q.level = level
+	return false, q.shards.each(func(m *shard) error {
+		m.pace.measureAgain()
+		if shrunk := level > 0; m.e.setup.compare.shrunk != shrunk {
+			m.e.setup.compare.shrunk = shrunk
+			return m.e.memory.buildToFit()
 		}
 		return nil
 	})
-}
-
-// takeIn waits until nothing is in flight. What did not fit is grown for first, and what followed is to be done anew.
-func (t *Trainer) takeIn() error {
-	for {
-		if again, err := t.drain(); err != nil || !again {
-			return err
-		}
-	}
 }

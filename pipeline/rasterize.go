@@ -10,7 +10,7 @@ import (
 type rasterShape struct {
 	forward   uint32 // lanes of a workgroup of rasterize
 	subgroup  uint32
-	handRound bool   // lanes tell each other of splats
+	handRound bool   // lanes pass splats to each other
 	bucket    uint32 // isects of a bucket
 }
 
@@ -61,26 +61,26 @@ func (s *rasterShape) backwardRound() uint32 {
 	return round
 }
 
-// states returns how many states of pixels are saved for so many isects: those of a tile before each bucket.
+// states returns how many states of pixels are saved for isects: those of a tile before each bucket.
 func (s *rasterShape) states(isects int) int { return isects / int(s.bucket) * layout.TilePixels }
 
 // isectStates returns how many of them are an isect's share.
 func (s *rasterShape) isectStates() int64 { return layout.TilePixels / int64(s.bucket) }
 
 // stateWords returns how many words of 8 bytes a saved state takes: it is packed in mixed precision.
-func (e *engine) stateWords() int {
-	if e.model.Mixed {
+func (s *setup) stateWords() int {
+	if s.model.Mixed {
 		return 1
 	}
 	return 2
 }
 
 // stateBytes returns an isect's share of the saved states.
-func (e *engine) stateBytes() int64 { return e.raster.isectStates() * 8 * int64(e.stateWords()) }
+func (s *setup) stateBytes() int64 { return s.raster.isectStates() * 8 * int64(s.stateWords()) }
 
 // rasterize blends a band's tiles. Without keep nothing is saved for a backward pass.
 func (v *view) rasterize(band int, keep bool) {
-	scratch(v.r, &v.render, "render", v.maxPixels)
+	scratch(v.r, &v.render, "render", v.size.maxPixels)
 	v.blendTiles(v.f.params, v.render, band, keep)
 }
 
@@ -88,9 +88,9 @@ func (v *view) rasterize(band int, keep bool) {
 func (v *view) blendTiles(params vk.Slice[layout.StepParams], render vk.Slice[[4]float32], band int, keep bool) {
 	lastIDs, states, touched, buckets := 0, 0, 0, 0
 	if keep {
-		lastIDs, states = v.maxPixels, v.raster.states(v.isectCapacity)*v.stateWords()
-		buckets = v.isectCapacity/int(v.raster.bucket) + v.maxTiles
-		touched = (v.isectCapacity/layout.TouchBits + v.maxTiles) * layout.Patches
+		lastIDs, states = v.size.maxPixels, v.s.raster.states(v.s.isectCapacity)*v.s.stateWords()
+		buckets = v.s.isectCapacity/int(v.s.raster.bucket) + v.size.maxTiles
+		touched = (v.s.isectCapacity/layout.TouchBits + v.size.maxTiles) * layout.Patches
 	}
 	v.lastIDs = vk.ScratchOf[uint32](v.r, "last_ids", lastIDs)
 	v.states = vk.ScratchOf[[2]uint32](v.r, "states", states)
@@ -100,23 +100,24 @@ func (v *view) blendTiles(params vk.Slice[layout.StepParams], render vk.Slice[[4
 		Params: params, TileOffsets: v.tileOffsets, TileOrder: v.tileOrder, SlotFromIsect: v.slotFromIsect,
 		SplatFromSlot: v.splatFromSlot, Shapes: v.shapes, Paints: v.paints,
 		Render: render, LastIds: v.lastIDs, States: v.states, Touched: v.touched, TileFromBucket: v.buckets,
-		Push: shaders.RasterizePush{Band: uint32(band), NBands: uint32(v.bands)},
-		Spec: shaders.RasterizeSpec{WorkgroupSize: v.raster.forward, KeepStates: keep, SubgroupSize: v.raster.subgroup,
-			BandAlone: v.parts != nil, BucketSize: v.raster.bucket, PackedStates: keep && v.model.Mixed},
-		Handed: v.raster.handRound,
+		Push: shaders.RasterizePush{Band: uint32(band), NBands: uint32(v.s.bands)},
+		Spec: shaders.RasterizeSpec{WorkgroupSize: v.s.raster.forward, KeepStates: keep,
+			SubgroupSize: v.s.raster.subgroup,
+			BandAlone:    v.s.parts != nil, BucketSize: v.s.raster.bucket, PackedStates: keep && v.s.model.Mixed},
+		Handed: v.s.raster.handRound,
 	}
 	if v.comparesDepths() {
 		v.rasterizeDepth(plain)
 	} else {
 		v.r.Dispatch(plain, v.indirect(layout.ArgsTiles))
 	}
-	if keep && !v.pairs.IsZero() {
+	if keep && !v.s.pairs.IsZero() {
 		v.r.Dispatch(&shaders.CountPairs{
 			Params: v.f.params, TileOffsets: v.tileOffsets, SlotFromIsect: v.slotFromIsect,
 			SplatFromSlot: v.splatFromSlot, Shapes: v.shapes, Paints: v.paints,
-			TilePairs: v.pairs, Push: shaders.CountPairsPush{Band: uint32(band), NBands: uint32(v.bands),
-				Column: v.raster.column(),
-				Side:   v.raster.backwardSide(), Round: v.raster.backwardRound()},
+			TilePairs: v.s.pairs, Push: shaders.CountPairsPush{Band: uint32(band), NBands: uint32(v.s.bands),
+				Column: v.s.raster.column(),
+				Side:   v.s.raster.backwardSide(), Round: v.s.raster.backwardRound()},
 		}, v.indirect(layout.ArgsTiles))
 	}
 }

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"vksplat/pipeline/bench"
-	"vksplat/pipeline/ref"
 	"vksplat/shaders"
+	"vksplat/shaders/layout"
 	"vksplat/vk"
 )
 
@@ -25,93 +25,94 @@ const (
 	ratesTime    = time.Second            // in which all runs of one rate should be over, on a CPU
 )
 
-// MeasureRates measures. The device should have nothing else to do, and memory is taken from it meanwhile.
+// MeasureRates measures the device, which should be idle; it allocates memory meanwhile.
 func (d *Device) MeasureRates() (r bench.Rates, err error) {
 	if least := int64(ratesLeast); d.Budget() < least {
 		return r, fmt.Errorf("measure device: %w: %s, and that takes %s", ErrTooSmall, vk.BytesText(d.Budget()),
 			vk.BytesText(least))
 	}
-	if r.CopyBytes, err = d.copyRate(); err != nil {
+	m := rateMeter{dev: d.dev}
+	if m.sums, err = vk.Make[uint32](d.dev, vk.DeviceLocal, rateLanes, "sums"); err != nil {
 		return r, err
 	}
-	if r.Instructions, err = d.fmaRate(); err != nil {
+	defer func() { err = errors.Join(err, d.dev.Free(m.sums.View)) }()
+	if r.CopyBytes, err = m.copyRate(); err != nil {
 		return r, err
 	}
-	if r.SharedWords, err = d.sharedRate(false); err != nil {
+	if r.Instructions, err = m.fmaRate(); err != nil {
 		return r, err
 	}
-	if r.Shuffles, err = d.sharedRate(true); err != nil {
+	if r.SharedWords, err = m.sharedRate(false); err != nil {
 		return r, err
 	}
-	r.LaunchSeconds, err = d.launchSeconds()
+	if r.Shuffles, err = m.sharedRate(true); err != nil {
+		return r, err
+	}
+	r.LaunchSeconds, err = m.launchSeconds()
 	return r, err
 }
 
+// rateMeter measures rates of a device.
+type rateMeter struct {
+	dev  *vk.Device
+	sums vk.Slice[uint32] // [rateLanes] results of kernels
+}
+
 // copyRate returns the bytes that a copying kernel reads and writes in a second.
-func (d *Device) copyRate() (rate float64, err error) {
-	l := d.dev.Info().Limits
-	size := max(leastCopied, min(mostCopied, d.Budget()/copiedOfHeap, l.MaxStorageBufferRange, l.MaxBufferSize,
+func (m rateMeter) copyRate() (rate float64, err error) {
+	l := m.dev.Info().Limits
+	size := max(leastCopied, min(mostCopied, m.dev.Budget()/copiedOfHeap, l.MaxStorageBufferRange, l.MaxBufferSize,
 		l.MaxMemoryAllocationSize)&^0xFFFF)
-	if d.dev.Info().Type == vk.CPU {
+	if m.dev.Info().Type == vk.CPU {
 		size = min(size, 1<<26)
 	}
-	from, err := vk.Make[[4]uint32](d.dev, vk.DeviceLocal, int(size/16), "copy_from")
+	from, err := vk.Make[[4]uint32](m.dev, vk.DeviceLocal, int(size/16), "copy_from")
 	if err != nil {
 		return 0, err
 	}
-	defer func() { err = errors.Join(err, d.dev.Free(from.View)) }()
-	to, err := vk.Make[[4]uint32](d.dev, vk.DeviceLocal, int(size/16), "copy_to")
+	defer func() { err = errors.Join(err, m.dev.Free(from.View)) }()
+	to, err := vk.Make[[4]uint32](m.dev, vk.DeviceLocal, int(size/16), "copy_to")
 	if err != nil {
 		return 0, err
 	}
-	defer func() { err = errors.Join(err, d.dev.Free(to.View)) }()
-	r := vk.NewRecorder(d.dev)
+	defer func() { err = errors.Join(err, m.dev.Free(to.View)) }()
+	r := vk.NewRecorder(m.dev)
 	r.Fill(from.View, 1)
-	if err := runOnce(d.dev, r, "bench copy"); err != nil {
+	if err := m.dev.RunOnce(r, "bench copy"); err != nil {
 		return 0, err
 	}
-	r = vk.NewRecorder(d.dev)
+	r = vk.NewRecorder(m.dev)
 	r.Dispatch(&shaders.BenchCopy{CopyFrom: from, CopyTo: to, Push: shaders.BenchCopyPush{N: uint32(from.N())}},
 		vk.Items(from.N(), 256))
-	best, err := d.fastest(r, clocksUp, true)
+	best, err := m.fastest(r, clocksUp, true)
 	return 2 * float64(size) / best.Seconds(), err
 }
 
 // fmaRate returns the instructions that all lanes together start in a second.
-func (d *Device) fmaRate() (rate float64, err error) {
-	sums, err := vk.Make[float32](d.dev, vk.DeviceLocal, rateLanes, "fma_sums")
-	if err != nil {
-		return 0, err
-	}
-	defer func() { err = errors.Join(err, d.dev.Free(sums.View)) }()
-	rounds, err := d.roundsPerSecond(func(rounds uint32) vk.Pass {
-		return &shaders.BenchFma{FmaSums: sums,
+func (m rateMeter) fmaRate() (rate float64, err error) {
+	rounds, err := m.roundsPerSecond(func(rounds uint32) vk.Pass {
+		return &shaders.BenchFma{FmaSums: vk.Cast[float32](m.sums.View),
 			Push: shaders.BenchFmaPush{N: rateLanes, Rounds: rounds, Scale: 0.5, Shift: 1}}
 	})
-	return rateLanes * ref.FMARound * rounds, err
+	return rateLanes * layout.FMARound * rounds, err
 }
 
 // sharedRate returns the words that all lanes together read from shared memory in a second, or shuffle.
-func (d *Device) sharedRate(shuffle bool) (rate float64, err error) {
-	sums, err := vk.Make[uint32](d.dev, vk.DeviceLocal, rateLanes, "shared_sums")
-	if err != nil {
-		return 0, err
-	}
-	defer func() { err = errors.Join(err, d.dev.Free(sums.View)) }()
-	rounds, err := d.roundsPerSecond(func(rounds uint32) vk.Pass {
-		return &shaders.BenchShared{SharedSums: sums, Spec: shaders.BenchSharedSpec{Shuffle: shuffle},
+func (m rateMeter) sharedRate(shuffle bool) (rate float64, err error) {
+	rounds, err := m.roundsPerSecond(func(rounds uint32) vk.Pass {
+		return &shaders.BenchShared{SharedSums: m.sums, Spec: shaders.BenchSharedSpec{Shuffle: shuffle},
 			Push: shaders.BenchSharedPush{N: rateLanes, Rounds: rounds, Stride: 33}} // lanes hit different banks
 	})
-	return rateLanes * ref.SharedRound * rounds, err
+	return rateLanes * layout.SharedRound * rounds, err
 }
 
 // roundsPerSecond returns how many rounds a second rateLanes invocations of a pass do, each of them.
-func (d *Device) roundsPerSecond(pass func(rounds uint32) vk.Pass) (float64, error) {
+func (m rateMeter) roundsPerSecond(pass func(rounds uint32) vk.Pass) (float64, error) {
 	const most = 1 << 20
 	run := func(rounds int, least time.Duration) (time.Duration, error) {
-		r := vk.NewRecorder(d.dev)
+		r := vk.NewRecorder(m.dev)
 		r.Dispatch(pass(uint32(rounds)), vk.Items(rateLanes, 256))
-		return d.fastest(r, least, true)
+		return m.fastest(r, least, true)
 	}
 	rounds := 1
 	for {
@@ -129,33 +130,33 @@ func (d *Device) roundsPerSecond(pass func(rounds uint32) vk.Pass) (float64, err
 }
 
 // launchSeconds returns what an indirect dispatch takes that has next to nothing to do and waits for the one before it.
-// Timestamps between them would count, so it is what more of them take by the host's clock.
-func (d *Device) launchSeconds() (seconds float64, err error) {
-	args, err := vk.Make[[3]uint32](d.dev, vk.DeviceLocal, 1, "dispatch_args")
+// Timestamps between them would count, so it is the difference between more and fewer of them by the host's clock.
+func (m rateMeter) launchSeconds() (seconds float64, err error) {
+	args, err := vk.Make[[3]uint32](m.dev, vk.DeviceLocal, 1, "dispatch_args")
 	if err != nil {
 		return 0, err
 	}
-	defer func() { err = errors.Join(err, d.dev.Free(args.View)) }()
-	both, err := vk.Make[[4]uint32](d.dev, vk.DeviceLocal, 128, "copy_from")
+	defer func() { err = errors.Join(err, m.dev.Free(args.View)) }()
+	both, err := vk.Make[[4]uint32](m.dev, vk.DeviceLocal, 128, "copy_from")
 	if err != nil {
 		return 0, err
 	}
-	defer func() { err = errors.Join(err, d.dev.Free(both.View)) }()
-	r := vk.NewRecorder(d.dev)
+	defer func() { err = errors.Join(err, m.dev.Free(both.View)) }()
+	r := vk.NewRecorder(m.dev)
 	r.Fill(args.View, 1)
 	r.Fill(both.View, 1)
-	if err := runOnce(d.dev, r, "bench launches"); err != nil {
+	if err := m.dev.RunOnce(r, "bench launches"); err != nil {
 		return 0, err
 	}
 	run := func(launches int) (time.Duration, error) {
 		from, to := both.At(0, 64), both.At(64, 64)
-		r := vk.NewRecorder(d.dev)
+		r := vk.NewRecorder(m.dev)
 		for range launches {
 			r.Dispatch(&shaders.BenchCopy{CopyFrom: from, CopyTo: to, Push: shaders.BenchCopyPush{N: 64}},
 				vk.Indirect(args.View))
 			from, to = to, from // each reads what the one before has written
 		}
-		return d.fastest(r, clocksUp, false)
+		return m.fastest(r, clocksUp, false)
 	}
 	few, err := run(fewLaunches)
 	if err != nil {
@@ -165,24 +166,24 @@ func (d *Device) launchSeconds() (seconds float64, err error) {
 	return max(many-few, 1).Seconds() / moreLaunches, err
 }
 
-// fastest runs a list several times, for at least so long, and returns the shortest time: by the device's clock if the
+// fastest runs a list several times, for at least least, and returns the shortest time: by the device's clock if the
 // list is a single pass that is timed, else by the host's.
-func (d *Device) fastest(r *vk.Recorder, least time.Duration, timed bool) (best time.Duration, err error) {
-	pool := d.dev.NewScratchPool()
+func (m rateMeter) fastest(r *vk.Recorder, least time.Duration, timed bool) (best time.Duration, err error) {
+	pool := m.dev.NewScratchPool()
 	defer func() { err = errors.Join(err, pool.Close()) }()
 	prog, err := r.Build("bench", pool, vk.BuildOptions{NoTimings: !timed})
 	if err != nil {
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, prog.Close()) }()
-	s := d.dev.NewSubmission()
+	s := m.dev.NewSubmission()
 	s.Add(prog)
 	started := time.Now()
 	for run := 0; run < rateRuns || time.Since(started) < least; run++ {
 		begin := time.Now()
-		ticket, err := d.dev.Submit(s)
+		ticket, err := m.dev.Submit(s)
 		if err == nil {
-			err = d.dev.Wait(ticket)
+			err = m.dev.Wait(ticket)
 		}
 		if err != nil {
 			return 0, err

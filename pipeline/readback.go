@@ -7,7 +7,6 @@ import (
 
 	"vksplat/internal/parallel"
 	"vksplat/pipeline/checkpoint"
-	"vksplat/pipeline/ref"
 	"vksplat/scene"
 	"vksplat/shaders/layout"
 	"vksplat/vk"
@@ -16,40 +15,40 @@ import (
 // pieceSplats is how many splats of a model are in RAM at once on their way to a file: 4 MB at SH degree 3.
 const pieceSplats = 1 << 14
 
-// blockSplats is how many splats a processor takes at once.
+// blockSplats is how many splats a processor works on at once.
 const blockSplats = 1 << 11
 
-// readbackBytes is what ReadSplats takes in RAM for a model of at most n splats: a piece in mapped memory, as bytes, as
-// those of the piece before, as numbers, what is made of them, and what is being written.
+// readbackBytes returns the RAM that ReadSplats needs for a model of at most n splats: a piece in mapped memory, as
+// bytes, as those of the previous piece, as numbers, what is made of them, and what is being written.
 func readbackBytes(degree, n int) int64 {
-	return 6 * 4 * int64(ref.ParamRows(degree)) * int64(min(n, pieceSplats))
+	return 6 * 4 * int64(layout.RowsOf(degree, false).NParams) * int64(min(n, pieceSplats))
 }
 
 // ReadSplats gives the model, in the training frame, to each, piece by piece in the order of the splats: RAM is bounded
 // whatever the number of splats. A piece is valid until each returns; an error of each ends the reading. NaN and
 // infinite numbers are ErrDiverged.
 func (t *Trainer) ReadSplats(each func(piece *scene.Splats) error) error {
-	if _, err := t.drain(); err != nil {
+	if _, err := t.queue.drain(); err != nil {
 		return err
 	}
-	return t.each(func(m *member) error {
+	return t.shards.each(func(m *shard) error {
 		begun := false
 		read := func() error {
-			return m.e.model.read(m.splats, pieceSplats, finitePieces(func(piece *scene.Splats) error {
+			return m.e.setup.model.read(m.splats, pieceSplats, finitePieces(func(piece *scene.Splats) error {
 				begun = true
 				return each(piece)
 			}))
 		}
 		err := read()
 		if errors.Is(err, vk.ErrOutOfMemory) && !begun {
-			t.finishWrites() // which may hold the memory that is needed here
+			t.saver.writer.Finish() // which may hold the memory that is needed here
 			err = read()
 		}
 		return err
 	})
 }
 
-// read is ReadSplats of the first n splats, at most so many at once.
+// read is ReadSplats of the first n splats, at most most at once.
 func (m *model) read(n, most int, each func(piece *scene.Splats) error) error {
 	s := &checkpoint.Share{Dev: m.dev, Rows: m.Rows, N: n, Parts: m.parts(n), Pieces: most}
 	return s.WriteWords(&splatPieces{Rows: m.Rows, each: each}, m.Stored)
@@ -62,7 +61,7 @@ type splatPieces struct {
 	each  func(piece *scene.Splats) error
 }
 
-// Write takes the rows of whole splats.
+// Write receives the rows of whole splats.
 func (w *splatPieces) Write(rows []byte) (int, error) {
 	n := len(rows) / (4 * w.Stored)
 	if w.piece == nil || w.piece.N < n {
@@ -92,7 +91,7 @@ func (w *splatPieces) splat(tensors []scene.SplatTensor, i int, words []byte) {
 // valueAt returns parameter r from the words of a splat.
 func (w *splatPieces) valueAt(words []byte, r int) float32 {
 	if w.Mixed && r >= layout.RowSh {
-		return ref.HalfValue(binary.LittleEndian.Uint16(words[4*layout.RowSh+2*(r-layout.RowSh):]))
+		return layout.HalfValue(binary.LittleEndian.Uint16(words[4*layout.RowSh+2*(r-layout.RowSh):]))
 	}
 	return math.Float32frombits(binary.LittleEndian.Uint32(words[4*r:]))
 }

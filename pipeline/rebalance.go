@@ -7,40 +7,38 @@ import (
 	"vksplat/vk"
 )
 
-// drift is the part of a mean share by which a share may be larger before splats move: refinement makes and removes
-// them where they are.
+// drift is the fraction by which a shard may exceed its even size before splats move: refinement adds and removes
+// splats where they are.
 const drift = 0.1
 
-// rebalance makes the shares of a team equal again, before a refinement, where they have drifted apart. again says that
-// something in flight did not fit, and that the queue went back to it. What it does follows from the numbers after the
-// last refinement alone, so that it happens at the same step in every run.
-func (t *Trainer) rebalance() (again bool, err error) {
-	if len(t.members) == 1 || t.next.Kind != recipe.Refine || t.evened == t.next.Number {
+// rebalance makes the shards equal again before a refinement, if they have drifted apart. It depends on the numbers
+// after the last refinement alone, so that it happens at the same step in every run.
+func (q *queue) rebalance() (again bool, err error) {
+	if len(q.shards.list) == 1 || q.next.Kind != recipe.Refine || q.balanced == q.next.Number {
 		return false, nil
 	}
-	if again, err := t.drain(); err != nil || again {
+	if again, err := q.drain(); err != nil || again {
 		return again, err
 	}
-	t.evened = t.next.Number // not once more where the refinement has to be done again
-	moves := evenOut(t.shares(), t.ceilings())
-	for _, m := range moves {
-		if err := move(t.members[m.from], t.members[m.to], m.n); err != nil {
+	q.balanced = q.next.Number // not again if the refinement has to be repeated
+	for _, m := range evenOut(q.shards.sizes(), q.shards.ceilings()) {
+		if err := move(q.shards.list[m.from], q.shards.list[m.to], m.n); err != nil {
 			return false, err
 		}
 	}
 	return false, nil
 }
 
-// shift is that n splats go from one device to another.
+// shift moves n splats from one device to another.
 type shift struct{ from, to, n int }
 
-// dues deals total splats out to devices as equally as their ceilings let.
-func dues(total int, ceilings []int) []int {
-	due := make([]int, len(ceilings))
+// evenSizes divides total splats among devices as equally as their ceilings allow.
+func evenSizes(total int, ceilings []int) []int {
+	sizes := make([]int, len(ceilings))
 	for left := total; left > 0; {
 		var open []int
 		for i, c := range ceilings {
-			if due[i] < c {
+			if sizes[i] < c {
 				open = append(open, i)
 			}
 		}
@@ -49,23 +47,22 @@ func dues(total int, ceilings []int) []int {
 		}
 		given := 0
 		for k, i := range open {
-			n := min(world{k, len(open)}.share(left), ceilings[i]-due[i])
-			due[i], given = due[i]+n, given+n
+			n := min(world{k, len(open)}.part(left), ceilings[i]-sizes[i])
+			sizes[i], given = sizes[i]+n, given+n
 		}
 		left -= given
 	}
-	return due
+	return sizes
 }
 
-// evenOut returns what has to move so that shares are as they are due, nothing where none is larger by more than the
-// drift that is let pass.
-func evenOut(shares, ceilings []int) (moves []shift) {
-	due := dues(sum(shares), ceilings)
-	over := make([]int, len(shares)) // what each has beyond its due
+// evenOut returns the shifts that make shards even, none if all are within the drift.
+func evenOut(sizes, ceilings []int) (moves []shift) {
+	even := evenSizes(sum(sizes), ceilings)
+	over := make([]int, len(sizes)) // beyond the even size
 	far := false
-	for i, n := range shares {
-		over[i] = n - due[i]
-		far = far || float64(n) > (1+drift)*float64(due[i])
+	for i, n := range sizes {
+		over[i] = n - even[i]
+		far = far || float64(n) > (1+drift)*float64(even[i])
 	}
 	if !far {
 		return nil
@@ -81,60 +78,58 @@ func evenOut(shares, ceilings []int) (moves []shift) {
 	return moves
 }
 
-// move takes the last n splats of one member, in their order, to the end of another, with all of their state. Nothing
+// move moves the last n splats of one shard, in their order, to the end of another, with all of their state. Nothing
 // may be in flight.
-func move(from, to *member, n int) (err error) {
-	if err := to.makeRoom(to.splats + n); err != nil {
+func move(from, to *shard, n int) (err error) {
+	if err := to.reserve(to.splats + n); err != nil {
 		return err
 	}
-	rows := from.e.model.NRows()
+	rows := from.e.setup.model.NRows()
 	piece := max(1, mostStaging/4/rows)
-	down, err := vk.Make[float32](from.e.dev, vk.Readback, rows*piece, "splats that move")
+	down, err := vk.Make[float32](from.e.setup.dev, vk.Readback, rows*piece, "splats that move")
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, from.e.dev.Free(down.View)) }()
-	up, err := vk.Make[float32](to.e.dev, vk.Upload, rows*piece, "splats that move")
+	defer func() { err = errors.Join(err, from.e.setup.dev.Free(down.View)) }()
+	up, err := vk.Make[float32](to.e.setup.dev, vk.Upload, rows*piece, "splats that move")
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, to.e.dev.Free(up.View)) }()
+	defer func() { err = errors.Join(err, to.e.setup.dev.Free(up.View)) }()
 	for done := 0; done < n; {
-		source, first := from.e.model.chunkOf(from.splats - n + done)
-		dest, at := to.e.model.chunkOf(to.splats + done)
+		source, first := from.e.setup.model.chunkOf(from.splats - n + done)
+		dest, at := to.e.setup.model.chunkOf(to.splats + done)
 		some := min(n-done, piece, source.splats-first, dest.splats-at)
-		r := vk.NewRecorder(from.e.dev)
+		r := vk.NewRecorder(from.e.setup.dev)
 		copyColumns(r, down, source, first, rows, some, false)
-		if err := runOnce(from.e.dev, r, "read splats that move"); err != nil {
+		if err := from.e.setup.dev.RunOnce(r, "read splats that move"); err != nil {
 			return err
 		}
 		copy(up.View.Host(), down.View.Host())
-		r = vk.NewRecorder(to.e.dev)
+		r = vk.NewRecorder(to.e.setup.dev)
 		copyColumns(r, up, dest, at, rows, some, true)
-		if err := runOnce(to.e.dev, r, "write splats that move"); err != nil {
+		if err := to.e.setup.dev.RunOnce(r, "write splats that move"); err != nil {
 			return err
 		}
 		done += some
 	}
 	from.splats, to.splats = from.splats-n, to.splats+n
-	return errors.Join(from.e.setCounters(uint32(from.splats)), to.e.setCounters(uint32(to.splats)))
+	return errors.Join(from.e.setup.setCounters(uint32(from.splats)), to.e.setup.setCounters(uint32(to.splats)))
 }
 
-// makeRoom makes room for n splats on a member's device.
-func (m *member) makeRoom(n int) error {
-	if n <= m.e.model.capacity() {
+// reserve makes room for n splats.
+func (m *shard) reserve(n int) error {
+	if n <= m.e.setup.model.capacity() {
 		return nil
 	}
-	if m.e.yield != nil {
-		m.e.yield()
-	}
-	if err := m.e.growModel(n, max(n, m.maxSplats)); err != nil {
+	m.e.programs.beforeAlloc()
+	if err := m.e.memory.growModel(n, max(n, m.maxSplats)); err != nil {
 		return err
 	}
-	return m.e.buildToFit()
+	return m.e.memory.buildToFit()
 }
 
-// chunkOf returns the chunk that splat i is in, or would be, and its column there.
+// chunkOf returns the chunk with room for splat i, and its column there.
 func (m *model) chunkOf(i int) (c chunk, column int) {
 	for _, c := range m.chunks {
 		if i < c.first+c.splats {

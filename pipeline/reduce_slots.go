@@ -8,21 +8,21 @@ import (
 
 // reduceSlots adds the gradients of a band's pairs to their splats.
 func (v *view) reduceSlots(band int) {
-	scratch(v.r, &v.vProjected, "v_projected", v.projections())
-	if words := v.besideWords(); words > 0 {
-		scratch(v.r, &v.vBeside, "v_beside", words*v.projections())
+	scratch(v.r, &v.vProjected, "v_projected", v.s.projections())
+	if words := v.s.besideWords(); words > 0 {
+		scratch(v.r, &v.vBeside, "v_beside", words*v.s.projections())
 	} else {
 		v.vBeside = vk.Cast[float32](v.vProjected.View) // not touched
 	}
 	plain := &shaders.ReduceSlots{
-		Params: v.f.params, Counters: v.counters, SplatFromRank: v.splatFromRank, FirstIsect: v.firstIsect,
+		Params: v.f.params, Counters: v.s.counters, SplatFromRank: v.splatFromRank, FirstIsect: v.firstIsect,
 		Shapes: v.shapes, VSlots: vk.Cast[float32](v.vSlots.View),
 		VProjected: vk.Cast[float32](v.vProjected.View),
 		VAbsSlots:  v.vBesideSlots, VAbsMean2d: v.vBeside,
-		Push: shaders.ReduceSlotsPush{Band: uint32(band), NBands: uint32(v.bands)},
-		Spec: shaders.ReduceSlotsSpec{Absgrad: v.strategy.absgrad},
+		Push: shaders.ReduceSlotsPush{Band: uint32(band), NBands: uint32(v.s.bands)},
+		Spec: shaders.ReduceSlotsSpec{Absgrad: v.s.strategy.variants().absgrad},
 	}
-	if v.depths == nil {
+	if v.s.depths == nil {
 		v.r.Dispatch(plain, v.indirect(layout.ArgsReduce))
 		return
 	}

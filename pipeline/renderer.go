@@ -43,8 +43,8 @@ type Renderer struct {
 	splats int // of the model
 	atOnce int
 	queued int             // parts ever submitted
-	flying []*drawing      // pictures in the order in which they came, those that are not complete
-	share  *share          // nil where the device holds the whole model
+	flying []*drawing      // incomplete pictures, in their order
+	subset *subset         // nil: the device holds the whole model
 	paged  *paged          // of a model in parts; nil otherwise
 	whole  picture.Picture // RenderInto's
 }
@@ -55,9 +55,9 @@ type drawing struct {
 	look   Look
 	into   *picture.Picture
 	done   func()
-	left   int      // parts that are not read back
+	left   int      // parts that have not been read back
 	parts  []int    // of a model in parts, what the picture shows
-	pages  []uint32 // and where that is on the device
+	pages  []uint32 // where that is on the device
 }
 
 // renderKinds are the units of a Renderer.
@@ -68,83 +68,93 @@ func (cfg *RenderConfig) inParts() *parts {
 	return &parts{packed: cfg.Packed, depth: cfg.Depth, beside: cfg.Beside}
 }
 
-// NewRenderer puts s on the device, for views of these cameras; room for larger ones is made when they come. What the
-// device has no room for is taken there picture by picture: s must not change until Close.
-func NewRenderer(d *Device, s *scene.Splats, cameras []scene.Camera, cfg RenderConfig) (r *Renderer, err error) {
-	if cfg.Near == 0 {
-		cfg.Near = 0.01
-	}
-	if err := s.Validate(); err != nil {
-		return nil, err
-	}
+// newRenderPlan checks the arguments of a renderer.
+func newRenderPlan(d *Device, degree int, cameras []scene.Camera, cfg RenderConfig) (*renderPlan, error) {
 	if len(cameras) == 0 {
 		return nil, errors.New("create renderer: no camera")
 	}
-	p := cfg.inParts()
-	w, tooMany := d.renderNeeds(s.N, s.Degree, cameras, p)
+	if cfg.Near == 0 {
+		cfg.Near = 0.01
+	}
+	return &renderPlan{d, degree, cameras, cfg}, nil
+}
+
+// NewRenderer uploads s to the device, for views of these cameras; it makes room for larger ones when they come. Splats
+// that the device has no room for are uploaded picture by picture: s must not change until Close.
+func NewRenderer(d *Device, s *scene.Splats, cameras []scene.Camera, cfg RenderConfig) (r *Renderer, err error) {
+	if err := s.Validate(); err != nil {
+		return nil, err
+	}
+	p, err := newRenderPlan(d, s.Degree, cameras, cfg)
+	if err != nil {
+		return nil, err
+	}
+	w, tooMany := p.needs(s.N)
 	if tooMany != nil { // for a binding
-		if w, err = d.renderNeeds(d.mostToRender(s.N, s.Degree, cameras, p), s.Degree, cameras, p); err != nil {
+		if w, err = p.needs(p.mostSplats(s.N)); err != nil {
 			return nil, tooMany
 		}
 		w.loading = loadingBytes(s.N, s.Degree)
 	}
 	w.kept = cfg.Kept
-	if err := d.ramForRender(s.N, w, cfg.Smaller); err != nil {
+	if err := p.checkRAM(s.N, w); err != nil {
 		return nil, err
 	}
 	if err = tooMany; err == nil {
-		r, err = d.newWholeRenderer(s, cameras, cfg, w, p)
+		r, err = p.newWhole(s, w)
 		if !IsShortage(err) || vk.RefusedByDriver(err) {
 			return r, err
 		}
 	}
-	if shared, failed := d.newSharedRenderer(s, cameras, cfg, w, p); failed == nil {
-		return shared, nil
+	if subset, failed := p.newSubset(s, w); failed == nil {
+		return subset, nil
 	} else if !IsShortage(failed) {
 		err = failed
 	}
 	return nil, err
 }
 
-// newWholeRenderer is NewRenderer for a model that the device holds.
-func (d *Device) newWholeRenderer(s *scene.Splats, cameras []scene.Camera, cfg RenderConfig, w renderNeeds,
-	p *parts) (*Renderer, error) {
-	e, err := newEngine(d.dev, s.Degree, cameras, renderKinds, rendersInFlight, false)
+// newRenderer makes a renderer of n splats without a model.
+func (p *renderPlan) newRenderer(n int, w renderNeeds) (*Renderer, error) {
+	s, err := newSetup(p.d.dev, p.degree, p.cameras, renderKinds)
 	if err != nil {
-		return nil, d.shortOfRender(s.N, w, err, cfg.Smaller)
+		return nil, err
 	}
-	e.model.setUnit(s.N)
-	e.looks = cfg.Looks
-	r := &Renderer{e: e, cfg: cfg, splats: s.N, atOnce: w.atOnce(d.host)}
-	if err = e.loadParts(s, p); err == nil {
-		err = e.buildToFit()
+	s.looks, s.parts = p.cfg.Looks, p.cfg.inParts()
+	e := newEngine(s)
+	if err := e.allocate(rendersInFlight); err != nil {
+		return nil, errors.Join(err, e.close())
+	}
+	return &Renderer{e: e, cfg: p.cfg, splats: n, atOnce: w.atOnce(p.d.host)}, nil
+}
+
+// newWhole makes a renderer of a model that the device holds.
+func (p *renderPlan) newWhole(s *scene.Splats, w renderNeeds) (*Renderer, error) {
+	r, err := p.newRenderer(s.N, w)
+	if err != nil {
+		return nil, p.tooSmall(s.N, w, err)
+	}
+	model := r.e.setup.model
+	model.setUnit(s.N)
+	if err = model.upload(s); err == nil {
+		err = r.e.fitPictures(s.N)
+	}
+	if err == nil {
+		err = errors.Join(r.e.setup.setCounters(uint32(s.N)), r.e.memory.buildToFit())
 	}
 	if err != nil {
-		return nil, errors.Join(d.shortOfRender(s.N, w, err, cfg.Smaller), e.close())
+		return nil, errors.Join(p.tooSmall(s.N, w, err), r.Close())
 	}
 	return r, nil
 }
 
-// loadParts makes s the model and chooses bands and the first capacity for drawing in parts.
-func (e *engine) loadParts(s *scene.Splats, p *parts) error {
-	if err := e.model.upload(s); err != nil {
+// fitPictures chooses bands and the first capacity for drawing n splats, besides a model.
+func (e *engine) fitPictures(n int) error {
+	if err := e.fitParts(e.setup.startBands(1)); err != nil {
 		return err
 	}
-	if err := e.fitPictures(p, s.N); err != nil {
-		return err
-	}
-	return e.setCounters(uint32(s.N))
-}
-
-// fitPictures chooses bands and the first capacity for drawing n splats in parts, beside a model.
-func (e *engine) fitPictures(p *parts, n int) error {
-	e.parts = p
-	if err := e.fitParts(e.startBands(1)); err != nil {
-		return err
-	}
-	e.isectCapacity = e.fewerIsects(e.firstIsects(n))
-	if e.isectCapacity == 0 {
-		return fmt.Errorf("load model: %w: %s", ErrTooSmall, vk.BytesText(e.dev.Budget()))
+	if !e.memory.fitIsects(e.memory.firstIsects(n)) {
+		return fmt.Errorf("load model: %w: %s", ErrTooSmall, vk.BytesText(e.setup.dev.Budget()))
 	}
 	return nil
 }
@@ -153,39 +163,32 @@ func (e *engine) fitPictures(p *parts, n int) error {
 func (r *Renderer) AtOnce() int { return r.atOnce }
 
 // Bands returns how many bands a picture is drawn in now.
-func (r *Renderer) Bands() int { return r.e.bands }
+func (r *Renderer) Bands() int { return r.e.setup.bands }
 
-// RenderInto makes a picture: [Height][Width][3], not clamped, in memory that the caller has done with, if it is large
-// enough.
+// RenderInto makes a picture: [Height][Width][3], not clamped, in the memory of out if that is large enough.
 func (r *Renderer) RenderInto(out []float32, c scene.Camera) ([]float32, error) {
 	return r.drawInto(out, c, LookColor)
 }
 
-// Show is RenderInto of what look says, which wants RenderConfig.Looks. Where a view does not fit the device, and the
-// error is a shortage, others can be drawn afterwards.
+// Show is RenderInto for a look, which needs RenderConfig.Looks. If a view does not fit the device, and the error is a
+// shortage, others can be drawn afterwards: pictures in flight are dropped, and the number of bands starts again.
 func (r *Renderer) Show(out []float32, c scene.Camera, look Look) ([]float32, error) {
 	if !r.cfg.Looks {
 		return nil, errors.New("show model: it was to be drawn in its colours alone")
 	}
 	out, err := r.drawInto(out, c, look)
-	if IsShortage(err) {
-		if failed := r.forget(); failed != nil {
-			err = errors.Join(failed, err)
-		}
+	if !IsShortage(err) {
+		return out, err
+	}
+	r.flying = nil
+	failed := r.e.programs.waitForAll()
+	if failed == nil {
+		failed = r.refit(r.e.setup.startBands(1))
+	}
+	if failed != nil {
+		err = errors.Join(failed, err)
 	}
 	return out, err
-}
-
-// forget drops the pictures that are not complete, and chooses the number of bands anew: for a view that did not fit
-// there are as many as can be.
-func (r *Renderer) forget() error {
-	r.flying = nil
-	for _, f := range r.e.frames {
-		if err := r.e.wait(f); err != nil {
-			return err
-		}
-	}
-	return r.refit(r.e.startBands(1))
 }
 
 // drawInto draws a picture and waits for it.
@@ -219,10 +222,10 @@ func (r *Renderer) Add(c scene.Camera, into *picture.Picture, done func()) error
 }
 
 func (r *Renderer) add(c scene.Camera, look Look, into *picture.Picture, done func()) error {
-	if c.Distortion != nil && !r.e.bent {
+	if c.Distortion != nil && !r.e.setup.lens.bent {
 		return fmt.Errorf("render %s: through a lens, and the renderer was made for cameras without", c.Name)
 	}
-	if c.Distortion != nil && c.Moved() && !r.e.shutter {
+	if c.Distortion != nil && c.Moved() && !r.e.setup.lens.shutter {
 		return fmt.Errorf("render %s: of a camera that moves, and the renderer was made for others", c.Name)
 	}
 	if err := r.makeRoom(c); err != nil {
@@ -272,9 +275,10 @@ func (r *Renderer) Drain() error {
 
 // Next completes the oldest part that is in flight; none says that there was none.
 func (r *Renderer) Next() (none bool, err error) {
-	for i := range r.e.frames {
-		if f := r.e.frames[(r.queued+i)%len(r.e.frames)]; f.ticket != 0 {
-			return false, r.collect(f)
+	for i := range r.e.programs.frames {
+		if f := r.e.programs.frames[(r.queued+i)%len(r.e.programs.frames)]; f.ticket != 0 {
+			_, err := r.collectPart(f)
+			return false, err
 		}
 	}
 	return true, nil
@@ -287,37 +291,36 @@ func (r *Renderer) makeRoom(c scene.Camera) error {
 	if err != nil {
 		return err
 	}
-	if size = e.drawn.union(size); size == e.drawn {
+	if size = e.setup.drawn.union(size); size == e.setup.drawn {
 		return nil
 	}
 	if err := r.Drain(); err != nil {
 		return err
 	}
-	e.drawn = size
-	return r.refit(e.startBands(1))
+	e.setup.drawn = size
+	return r.refit(e.setup.startBands(1))
 }
 
-// refit makes room for the pictures there are, in so many bands at least. Nothing is in flight.
+// refit makes room for pictures in bands or more. Nothing is in flight.
 func (r *Renderer) refit(bands int) error {
 	e := r.e
-	if err := e.startAfresh(); err != nil {
+	if err := e.programs.free(); err != nil {
 		return err
 	}
 	if err := e.fitParts(bands); err != nil {
 		return err
 	}
-	capacity := e.fewerIsects(max(e.isectCapacity, e.firstIsects(e.model.capacity())))
+	capacity := e.memory.fewerIsects(max(e.setup.isectCapacity, e.memory.firstIsects(e.setup.model.capacity())))
 	if capacity == 0 {
-		return fmt.Errorf("render: %w: a picture of %d pixels", ErrTooSmall, e.drawn.maxPixels)
+		return fmt.Errorf("render: %w: a picture of %d pixels", ErrTooSmall, e.setup.drawn.maxPixels)
 	}
-	e.isectCapacity = capacity
-	return e.buildToFit()
+	e.setup.isectCapacity = capacity
+	return e.memory.buildToFit()
 }
 
-// submit queues all parts of a picture. Where a part before them did not fit, it has been queued already when there is
-// room.
+// submit queues all parts of a picture. If an earlier part does not fit, they are queued together with it.
 func (r *Renderer) submit(d *drawing) error {
-	bands := r.e.bands
+	bands := r.e.setup.bands
 	d.left = bands
 	whole := true // one load does for all bands
 	if r.paged != nil {
@@ -325,7 +328,7 @@ func (r *Renderer) submit(d *drawing) error {
 			return err
 		}
 	}
-	if r.share != nil {
+	if r.subset != nil {
 		fits, again, err := r.loadVisible(&d.camera, 0, d.camera.Height)
 		if again || err != nil {
 			return err
@@ -343,7 +346,7 @@ func (r *Renderer) submit(d *drawing) error {
 				return err
 			}
 		}
-		f := r.e.frames[r.queued%len(r.e.frames)]
+		f := r.e.programs.frames[r.queued%len(r.e.programs.frames)]
 		again, err := r.collectPart(f)
 		if err != nil {
 			return err
@@ -361,51 +364,46 @@ func (r *Renderer) submit(d *drawing) error {
 // submitPart queues a part of a picture on a frame that has nothing in flight.
 func (r *Renderer) submitPart(f *frame, d *drawing, band int) error {
 	e := r.e
-	f.drawn = d
-	if f.first, f.height = partRows(d.camera.Height, band, e.bands); f.height == 0 {
+	f.part.drawn = d
+	if f.part.first, f.part.height = partRows(d.camera.Height, band, e.setup.bands); f.part.height == 0 {
 		d.left-- // a small picture among large ones
-		f.drawn = nil
-		return r.complete()
+		f.part.drawn = nil
+		r.deliver()
+		return nil
 	}
-	if err := e.recordBand(f, band); err != nil {
+	if err := e.programs.recordBand(f, band); err != nil {
 		return err
 	}
 	f.lens.set(&d.camera)
-	viewParams(&f.hostParams.View, &d.camera, r.cfg.Near, e.model.Degree, r.cfg.Antialiased, r.cfg.Background)
+	viewParams(&f.hostParams.View, &d.camera, r.cfg.Near, e.setup.model.Degree, r.cfg.Antialiased, r.cfg.Background)
 	f.hostParams.View.Widen = float32(r.cfg.widen(&d.camera))
 	f.hostParams.Unit, f.hostParams.Look = uint32(r.queued), uint32(d.look)
 	if d.look == LookDepth {
 		f.hostParams.View.Background = [3]float32{}
 	}
 	if r.cfg.Depth {
-		bare := &vk.Host(f.bare)[0]
+		bare := &vk.Host(f.part.bare)[0]
 		*bare = *f.hostParams
 		bare.View.Background, bare.Look = [3]float32{}, layout.LookDepth
 	}
 	before := noPhoto
 	if r.paged != nil {
-		before = e.listed(f, d.pages)
+		before = e.setup.listed(f, d.pages)
 	}
-	if err := e.submit(f, recipe.Unit{Kind: recipe.Render}, false, &before); err != nil {
+	if err := e.programs.submit(f, recipe.Unit{Kind: recipe.Render}, false, &before); err != nil {
 		return err
 	}
 	r.queued++
 	return nil
 }
 
-// collect is collectPart for those who do not mind what is queued again.
-func (r *Renderer) collect(f *frame) error {
-	_, err := r.collectPart(f)
-	return err
-}
-
-// collectPart waits for the part on f and reads it back. again says that it did not fit, and that all pictures that
-// were flying are queued anew.
+// collectPart waits for the part on f and reads it back. again says that it did not fit, and that all pictures in
+// flight are queued again.
 func (r *Renderer) collectPart(f *frame) (again bool, err error) {
 	if f.ticket == 0 {
 		return false, nil
 	}
-	if err := r.e.wait(f); err != nil {
+	if err := r.e.programs.wait(f); err != nil {
 		return false, err
 	}
 	if f.hostReport.Failed != 0 {
@@ -414,46 +412,44 @@ func (r *Renderer) collectPart(f *frame) (again bool, err error) {
 	if err := f.verifier.judge(f.unit); err != nil {
 		return false, err
 	}
-	r.readPart(f)
-	f.drawn.left--
+	f.readPart(&r.cfg)
+	f.part.drawn.left--
 	if r.cfg.Part != nil {
-		r.cfg.Part(r.e.bands-f.drawn.left, r.e.bands)
+		r.cfg.Part(r.e.setup.bands-f.part.drawn.left, r.e.setup.bands)
 	}
-	return false, r.complete()
+	r.deliver()
+	return false, nil
 }
 
-// complete hands over the pictures of which no part is missing.
-func (r *Renderer) complete() error {
+// deliver hands over the pictures of which no part is missing.
+func (r *Renderer) deliver() {
 	for len(r.flying) > 0 && r.flying[0].left == 0 {
 		d := r.flying[0]
 		r.flying = r.flying[1:]
 		d.done()
 	}
-	return nil
 }
 
-// recover makes room for what did not fit and queues all flying pictures anew, those that were read back in part too:
-// bands may be others now.
+// recover makes room for what did not fit and queues all pictures in flight again, even those that were read back in
+// part: the number of bands may have changed.
 func (r *Renderer) recover(report layout.Report) error {
 	e := r.e
-	for _, f := range e.frames {
-		if err := e.wait(f); err != nil {
-			return err
-		}
-	}
-	bands := e.bands
-	if err := e.recover(&report, e.model.capacity()); err != nil {
+	if err := e.programs.waitForAll(); err != nil {
 		return err
 	}
-	if e.bands != bands {
-		if err := r.refit(e.bands); err != nil {
+	bands := e.setup.bands
+	if err := e.recover(&report, e.setup.model.capacity()); err != nil {
+		return err
+	}
+	if e.setup.bands != bands {
+		if err := r.refit(e.setup.bands); err != nil {
 			return err
 		}
 	}
 	return r.requeue()
 }
 
-// requeue queues all flying pictures from their first parts on. Nothing is in flight.
+// requeue queues all pictures in flight from their first parts on. Nothing is on the device.
 func (r *Renderer) requeue() error {
 	again := r.flying
 	r.flying = nil
@@ -467,24 +463,24 @@ func (r *Renderer) requeue() error {
 }
 
 // readPart copies a part to its place in the picture.
-func (r *Renderer) readPart(f *frame) {
-	p := f.drawn.into
-	from, n := f.first*p.Width, f.height*p.Width
-	if r.cfg.Packed {
-		copy(p.Pix[4*from:4*(from+n)], f.color.Host())
+func (f *frame) readPart(cfg *RenderConfig) {
+	p := f.part.drawn.into
+	from, n := f.part.first*p.Width, f.part.height*p.Width
+	if cfg.Packed {
+		copy(p.Pix[4*from:4*(from+n)], f.part.color.Host())
 	} else {
-		copy(p.Color[4*from:4*(from+n)], vk.Host(vk.Cast[float32](f.color.View)))
+		copy(p.Color[4*from:4*(from+n)], vk.Host(vk.Cast[float32](f.part.color.View)))
 	}
-	if !r.cfg.Depth {
+	if !cfg.Depth {
 		return
 	}
-	for i, x := range vk.Host(f.depth)[:n] {
+	for i, x := range vk.Host(f.part.depth)[:n] {
 		z, share := float32(0), 1-x[3]
 		if share > 0 {
 			z = x[0] / share
 		}
 		p.Depth[from+i] = z
-		if r.cfg.Spread {
+		if cfg.Spread {
 			p.Spread[from+i] = 0
 			if share > 0 {
 				p.Spread[from+i] = float32(math.Sqrt(max(float64(x[2])/float64(share)-float64(z)*float64(z), 0)))
@@ -495,5 +491,5 @@ func (r *Renderer) readPart(f *frame) {
 
 // Close frees the renderer's device memory.
 func (r *Renderer) Close() error {
-	return errors.Join(r.e.close(), r.share.free(r.e.dev), r.paged.close())
+	return errors.Join(r.e.close(), r.subset.free(r.e.setup.dev), r.paged.close())
 }

@@ -211,8 +211,8 @@ func TestRenderRecovers(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer r.Close()
-			r.e.isectCapacity, r.e.isectMost = layout.MostBucket, most
-			if err := errors.Join(r.e.startAfresh(), r.e.build()); err != nil {
+			r.e.setup.isectCapacity, r.e.memory.isectMost = layout.MostBucket, most
+			if err := errors.Join(r.e.programs.free(), r.e.programs.build()); err != nil {
 				t.Fatal(err)
 			}
 			got, done := make([]*picture.Picture, len(cams)), 0
@@ -225,8 +225,9 @@ func TestRenderRecovers(t *testing.T) {
 			if err := r.Drain(); err != nil {
 				t.Fatalf("%s: %v", name, err)
 			}
-			if done != len(cams) || r.e.isectCapacity == layout.MostBucket || (r.Bands() > 1) != (most > 0) {
-				t.Errorf("%s: %d of %d pictures, room for %d pairs, %d bands", name, done, len(cams), r.e.isectCapacity,
+			if done != len(cams) || r.e.setup.isectCapacity == layout.MostBucket || (r.Bands() > 1) != (most > 0) {
+				t.Errorf("%s: %d of %d pictures, room for %d pairs, %d bands", name, done, len(cams),
+					r.e.setup.isectCapacity,
 					r.Bands())
 			}
 			samePictures(t, name, got, want)

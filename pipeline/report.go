@@ -25,19 +25,19 @@ type Progress struct {
 	Level   int  // times that width and height of the photos are halved for Step
 }
 
-// report is what a trainer knows of its progress, and whom it reports to.
+// report collects the progress of a trainer and passes it on.
 type report struct {
 	progress    Progress
 	to          func(Progress) // of RunTo's caller, nil outside it
 	reported    int            // step that to was last called for
-	ceilingHits int            // splats that wanted to grow and found the ceiling, ever
+	ceilingHits int            // how many times a splat could not grow because of the ceiling
 	passes      bench.PassTimes
 	meter       *bench.Meter // of Measure's steps; nil outside it
 	elapsed     time.Duration
 }
 
-// take takes in a view of a step, which is counted from 0.
-func (r *report) take(x *layout.Report, step, view, level int) {
+// add notes a view of a step, which is counted from 0.
+func (r *report) add(x *layout.Report, step, view, level int) {
 	p := &r.progress
 	p.Step, p.View, p.Level = step+1, view, level
 	p.Loss, p.L1, p.MSE, p.SSIM = x.Loss, x.L1, x.Mse, x.Ssim
@@ -45,7 +45,7 @@ func (r *report) take(x *layout.Report, step, view, level int) {
 	p.Visible, p.Isects = int(x.NVisible), int(x.NIsects)
 }
 
-// observe takes the times of a step that ran on a frame of the first device.
+// observe notes the times of a step that ran on a frame of the first device.
 func (r *report) observe(f *frame) {
 	if f.ran == f.timed {
 		r.passes.Observe(f.ran)
@@ -56,8 +56,7 @@ func (r *report) observe(f *frame) {
 	}
 }
 
-// publish reports the view that was taken in last, unless its step was reported before. more says that other views of
-// the step follow.
+// publish reports the last view, unless its step was reported before. more says that other views of the step follow.
 func (r *report) publish(more bool) {
 	r.progress.More = more
 	if r.to == nil || r.progress.Step <= r.reported {
@@ -68,23 +67,3 @@ func (r *report) publish(more bool) {
 	}
 	r.to(r.progress)
 }
-
-// Step returns the number of steps done.
-func (r *report) Step() int { return r.progress.Step }
-
-// NSplats returns the number of splats after the last step.
-func (r *report) NSplats() int { return r.progress.Splats }
-
-// Seconds returns the time that Run took.
-func (r *report) Seconds() float64 { return r.elapsed.Seconds() }
-
-// CeilingHits returns how many times a splat wanted to grow and found the model at its ceiling.
-func (r *report) CeilingHits() int { return r.ceilingHits }
-
-// StepSeconds returns the device time that a step takes now, by the last ones that had timestamps; 0 where the device
-// has none. Of several devices it is the first one's.
-func (r *report) StepSeconds() float64 { return r.passes.StepSeconds() }
-
-// PassTimes returns where a step's device time goes, in the order of the passes. Passes of one kernel are taken
-// together. It is empty where the device has no timestamps.
-func (r *report) PassTimes() []bench.PassTime { return r.passes.List() }

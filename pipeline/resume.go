@@ -1,7 +1,6 @@
 package pipeline
 
 import (
-	"fmt"
 	"slices"
 
 	"vksplat/pipeline/checkpoint"
@@ -10,10 +9,10 @@ import (
 	"vksplat/scene"
 )
 
-// NewTrainerFrom prepares to go on with the run that wrote c: the next step gives the bytes that the undisturbed run
-// has after it, whatever the size of chunks, the budget of memory and the capacities are here. cams must be in the
-// frame of c.Header.Frame. cfg is that of the run; Changes tells differences, with which the run goes on as if they had
-// been made at this step, its ceiling of splats among them. Close c afterwards.
+// NewTrainerFrom prepares to resume the run that wrote c: the next step gives the bytes that the undisturbed run has
+// after it, whatever the size of chunks, the budget of memory and the capacities are here. cams must be in the frame of
+// c.Header.Frame. cfg is that of the run, or differs from it as if it had been changed at this step (see Changes), its
+// ceiling of splats included. Close c afterwards.
 func NewTrainerFrom(d *Device, cams []scene.Camera, photos photos.Source, c *checkpoint.File, cfg recipe.Config,
 	o TrainerOptions) (*Trainer, error) {
 	h := &c.Header
@@ -25,98 +24,60 @@ func NewTrainerFrom(d *Device, cams []scene.Camera, photos photos.Source, c *che
 	}
 	cfg = cfg.StartedFor(h.ScheduleIterations)
 	o.Ceiling, o.Shell = c.Ceiling(cfg), h.Shell
-	s := start{first: h.StartSplats, step: h.Step, splats: h.Splats, deal: dealOf(h, 1+len(o.Others)),
-		fill: func(t *Trainer) error { return t.readState(c) }}
+	s := start{first: h.StartSplats, step: h.Step, splats: h.Splats, known: knownSizesOf(h, 1+len(o.Others)),
+		fill: func(t *Trainer) error { return t.saver.read(c) }}
 	t, err := newTrainer(d, cams, photos, h.Frame.SceneScale, cfg, o, s)
 	if err != nil {
 		return nil, err
 	}
-	t.goOn(h)
+	t.saver.resume(h, &o)
 	return t, nil
 }
 
-// goOn takes over what a checkpoint says of the run.
-func (t *Trainer) goOn(h *checkpoint.Header) {
-	t.next = h.Next
-	// With another schedule what would have come next may not come at all.
-	for !t.cfg.Comes(t.next, t.carves) {
-		number := t.next.Number
-		t.next = t.cfg.After(t.next, t.carves)
-		t.next.Number = number
-	}
-	t.progress.Step, t.reported, t.startStep = h.Step, h.Step, h.Step
-	t.ceilingHits = h.CeilingHits
-	t.deviations = slices.Clone(h.Deviations)
-	t.run = RunRecord{Version: h.Version, Capture: h.Capture, Frame: h.Frame}
-	if before, same := t.DevicesBefore(h); !same {
-		t.Deviate(fmt.Sprintf("device changed: %s -> %s", before, checkpoint.DeviceList(t.records())))
-	}
-	if what := t.dealtAnew(h); what != "" {
-		t.Deviate(what + " anew")
-		if t.o.Warn != nil {
-			t.o.Warn("the devices have no room for the shares that they had: " + what + " anew, and the bytes may " +
-				"differ from those of an undisturbed run")
-		}
-	}
-}
-
-// dealtAnew words what as many devices as wrote a checkpoint have otherwise than those had, because their memory does
-// not allow it; "" where that is nothing.
-func (t *Trainer) dealtAnew(h *checkpoint.Header) string {
-	d := dealOf(h, len(t.members))
-	switch {
-	case d.splats != nil && !slices.Equal(d.splats, t.shares()):
-		return "the splats were dealt out to the devices"
-	case d.divides(t.o.Ceiling) && !slices.Equal(d.ceilings, t.ceilings()):
-		return "the ceiling of splats was divided among the devices"
-	}
-	return ""
-}
-
-// DevicesBefore words the devices that ran the steps before a checkpoint; same says that they give the same bytes as
-// those that go on.
-func (t *Trainer) DevicesBefore(h *checkpoint.Header) (text string, same bool) {
-	before, now := h.Devices(), t.records()
-	return checkpoint.DeviceList(before), slices.EqualFunc(before, now, checkpoint.DeviceRecord.Same)
-}
-
-// Changed reports whether anything was trained since the trainer was made.
-func (t *Trainer) Changed() bool { return t.queued > 0 }
-
-// Ceiling returns the most splats that the model may grow to. fits is false where the memory of the devices is too
-// small for that many: the run may end for want of memory.
-func (t *Trainer) Ceiling() (splats int, fits bool) {
-	fits = true
-	for _, m := range t.members {
-		fits = fits && m.maxSplats <= m.plan.Ceiling
-	}
-	return t.ceiling(), fits
-}
-
-// readState fills the models from a checkpoint.
-func (t *Trainer) readState(c *checkpoint.File) error {
-	if err := t.each(func(m *member) error { return m.e.model.reserve(m.splats) }); err != nil {
-		return err
-	}
-	live := t.liveState(t.extra)
-	dealt := len(t.members) > 1 && !slices.Equal(dealOf(&c.Header, len(t.members)).splats, t.shares())
-	if err := live.Read(c, dealt); err != nil {
-		return err
-	}
-	return t.carryAppearances()
-}
-
-// dealOf returns what each of n devices had of the splats when the checkpoint was written, if they were so many, and
-// not one.
-func dealOf(h *checkpoint.Header, n int) (d deal) {
+// knownSizesOf returns the shards of n devices when the checkpoint was written, if there were as many, and not one.
+func knownSizesOf(h *checkpoint.Header, n int) (known knownSizes) {
 	if len(h.Team) != n {
-		return d
+		return known
 	}
 	for _, s := range h.Team {
-		d.splats, d.ceilings = append(d.splats, s.Splats), append(d.ceilings, s.Most)
+		known.splats, known.ceilings = append(known.splats, s.Splats), append(known.ceilings, s.Most)
 	}
-	if slices.Contains(d.ceilings, 0) {
-		d.ceilings = nil
+	if slices.Contains(known.ceilings, 0) {
+		known.ceilings = nil
 	}
-	return d
+	return known
+}
+
+// DevicesBefore names the devices that ran the steps before a checkpoint; same says that they give the same bytes as
+// those of the trainer.
+func (t *Trainer) DevicesBefore(h *checkpoint.Header) (text string, same bool) {
+	return checkpoint.DeviceList(h.Devices()), t.shards.sameDevices(h)
+}
+
+// Deviations returns why the bytes may differ from those of an undisturbed run; none if they are the same.
+func (t *Trainer) Deviations() []checkpoint.Deviation { return slices.Clone(t.saver.deviations) }
+
+// Deviate notes in all later checkpoints that from now on an undisturbed run may have other bytes.
+func (t *Trainer) Deviate(reason string) { t.saver.deviate(t.queue.next, reason) }
+
+// StartStep returns the steps that were done when the trainer was made: not 0 for one that resumed a checkpoint.
+func (t *Trainer) StartStep() int { return t.saver.startStep }
+
+// CheckpointBytes returns the size of a checkpoint of n splats, or of those there are if n is 0, without the header of
+// some kilobytes.
+func (t *Trainer) CheckpointBytes(n int) int64 {
+	if n == 0 {
+		n = t.NSplats()
+	}
+	return t.shards.state(t.saver.extra).BytesOf(n)
+}
+
+// SaveCheckpoint replaces path by a checkpoint of the trainer after the units in flight: in bounded host memory, and
+// whole or not at all. It first waits for a checkpoint that is still being written. With background, training may
+// continue as soon as SaveCheckpoint returns, if memory has room for a copy of the state, and Wait returns the error;
+// otherwise the file is written at once. A trainer that is complete needs no copy: until the file is written, its model
+// can be read and drawn. After RunTo has returned an error of want of memory (IsShortage), a checkpoint can still be
+// written. A model that diverged is not written: the error wraps ErrDiverged, and training ends with it.
+func (t *Trainer) SaveCheckpoint(path string, background bool) (*checkpoint.Write, error) {
+	return t.saver.save(path, background, t.Complete())
 }

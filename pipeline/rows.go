@@ -3,38 +3,31 @@ package pipeline
 import (
 	"math"
 
-	"vksplat/pipeline/ref"
 	"vksplat/scene"
 	"vksplat/shaders/layout"
 )
 
-// put fills row r < stored of a chunk, which is zero, with that of the splats of s from first on. The degree of s is at
-// most the model's.
+// put fills row r < stored of a chunk with that of the splats of s from first on. Rows above the degree of s are 0.
 func (m *model) put(s *scene.Splats, r, first int, to []uint32) {
-	known, p := ref.ParamRows(s.Degree), paramsOf(s)
-	if !m.Mixed || r < layout.RowSh {
-		if r < known {
-			for i := range to {
-				to[i] = math.Float32bits(*p.At(r, first+i))
-			}
-		}
-		return
-	}
-	at := layout.RowSh + 2*(r-layout.RowSh)
+	tensors := s.Tensors()
 	for i := range to {
-		var w uint32
-		for k := range min(2, known-at) {
-			w |= uint32(ref.NearestHalf(*p.At(at+k, first+i))) << (16 * k)
+		if !m.Mixed || r < layout.RowSh {
+			to[i] = math.Float32bits(parameter(tensors[:], r, first+i))
+			continue
 		}
-		to[i] = w
+		at := layout.RowSh + 2*(r-layout.RowSh)
+		to[i] = uint32(layout.NearestHalf(parameter(tensors[:], at, first+i))) |
+			uint32(layout.NearestHalf(parameter(tensors[:], at+1, first+i)))<<16
 	}
 }
 
-// paramsOf returns the parameters of s, by rows: not a copy.
-func paramsOf(s *scene.Splats) *ref.Params[float32] {
-	var arrays [][]float32
-	for _, t := range s.Tensors() {
-		arrays = append(arrays, t.Data)
+// parameter returns parameter r of splat i, 0 beyond those of its degree.
+func parameter(tensors []scene.SplatTensor, r, i int) float32 {
+	for _, t := range tensors {
+		if r < t.Width {
+			return t.Data[i*t.Width+r]
+		}
+		r -= t.Width
 	}
-	return ref.ParamsOf(s.N, s.Degree, arrays)
+	return 0
 }

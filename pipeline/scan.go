@@ -11,22 +11,22 @@ import (
 func (v *view) scan(name string, values vk.Slice[uint32], slot uint32, args int, total uint32, isects bool) {
 	sums := vk.ScratchOf[uint32](v.r, name+" block sums", max(1, (values.N()+layout.ScanBlock-1)/layout.ScanBlock))
 	v.r.Dispatch(&shaders.ScanReduce{
-		Counters: v.counters, Values: values, BlockSums: sums, Push: shaders.ScanReducePush{CountSlot: slot},
+		Counters: v.s.counters, Values: values, BlockSums: sums, Push: shaders.ScanReducePush{CountSlot: slot},
 	}, v.indirect(args))
 	v.r.Dispatch(&shaders.ScanSpine{
-		Params: v.f.params, Counters: v.counters, BlockSums: sums, DispatchArgs: v.args,
-		Push: shaders.ScanSpinePush{CountSlot: slot, TotalSlot: total, Capacity: uint32(v.isectCapacity)},
+		Params: v.f.params, Counters: v.s.counters, BlockSums: sums, DispatchArgs: v.s.args,
+		Push: shaders.ScanSpinePush{CountSlot: slot, TotalSlot: total, Capacity: uint32(v.s.isectCapacity)},
 		Spec: shaders.ScanSpineSpec{Isects: isects},
 	}, vk.Groups(1))
 	v.r.Dispatch(&shaders.ScanApply{
-		Counters: v.counters, Values: values, BlockSums: sums, Push: shaders.ScanApplyPush{CountSlot: slot},
+		Counters: v.s.counters, Values: values, BlockSums: sums, Push: shaders.ScanApplyPush{CountSlot: slot},
 	}, v.indirect(args))
 }
 
 // findIsects finds each visible splat's first isect in a band, and whether the isects fit.
 func (v *view) findIsects(band int) {
-	scratch(v.r, &v.firstIsect, "first_isect", v.projections())
-	if v.sort.lookback {
+	scratch(v.r, &v.firstIsect, "first_isect", v.s.projections())
+	if v.s.sort.lookback {
 		v.scanTiles(band)
 		return
 	}

@@ -10,42 +10,38 @@ import (
 // ErrFrameTooFull says that a frame's camera sees more than fits the memory that training has. A smaller frame may do.
 var ErrFrameTooFull = errors.New("show model: the view holds more splats than there is memory for")
 
-// Show makes a picture for somebody who watches: as RenderInto, but of what look says, and it takes nothing of
-// training's. The size is reduced to that of the photos, and what does not fit is ErrFrameTooFull: the plan, the bands
-// and the buffers of training stay as they are. It wants TrainerOptions.Interludes, and returns the camera that was
-// drawn.
+// Show makes a picture for a viewer: as RenderInto, but of a look, and without changing the plan, the bands and the
+// buffers of training. The size is reduced to that of the photos, and a view that does not fit is ErrFrameTooFull. It
+// needs TrainerOptions.Interludes, and returns the camera that was drawn.
 func (t *Trainer) Show(out []float32, c scene.Camera, look Look) ([]float32, scene.Camera, error) {
-	if !t.e.looks {
-		return nil, c, errors.New("show model: nobody was to watch this training")
+	e := t.shards.first.e
+	if !e.setup.looks {
+		return nil, c, errors.New("show model: this training was started without a viewer")
 	}
-	if err := t.takeIn(); err != nil {
+	if err := t.queue.wait(); err != nil {
 		return nil, c, err
 	}
-	c = t.e.reduced(c)
-	background := t.cfg.Background
-	if look == LookDepth {
-		background = [3]float32{}
-	}
-	r, err := t.e.draw(c, t.cfg.SHDegree, t.cfg.Near, t.cfg.Antialiased, background, look)
+	c = e.setup.reduced(c)
+	r, err := e.draw(c, &t.run.cfg, look)
 	if err != nil {
 		return nil, c, err
 	}
 	if r.Failed != 0 {
-		return nil, c, errors.Join(ErrFrameTooFull, t.e.clearFailures())
+		return nil, c, errors.Join(ErrFrameTooFull, e.clearFailures())
 	}
-	out, err = t.e.drawnPicture(out, c)
+	out, err = e.drawnPicture(out, c)
 	return out, c, err
 }
 
 // reduced gives a camera's view no more pixels, tiles and rows of tiles than programs are made for.
-func (e *engine) reduced(c scene.Camera) scene.Camera {
+func (s *setup) reduced(c scene.Camera) scene.Camera {
 	for f := 1.0; ; f *= 0.97 {
 		small := c
 		if f < 1 {
 			small = c.Rescaled(max(1, int(math.Round(f*float64(c.Width)))),
 				max(1, int(math.Round(f*float64(c.Height)))))
 		}
-		if e.drawn.union(viewSize{}.with(&small)) == e.drawn {
+		if s.drawn.union(viewSize{}.with(&small)) == s.drawn {
 			return small
 		}
 	}

@@ -191,7 +191,7 @@ func (s *soak) leg() {
 		}
 		s.sample()
 	}
-	if tr.memoryLimited >= 0 || len(tr.Deviations()) > 0 {
+	if tr.pressure.limited > 0 || len(tr.Deviations()) > 0 {
 		s.t.Errorf("step %d: memory ran short: %v", tr.Step(), tr.Deviations())
 	}
 }
@@ -227,8 +227,8 @@ func (s *soak) close() {
 
 // sample looks at what the process holds, between two steps.
 func (s *soak) sample() {
-	s.trainer.finishWrites()
-	if now := [2]int{s.trainer.NSplats(), s.trainer.CeilingHits()}; now != s.grown {
+	s.trainer.saver.writer.Finish()
+	if now := [2]int{s.trainer.NSplats(), s.trainer.MemoryStats().CeilingHits}; now != s.grown {
 		s.refined, s.grown = s.refined+1, now
 	}
 	// or the live heap would be that of the last collection, which may have come in the middle of a checkpoint

@@ -77,9 +77,9 @@ func (j *sortJob) source(first bool) (slot uint32, args int) {
 // radixSort sorts by keyBits bits, the least significant digit first, and returns where the result is.
 func (v *view) radixSort(j sortJob) (keys, values vk.Slice[uint32]) {
 	n := j.keys.N()
-	passes := (j.keyBits + v.sort.bits - 1) / v.sort.bits
+	passes := (j.keyBits + v.s.sort.bits - 1) / v.s.sort.bits
 	move := v.scatterPasses(&j)
-	if v.sort.lookback {
+	if v.s.sort.lookback {
 		move = v.sweepPasses(&j, passes)
 	}
 	from, to := [2]vk.Slice[uint32]{j.keys, j.values}, j.spare
@@ -92,7 +92,7 @@ func (v *view) radixSort(j sortJob) (keys, values vk.Slice[uint32]) {
 		move(&sortPass{number: number, first: first, depth: j.depth && first, slot: slot, args: args, from: from,
 			to: to})
 		from, to = to, from
-		if first { // the keys themselves are needed later: go on between two spare pairs
+		if first { // the keys themselves are needed later: continue between two spare pairs
 			to = [2]vk.Slice[uint32]{
 				vk.ScratchOf[uint32](v.r, j.name+" keys", n), vk.ScratchOf[uint32](v.r, j.name+" values", n),
 			}
@@ -110,29 +110,29 @@ func (v *view) scatterPasses(j *sortJob) func(p *sortPass) {
 	var histogram, totals vk.Slice[uint32]
 	blocks := uint32(j.blocks())
 	return func(p *sortPass) {
-		scratch(v.r, &histogram, j.name+" histogram", int(blocks)<<v.sort.bits)
-		scratch(v.r, &totals, j.name+" totals", 1<<v.sort.bits)
-		shift := p.number * v.sort.bits
-		width := min(v.sort.bits, j.keyBits-shift)
+		scratch(v.r, &histogram, j.name+" histogram", int(blocks)<<v.s.sort.bits)
+		scratch(v.r, &totals, j.name+" totals", 1<<v.s.sort.bits)
+		shift := p.number * v.s.sort.bits
+		width := min(v.s.sort.bits, j.keyBits-shift)
 		v.r.Dispatch(&shaders.SortHistogram{
-			Counters: v.counters, Keys: p.from[0], Histogram: histogram,
+			Counters: v.s.counters, Keys: p.from[0], Histogram: histogram,
 			Push: shaders.SortHistogramPush{CountSlot: p.slot, Shift: uint32(shift), Bits: uint32(width),
 				MaxBlocks: blocks},
 			Spec: shaders.SortHistogramSpec{SkipCulled: p.first, Depths: p.depth},
 		}, v.indirect(p.args))
 		v.r.Dispatch(&shaders.SortScan{
-			Counters: v.counters, Histogram: histogram, Totals: totals,
+			Counters: v.s.counters, Histogram: histogram, Totals: totals,
 			Push: shaders.SortScanPush{CountSlot: p.slot, MaxBlocks: blocks},
-			Spec: shaders.SortScanSpec{WorkgroupSize: v.sort.scan},
+			Spec: shaders.SortScanSpec{WorkgroupSize: v.s.sort.scan},
 		}, vk.Groups(1<<width))
 		v.r.Dispatch(&shaders.SortScatter{
-			Counters: v.counters, Histogram: histogram, Totals: totals, DispatchArgs: v.args,
+			Counters: v.s.counters, Histogram: histogram, Totals: totals, DispatchArgs: v.s.args,
 			KeysIn: p.from[0], ValuesIn: p.from[1], KeysOut: p.to[0], ValuesOut: p.to[1],
 			Push: shaders.SortScatterPush{CountSlot: p.slot, Shift: uint32(shift), Bits: uint32(width),
 				MaxBlocks: blocks},
 			Spec: shaders.SortScatterSpec{
-				WorkgroupSize: v.sort.workgroup, FirstDepthPass: p.first, Radix: 1 << v.sort.bits,
-				NSubgroups: v.sort.workgroup / v.sort.subgroup, SubgroupSize: v.sort.subgroup,
+				WorkgroupSize: v.s.sort.workgroup, FirstDepthPass: p.first, Radix: 1 << v.s.sort.bits,
+				NSubgroups: v.s.sort.workgroup / v.s.sort.subgroup, SubgroupSize: v.s.sort.subgroup,
 				Depths: p.depth,
 			},
 		}, v.indirect(p.args))
@@ -146,28 +146,28 @@ func (v *view) sweepPasses(j *sortJob, passes int) func(p *sortPass) {
 	published := vk.ScratchOf[uint32](v.r, j.name+" published", passes*blocks<<width)
 	slot, args := j.source(j.drop)
 	v.r.Dispatch(&shaders.SortCount{
-		Counters: v.counters, Keys: j.keys, Tallies: j.tallies, Published: published,
+		Counters: v.s.counters, Keys: j.keys, Tallies: j.tallies, Published: published,
 		Push: shaders.SortCountPush{CountSlot: slot, NPasses: uint32(passes), MaxBlocks: uint32(blocks)},
 		Spec: shaders.SortCountSpec{SkipCulled: j.drop, Bits: width, Depths: j.depth},
 	}, v.indirect(args))
 	return func(p *sortPass) {
 		v.r.Dispatch(&shaders.SortSweep{
-			Counters: v.counters, Tallies: j.tallies, Published: published, DispatchArgs: v.args,
+			Counters: v.s.counters, Tallies: j.tallies, Published: published, DispatchArgs: v.s.args,
 			KeysIn: p.from[0], ValuesIn: p.from[1], KeysOut: p.to[0], ValuesOut: p.to[1],
 			Push: shaders.SortSweepPush{CountSlot: p.slot, Pass: uint32(p.number), NPasses: uint32(passes),
 				MaxBlocks: uint32(blocks)},
-			Spec: shaders.SortSweepSpec{FirstDepthPass: p.first, Bits: width, SubgroupSize: v.sort.subgroup,
+			Spec: shaders.SortSweepSpec{FirstDepthPass: p.first, Bits: width, SubgroupSize: v.s.sort.subgroup,
 				Depths: p.depth},
 		}, v.indirect(p.args))
 	}
 }
 
-// tileBits is how many bits the tiles of a view differ in.
+// tileBits returns how many bits the tiles of a view differ in.
 func (s viewSize) tileBits() int { return max(1, bits.Len(uint(s.maxTiles-1))) }
 
 // sortDepth puts the visible splats in order of depth.
 func (v *view) sortDepth() {
-	n := v.projections()
+	n := v.s.projections()
 	_, v.splatFromRank = v.radixSort(sortJob{
 		name: "depth sort", keys: v.depthKeys, drop: true, depth: true, keyBits: layout.DepthBits,
 		slot: layout.NVisible, args: layout.ArgsSortVisible, tallies: v.tallies.depth,
@@ -179,9 +179,9 @@ func (v *view) sortDepth() {
 // sortTiles sorts the isects by tile and returns their tile ids; the sort is stable, so each tile's isects stay in
 // order of depth.
 func (v *view) sortTiles(ids, slots vk.Slice[uint32]) vk.Slice[uint32] {
-	n := v.isectCapacity
+	n := v.s.isectCapacity
 	ids, v.slotFromIsect = v.radixSort(sortJob{
-		name: "tile sort", keys: ids, values: slots, keyBits: v.tileBits(), slot: layout.NIsects,
+		name: "tile sort", keys: ids, values: slots, keyBits: v.size.tileBits(), slot: layout.NIsects,
 		args: layout.ArgsSortIsects, tallies: v.tallies.tiles,
 		spare: [2]vk.Slice[uint32]{vk.ScratchOf[uint32](v.r, "tile sort keys", n),
 			vk.ScratchOf[uint32](v.r, "tile sort values", n)},

@@ -6,15 +6,14 @@ import (
 	"vksplat/vk"
 )
 
-// view is one recorded unit: the recorder, the frame it belongs to, and the scratch buffers that its passes hand to
-// each other. What a buffer holds is written at the pass that writes it; N is the model's capacity, V what is visible,
-// P pixels, I isects.
+// view is one recorded unit: the recorder, the frame it belongs to, and the scratch buffers between its passes. The
+// pass that writes a buffer describes it; N is the model's capacity, V visible splats, P pixels, I isects.
 type view struct {
-	*engine
-	viewSize // of the unit's views
-	r        *vk.Recorder
-	f        *frame
-	kind     recipe.Kind
+	s    *setup
+	size viewSize // of the unit's views
+	r    *vk.Recorder
+	f    *frame
+	kind recipe.Kind
 
 	shapes        vk.Slice[[4]float32]           // [N][2], a Shape
 	paints        vk.Slice[[4]float32]           // [N] opacity, colour
@@ -30,17 +29,17 @@ type view struct {
 	states        vk.Slice[[2]uint32]            // [I / bucket][TILE_PIXELS][2], [1] in mixed precision
 	touched       vk.Slice[uint32]               // [I / TOUCH_BITS + tiles][PATCHES]
 	buckets       vk.Slice[uint32]               // [I / bucket + tiles]
-	shown         vk.Slice[[4]float32]           // [P] what is compared with the photo
+	shown         vk.Slice[[4]float32]           // [P] the picture that is compared with the photo
 	ssimMaps      vk.Slice[float32]              // [3][3][P]
 	partials      vk.Slice[[3]float32]           // [tiles]
 	counted       vk.Slice[[3]float32]           // [tiles], empty without masks and alpha loss
 	vShown        vk.Slice[[4]float32]           // [P]
 	correction    vk.Slice[layout.Correction]    // [1] with appearance
-	uncorrected   vk.Slice[[4]float32]           // [P] likewise
-	vCorrection   vk.Slice[[4]float32]           // [tiles][7] likewise
+	uncorrected   vk.Slice[[4]float32]           // [P] with appearance
+	vCorrection   vk.Slice[[4]float32]           // [tiles][7] with appearance
 	inliers       vk.Slice[uint32]               // [tiles][COUNT_WORDS] with robust, else empty
-	places        vk.Slice[uint32]               // [tiles][TILE_SQUARES] likewise
-	errors        vk.Slice[uint32]               // [tiles][TILE_SQUARES] likewise
+	places        vk.Slice[uint32]               // [tiles][TILE_SQUARES] with robust
+	errors        vk.Slice[uint32]               // [tiles][TILE_SQUARES] with robust
 	depthSums     vk.Slice[float32]              // [P][2], then [I / bucket][TILE_PIXELS] with depths
 	vSlots        vk.Slice[layout.ProjectedGrad] // [I]
 	vProjected    vk.Slice[layout.ProjectedGrad] // [N]
@@ -49,28 +48,28 @@ type view struct {
 	pose          posePasses                     // where poses are refined
 	tileIDs       vk.Slice[uint32]               // [I] sorted
 
-	verifier *verifier // of the frame that the unit is recorded for
-	tallies  tallies   // with kernels that look back
-	shared   shared    // with several devices
+	verifier *verifier   // of the frame that the unit is recorded for
+	tallies  tallies     // with kernels that look back
+	team     teamBuffers // with several devices
 }
 
 // record lists the passes of a unit. Barriers and the memory of scratch buffers follow from what each pass reads and
 // writes.
-func (e *engine) record(r *vk.Recorder, f *frame, k recipe.Kind) {
-	v := &view{engine: e, viewSize: e.viewSize, r: r, f: f}
+func (s *setup) record(r *vk.Recorder, f *frame, k recipe.Kind) {
+	v := &view{s: s, size: s.views, r: r, f: f}
 	switch k {
 	case recipe.Render:
-		v.viewSize = e.drawn
+		v.size = s.drawn
 	case recipe.Align:
-		v.viewSize = e.viewSize.union(e.drawn)
+		v.size = s.views.union(s.drawn)
 	}
-	if e.parts != nil {
-		v.maxPixels = e.drawn.partPixels(e.bands)
+	if s.parts != nil {
+		v.size.maxPixels = s.drawn.partPixels(s.bands)
 	}
 	v.startVerify(k)
 	switch k {
 	case recipe.Step:
-		if v.links != nil {
+		if v.s.links != nil {
 			v.recordTeamStep()
 		} else {
 			v.recordStep()
@@ -84,7 +83,7 @@ func (e *engine) record(r *vk.Recorder, f *frame, k recipe.Kind) {
 	case recipe.Reset:
 		v.recordReset()
 	case recipe.Render:
-		if v.links != nil {
+		if v.s.links != nil {
 			v.recordTeamRender()
 		} else {
 			v.recordRender()
@@ -112,13 +111,13 @@ func (v *view) recordStep() {
 func (v *view) forwardAndBack() {
 	v.sortDepth() // depth_keys -> splat_from_rank, n_visible
 	v.verifyProjection()
-	last := v.bands - 1
-	for band := range v.bands {
+	last := v.s.bands - 1
+	for band := range v.s.bands {
 		// splat_from_rank shapes -> first_isect splat_from_slot slot_from_isect tile_offsets tile_order
 		v.makeIsects(band)
 		// slot_from_isect tile_order shapes paints -> render last_ids states; with several bands the backward pass
 		// repeats it and keeps them
-		v.rasterize(band, v.bands == 1)
+		v.rasterize(band, v.s.bands == 1)
 		if band == last {
 			v.adamUnseen(0) // depth_keys chunks -> chunks, of splats that the view does not see: half, with MCMC all
 		}
@@ -126,9 +125,9 @@ func (v *view) forwardAndBack() {
 	}
 	v.comparePhoto()
 	v.verifyImage()
-	for band := range v.bands {
-		if v.bands > 1 {
-			v.makeIsects(band) // again: what the bands before wrote is gone
+	for band := range v.s.bands {
+		if v.s.bands > 1 {
+			v.makeIsects(band) // again: the bands before have been overwritten
 			v.rasterize(band, true)
 		}
 		v.rasterizeBwd() // states last_ids render v_shown shapes paints -> v_slots
@@ -148,9 +147,9 @@ func (v *view) comparePhoto() {
 	// appearances -> correction; this and the three others of appearance only where it is learnt
 	v.findAppearance()
 	v.applyAppearance() // shown correction -> shown
-	v.findOutliers()    // shown target history places -> inliers errors; likewise track_errors: only if robust
+	v.findOutliers()    // shown target history places -> inliers errors; this and track_errors only if robust
 	v.loss()            // shown target inliers -> ssim_maps partials counted
-	if v.links == nil {
+	if v.s.links == nil {
 		v.finish(true) // counters partials counted -> report. No later pass fails or counts: it runs beside loss_grad
 	}
 	v.lossGrad() // shown target inliers ssim_maps -> v_shown
@@ -158,7 +157,7 @@ func (v *view) comparePhoto() {
 	v.applyAppearanceBwd()
 	// depth_sums render depths target v_shown -> depth_sums v_shown; only where depths or normals are compared
 	v.depthLoss()
-	v.normalLoss() // likewise; only where normals are
+	v.normalLoss() // the same; only where normals are
 }
 
 // recordRender lists the making of a picture.
@@ -170,16 +169,16 @@ func (v *view) recordRender() {
 
 // drawPicture lists the passes from the projections of a view to its picture.
 func (v *view) drawPicture() {
-	if v.looks {
+	if v.s.looks {
 		v.look(v.f.params) // shapes paints -> shapes paints
 	}
 	v.sortDepth()
-	if v.parts != nil {
-		v.recordPart(v.f.band)
+	if v.s.parts != nil {
+		v.recordPart(v.f.part.band)
 		v.finish(false)
 		return
 	}
-	for band := range v.bands {
+	for band := range v.s.bands {
 		v.makeIsects(band)
 		v.rasterize(band, false)
 	}
@@ -210,11 +209,7 @@ func (v *view) recordCarve() {
 // recordRefine lists a refinement.
 func (v *view) recordRefine() {
 	v.begin()
-	if v.strategy.mcmc {
-		v.refineMCMC() // chunks -> chunks, n_splats or failed
-	} else {
-		v.refine() // chunks -> chunks, n_splats or failed
-	}
+	v.s.strategy.refine(v) // chunks -> chunks, n_splats or failed
 	v.verifyModel("refine")
 	v.finish(false)
 }
@@ -234,10 +229,10 @@ func (v *view) recordReset() {
 	v.finish(false)
 }
 
-// indirect is the grid that slot i of dispatch_args holds.
-func (v *view) indirect(i int) vk.Grid { return vk.Indirect(v.args.At(i, 1).View) }
+// indirect returns the grid in slot i of dispatch_args.
+func (v *view) indirect(i int) vk.Grid { return vk.Indirect(v.s.args.At(i, 1).View) }
 
-// scratch declares a scratch buffer of n elements once: s keeps it for later uses in the list.
+// scratch declares a scratch buffer of n elements, unless s is one already.
 func scratch[T any](r *vk.Recorder, s *vk.Slice[T], name string, n int) vk.Slice[T] {
 	if s.IsZero() {
 		*s = vk.ScratchOf[T](r, name, n)

@@ -7,21 +7,21 @@ import (
 	"vksplat/vk"
 )
 
-// shared are the scratch buffers of a step of a team, beside those of any step. S is the capacity of the device's share
-// of the model, R the records of a packet.
-type shared struct {
+// teamBuffers are the scratch buffers of a step of a team, besides those of any step. S is the capacity of the device's
+// shard, R the records of a packet.
+type teamBuffers struct {
 	indexOf vk.Slice[uint32]    // [views][S] number of a splat in the packet of a view, CULLED
 	sentOf  vk.Slice[[2]uint32] // [views] 0 and the number of the device's splats that a view sees
 	firstOf vk.Slice[uint32]    // [devices + 1] first of a device's splats among those that the view sees
-	// [views + 1] likewise, of the gradients that come back; only differences are used
+	// [views + 1] the same of the gradients that come back; only differences are used
 	backOf  vk.Slice[uint32]
 	packs   []team.Packet     // packets as they are made, by view, and the gradients that go back, by device
 	vViews  vk.Slice[float32] // [views][R][9] gradients of the device's own splats
 	vBeside vk.Slice[float32] // [views][R][besideWords]
 }
 
-// piece is number k of n equal ones of a packet. inParts has it copied by several dispatches, each about as long as the
-// passes that it may run beside.
+// piece is number k of n equal pieces of a packet. inParts has it copied by several dispatches, each about as long as
+// the passes that it may overlap.
 type piece struct {
 	k, n    int
 	inParts bool
@@ -32,42 +32,42 @@ var whole = piece{n: 1}
 
 // recordTeamStep lists one training step of a device of a team. Each comment: reads -> writes.
 func (v *view) recordTeamStep() {
-	l := v.links
-	v.begin() // counters -> counts and dispatch arguments of the share
+	l := v.s.links
+	v.begin() // counters -> counts and dispatch arguments of the shard
 	l.Others(func(w int) {
 		v.projectView(w) // chunks -> shapes paints depth_keys
 		v.packView(w)    // shapes paints depth_keys -> packets, index_of
 	})
 	v.putVisible(piece{n: l.Pieces})
 	v.projectView(l.Rank) // while the first piece is written
-	v.await(team.Visible) // the others can take it while this device's own packet is made
+	v.await(team.Visible) // the others can read it while this device's own packet is made
 	v.packView(l.Rank)
 	// packets -> shapes paints depth_keys, counts and dispatch arguments of the view
-	v.exchange(team.Visible, l.Pieces, v.joinPackets, v.takeVisible, v.putVisible)
+	v.exchange(team.Visible, l.Pieces, v.joinPackets, v.receiveVisible, v.putVisible)
 	v.forwardAndBack()
 	l.Others(v.sendGrads) // v_projected paints -> packets
 	v.putGrads(piece{n: l.Pieces})
 	v.sendGrads(l.Rank) // v_projected paints -> v_views
-	// packets -> v_views, counts of the share, or failed
-	v.exchange(team.Grads, l.Pieces, v.settle, v.takeGrads, v.putGrads)
+	// packets -> v_views, counts of the shard, or failed
+	v.exchange(team.Grads, l.Pieces, v.countGrads, v.receiveGrads, v.putGrads)
 	v.stepOfViews() // v_views index_of chunks -> chunks
 	// v_correction correction appearances -> appearances, unless the step failed anywhere
 	v.appearanceAdam()
-	v.trackErrors() // places errors history -> history, likewise
+	v.trackErrors() // places errors history -> history, unless the step failed anywhere
 	v.verifyModel("project_bwd_adam_views")
 	v.finish(true) // not before the others are known to have done the step
 }
 
-// exchange lists what devices give each other in n pieces, once the first is written: when all have written a piece it
-// is taken in, and the next one is written at the same time. first comes before what is taken in, with which its
-// barriers are done.
-func (v *view) exchange(exchange, n int, first func(), take, put func(p piece)) {
+// exchange lists the exchange of packets in n pieces, once the first is written: when all devices have written a piece
+// it is received, and the next one is written at the same time. first comes before the first piece is received, and
+// shares its barriers.
+func (v *view) exchange(exchange, n int, first func(), receive, put func(p piece)) {
 	for k := range n {
 		v.await(exchange)
 		if k == 0 {
 			first()
 		}
-		take(piece{k: k, n: n})
+		receive(piece{k: k, n: n})
 		if k+1 < n {
 			put(piece{k: k + 1, n: n})
 		}
@@ -76,31 +76,31 @@ func (v *view) exchange(exchange, n int, first func(), take, put func(p piece)) 
 
 // await ends a phase: what comes next waits for an exchange.
 func (v *view) await(exchange int) {
-	if g := v.links.Gates[exchange]; g != nil {
+	if g := v.s.links.Gates[exchange]; g != nil {
 		v.r.Await(g)
 	}
 }
 
-// recordTeamRender lists the making of a picture, which is the first device's; the others say what of it they have.
+// recordTeamRender lists the making of a picture by the first device; the others send their splats of it.
 func (v *view) recordTeamRender() {
 	v.begin()
 	v.projectView(0)
 	v.packView(0)
-	if v.links.Rank != 0 {
+	if v.s.links.Rank != 0 {
 		v.putVisibleTo(0, whole)
 		v.finish(false)
 		return
 	}
-	v.exchange(team.Visible, 1, v.joinPackets, v.takeVisible, nil)
+	v.exchange(team.Visible, 1, v.joinPackets, v.receiveVisible, nil)
 	v.drawPicture()
 }
 
 // packed returns packet number i in the device's own memory.
 func (v *view) packed(i int) *team.Packet {
-	if v.shared.packs == nil {
-		v.shared.packs = make([]team.Packet, v.links.N)
+	if v.team.packs == nil {
+		v.team.packs = make([]team.Packet, v.s.links.N)
 	}
-	return &v.shared.packs[i]
+	return &v.team.packs[i]
 }
 
 // projectView projects the device's splats for view w.
@@ -109,44 +109,44 @@ func (v *view) projectView(w int) {
 	v.projectFor(v.f.peers.ofView[w])
 }
 
-// packView makes a packet of those that view w sees.
+// packView makes a packet of the device's splats that view w sees.
 func (v *view) packView(w int) {
-	l, n, p := v.links, v.model.capacity(), v.packed(w)
-	scratch(v.r, &v.shared.indexOf, "index_of", l.N*n)
-	scratch(v.r, &v.shared.sentOf, "sent_of", l.N)
-	marks := v.shared.indexOf.At(w*n, n)
-	v.r.Dispatch(&shaders.MarkVisible{Counters: v.counters, DepthKeys: v.depthKeys, Marks: marks},
+	l, n, p := v.s.links, v.s.model.capacity(), v.packed(w)
+	scratch(v.r, &v.team.indexOf, "index_of", l.N*n)
+	scratch(v.r, &v.team.sentOf, "sent_of", l.N)
+	marks := v.team.indexOf.At(w*n, n)
+	v.r.Dispatch(&shaders.MarkVisible{Counters: v.s.counters, DepthKeys: v.depthKeys, Marks: marks},
 		v.indirect(layout.ArgsSplats))
 	v.scan("seen scan", marks, layout.NActive, layout.ArgsScanSplats, layout.NSent, false)
 	p.Shapes = vk.ScratchOf[[4]float32](v.r, "packed shapes", 2*l.Records)
 	p.Paints = vk.ScratchOf[[4]float32](v.r, "packed paints", l.Records)
 	p.Keys = vk.ScratchOf[uint32](v.r, "packed keys", l.Records)
 	v.r.Dispatch(&shaders.SendVisible{
-		Params: v.f.params, Counters: v.counters, DepthKeys: v.depthKeys, Shapes: v.shapes, Paints: v.paints,
+		Params: v.f.params, Counters: v.s.counters, DepthKeys: v.depthKeys, Shapes: v.shapes, Paints: v.paints,
 		IndexOf: marks, Headers: l.Sent[team.Visible][w], OutShapes: p.Shapes, OutPaints: p.Paints,
-		OutKeys: p.Keys, SentOf: v.shared.sentOf,
+		OutKeys: p.Keys, SentOf: v.team.sentOf,
 		Push: shaders.SendVisiblePush{Capacity: uint32(l.Records), HeaderId: uint32(l.Rank), View: uint32(w)},
 	}, vk.Items(max(n, 1), layout.SendBlock)) // the first workgroup writes the header
 }
 
 // putVisible writes a piece of the packets to the others.
-func (v *view) putVisible(p piece) { v.links.Others(func(w int) { v.putVisibleTo(w, p) }) }
+func (v *view) putVisible(p piece) { v.s.links.Others(func(w int) { v.putVisibleTo(w, p) }) }
 
 func (v *view) putVisibleTo(w int, p piece) {
-	v.copyVisible(p, v.shared.packs[w], v.links.Out[w], vk.Cast[uint32](v.shared.sentOf.View), 2*w, false)
+	v.copyVisible(p, v.team.packs[w], v.s.links.Out[w], vk.Cast[uint32](v.team.sentOf.View), 2*w, false)
 }
 
-// takeVisible takes in a piece of the packets from the others, of the last one depths first: the rest comes beside the
-// passes that sort by them.
-func (v *view) takeVisible(p piece) {
-	v.links.Others(func(o int) {
+// receiveVisible receives a piece of the packets of the others. Of the last one depths come first: the rest overlaps
+// the passes that sort by them.
+func (v *view) receiveVisible(p piece) {
+	v.s.links.Others(func(o int) {
 		if p.k+1 < p.n {
-			v.copyVisible(p, v.links.In[o], v.joined(), v.shared.firstOf, o, true)
+			v.copyVisible(p, v.s.links.In[o], v.joined(), v.team.firstOf, o, true)
 			return
 		}
-		v.copyKeys(p, v.links.In[o], v.joined(), v.shared.firstOf, o, true)
+		v.copyKeys(p, v.s.links.In[o], v.joined(), v.team.firstOf, o, true)
 		p.inParts = true
-		v.r.Later(func() { v.copyShapes(p, v.links.In[o], v.joined(), v.shared.firstOf, o, true) })
+		v.r.Later(func() { v.copyShapes(p, v.s.links.In[o], v.joined(), v.team.firstOf, o, true) })
 	})
 }
 
@@ -157,17 +157,17 @@ func (v *view) joined() team.Packet {
 
 // joinPackets finds the places of all devices' packets side by side, and puts the device's own there.
 func (v *view) joinPackets() {
-	l, n := v.links, v.viewSplats
-	scratch(v.r, &v.shared.firstOf, "first_of", l.N+1)
+	l, n := v.s.links, v.s.viewSplats
+	scratch(v.r, &v.team.firstOf, "first_of", l.N+1)
 	v.r.Dispatch(&shaders.JoinPackets{
-		Params: v.f.params, Counters: v.counters, DispatchArgs: v.args, Headers: l.Headers[team.Visible],
-		FirstOf: v.shared.firstOf,
+		Params: v.f.params, Counters: v.s.counters, DispatchArgs: v.s.args, Headers: l.Headers[team.Visible],
+		FirstOf: v.team.firstOf,
 		Push:    shaders.JoinPacketsPush{NDevices: uint32(l.N), Capacity: uint32(n)},
 	}, vk.Groups(1))
 	v.shapes = vk.ScratchOf[[4]float32](v.r, "joined shapes", 2*n)
 	v.paints = vk.ScratchOf[[4]float32](v.r, "joined paints", n)
 	v.depthKeys = vk.ScratchOf[uint32](v.r, "joined depth_keys", n)
-	v.copyVisible(whole, v.shared.packs[l.Rank], v.joined(), v.shared.firstOf, l.Rank, true)
+	v.copyVisible(whole, v.team.packs[l.Rank], v.joined(), v.team.firstOf, l.Rank, true)
 }
 
 // copyVisible copies a piece of packet number i: to its place among the others, or to the start.
@@ -190,13 +190,13 @@ func (v *view) copyShapes(p piece, from, to team.Packet, firstOf vk.Slice[uint32
 }
 
 // mostCopying is the most workgroups of a copy: enough for any bus, few enough that a GPU has room for the copies of
-// both directions, and for what runs beside them. wordsInPart are the words of a record in a part.
+// both directions and for the passes that they overlap. wordsInPart are the words of a record in a part.
 const (
 	mostCopying = 128
 	wordsInPart = 3
 )
 
-// copyRecords copies a piece of packet number i, of so many words a record.
+// copyRecords copies a piece of packet number i, whose records have words words.
 func (v *view) copyRecords(p piece, firstOf vk.Slice[uint32], i, words int, from, to vk.Slice[uint32], place bool) {
 	parts := 1
 	if p.inParts {
@@ -207,7 +207,7 @@ func (v *view) copyRecords(p piece, firstOf vk.Slice[uint32], i, words int, from
 	if place {
 		push.AtOffset = 1
 	}
-	blocks := (v.links.Records*words + layout.CopyBlock - 1) / layout.CopyBlock
+	blocks := (v.s.links.Records*words + layout.CopyBlock - 1) / layout.CopyBlock
 	for part := range parts {
 		push.Part = uint32(part)
 		v.r.Dispatch(&shaders.CopyRecords{FirstOf: firstOf, Source: from, Destination: to, Push: push},
@@ -215,29 +215,29 @@ func (v *view) copyRecords(p piece, firstOf vk.Slice[uint32], i, words int, from
 	}
 }
 
-// sendGrads makes a packet of the gradients of device o's projections; the device's own go where those of all views
-// come together.
+// sendGrads makes a packet of the gradients of device o's projections; the device's own go where those of all views are
+// collected.
 func (v *view) sendGrads(o int) {
-	l, p := v.links, v.packed(o)
+	l, p := v.s.links, v.packed(o)
 	v.allocateViews()
 	if o == l.Rank {
 		p.Grads, p.Beside = v.gradsOf(o)
 	} else {
 		p.Grads = vk.ScratchOf[float32](v.r, "packed grads", team.GradWords*l.Records)
-		if p.Beside = p.Grads; v.besideWords() > 0 {
-			p.Beside = vk.ScratchOf[float32](v.r, "packed beside grads", v.besideWords()*l.Records)
+		if p.Beside = p.Grads; v.s.besideWords() > 0 {
+			p.Beside = vk.ScratchOf[float32](v.r, "packed beside grads", v.s.besideWords()*l.Records)
 		}
 	}
 	plain := &shaders.SendGrads{
-		Params: v.f.params, Counters: v.counters, FirstOf: v.shared.firstOf,
+		Params: v.f.params, Counters: v.s.counters, FirstOf: v.team.firstOf,
 		Paints:     vk.Cast[float32](v.paints.View),
 		VProjected: vk.Cast[float32](v.vProjected.View), VAbsMean2d: v.vBeside,
 		Headers: l.Sent[team.Grads][o], OutGrads: p.Grads, OutAbs: p.Beside,
 		Push: shaders.SendGradsPush{Index: uint32(o), HeaderId: uint32(l.Rank)},
-		Spec: shaders.SendGradsSpec{Absgrad: v.strategy.absgrad},
+		Spec: shaders.SendGradsSpec{Absgrad: v.s.strategy.variants().absgrad},
 	}
 	grid := vk.Items(l.Records*team.GradWords, layout.CopyBlock)
-	if v.depths == nil {
+	if v.s.depths == nil {
 		v.r.Dispatch(plain, grid)
 		return
 	}
@@ -248,86 +248,87 @@ func (v *view) sendGrads(o int) {
 	}, grid)
 }
 
-// allocateViews declares where the gradients of all views come together.
+// allocateViews declares the buffers for the gradients of all views.
 func (v *view) allocateViews() {
-	n := v.links.N * v.links.Records
-	scratch(v.r, &v.shared.vViews, "v_views", team.GradWords*n)
-	if words := v.besideWords(); words > 0 {
-		scratch(v.r, &v.shared.vBeside, "v_beside_views", words*n)
+	n := v.s.links.N * v.s.links.Records
+	scratch(v.r, &v.team.vViews, "v_views", team.GradWords*n)
+	if words := v.s.besideWords(); words > 0 {
+		scratch(v.r, &v.team.vBeside, "v_beside_views", words*n)
 	} else {
-		v.shared.vBeside = v.shared.vViews // not read
+		v.team.vBeside = v.team.vViews // not read
 	}
 }
 
-// gradsOf returns where the gradients of view w come to.
+// gradsOf returns the buffers for the gradients of view w.
 func (v *view) gradsOf(w int) (grads, beside vk.Slice[float32]) {
-	size := team.GradWords * v.links.Records
-	grads = v.shared.vViews.At(w*size, size)
-	if beside = grads; v.besideWords() > 0 {
-		size = v.besideWords() * v.links.Records
-		beside = v.shared.vBeside.At(w*size, size)
+	size := team.GradWords * v.s.links.Records
+	grads = v.team.vViews.At(w*size, size)
+	if beside = grads; v.s.besideWords() > 0 {
+		size = v.s.besideWords() * v.s.links.Records
+		beside = v.team.vBeside.At(w*size, size)
 	}
 	return grads, beside
 }
 
 // putGrads writes a piece of the gradients to the others.
 func (v *view) putGrads(p piece) {
-	v.links.Others(func(o int) {
-		from, to := v.shared.packs[o], v.links.In[o]
-		v.copyGrads(p, from.Grads, from.Beside, to.Grads, to.Beside, v.shared.firstOf, o)
+	v.s.links.Others(func(o int) {
+		from, to := v.team.packs[o], v.s.links.In[o]
+		v.copyGrads(p, from.Grads, from.Beside, to.Grads, to.Beside, v.team.firstOf, o)
 	})
 }
 
-// takeGrads takes in a piece of the gradients from the others.
-func (v *view) takeGrads(p piece) {
-	v.links.Others(func(w int) {
-		from := v.links.Out[w]
+// receiveGrads receives a piece of the gradients from the others.
+func (v *view) receiveGrads(p piece) {
+	v.s.links.Others(func(w int) {
+		from := v.s.links.Out[w]
 		grads, beside := v.gradsOf(w)
-		v.copyGrads(p, from.Grads, from.Beside, grads, beside, v.shared.backOf, w)
+		v.copyGrads(p, from.Grads, from.Beside, grads, beside, v.team.backOf, w)
 	})
 }
 
 // copyGrads copies a piece of the gradients in packet number i.
 func (v *view) copyGrads(p piece, grads, beside, to, besideTo vk.Slice[float32], firstOf vk.Slice[uint32], i int) {
 	v.copyRecords(p, firstOf, i, team.GradWords, vk.Cast[uint32](grads.View), vk.Cast[uint32](to.View), false)
-	if words := v.besideWords(); words > 0 {
+	if words := v.s.besideWords(); words > 0 {
 		v.copyRecords(p, firstOf, i, words, vk.Cast[uint32](beside.View), vk.Cast[uint32](besideTo.View), false)
 	}
 }
 
-// settle turns back to the device's share: it says how many gradients come from each view.
-func (v *view) settle() {
-	l := v.links
-	scratch(v.r, &v.shared.backOf, "back_of", l.N+1)
+// countGrads returns to the device's own shard: it finds how many gradients come from each view.
+func (v *view) countGrads() {
+	l := v.s.links
+	scratch(v.r, &v.team.backOf, "back_of", l.N+1)
 	v.r.Dispatch(&shaders.Settle{
-		Params: v.f.params, Counters: v.counters, Headers: l.Headers[team.Grads], FirstOf: v.shared.backOf,
+		Params: v.f.params, Counters: v.s.counters, Headers: l.Headers[team.Grads], FirstOf: v.team.backOf,
 		Push: shaders.SettlePush{NDevices: uint32(l.N)},
 	}, vk.Groups(1))
 }
 
-// stepOfViews takes the mean of the views' gradients to the parameters and steps the optimiser, chunk by chunk.
+// stepOfViews propagates the mean of the views' gradients to the parameters and steps the optimiser, chunk by chunk.
 func (v *view) stepOfViews() {
-	l := v.links
-	for _, c := range v.model.chunks {
+	l := v.s.links
+	for _, c := range v.s.model.chunks {
 		plain := &shaders.ProjectBwdAdamViews{
-			Params: v.f.peers.ofViews, Counters: v.counters, IndexOf: v.shared.indexOf, Chunk: c.Slice,
-			VViews:    vk.Cast[layout.ProjectedGrad](v.shared.vViews.View),
-			VAbsViews: vk.Cast[[2]float32](v.shared.vBeside.View),
-			Mixed:     v.model.Mixed,
+			Params: v.f.peers.ofViews, Counters: v.s.counters, IndexOf: v.team.indexOf, Chunk: c.Slice,
+			VViews:    vk.Cast[layout.ProjectedGrad](v.team.vViews.View),
+			VAbsViews: vk.Cast[[2]float32](v.team.vBeside.View),
+			Mixed:     v.s.model.Mixed,
 			Push: shaders.ProjectBwdAdamViewsPush{
-				FirstId: uint32(c.first), ChunkSplats: uint32(c.splats), NParams: uint32(v.model.NParams),
-				IndexStride: uint32(v.model.capacity()), GradStride: uint32(l.Records),
+				FirstId: uint32(c.first), ChunkSplats: uint32(c.splats), NParams: uint32(v.s.model.NParams),
+				IndexStride: uint32(v.s.model.capacity()), GradStride: uint32(l.Records),
 			},
-			Spec: shaders.ProjectBwdAdamViewsSpec{Absgrad: v.strategy.absgrad, Noise: v.strategy.noise,
+			Spec: shaders.ProjectBwdAdamViewsSpec{Absgrad: v.s.strategy.variants().absgrad,
+				Noise:  v.s.strategy.variants().noise,
 				NViews: uint32(l.N)},
 		}
-		if v.depths == nil {
+		if v.s.depths == nil {
 			v.r.Dispatch(plain, vk.Items(c.splats, 128))
 			continue
 		}
 		v.r.Dispatch(&shaders.ProjectBwdAdamViewsDepth{
 			Params: plain.Params, Counters: plain.Counters, IndexOf: plain.IndexOf, Chunk: plain.Chunk,
-			VViews: plain.VViews, VBesideViews: vk.Cast[[3]float32](v.shared.vBeside.View), Mixed: plain.Mixed,
+			VViews: plain.VViews, VBesideViews: vk.Cast[[3]float32](v.team.vBeside.View), Mixed: plain.Mixed,
 			Push: shaders.ProjectBwdAdamViewsDepthPush(plain.Push),
 			Spec: shaders.ProjectBwdAdamViewsDepthSpec(plain.Spec),
 		}, vk.Items(c.splats, 128))

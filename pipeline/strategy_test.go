@@ -105,12 +105,12 @@ func TestVerifySabotage(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer tr.Close()
-			tr.e.sabotage = func(v *view, what string) {
+			tr.shards.first.e.setup.hooks.sabotage = func(v *view, what string) {
 				if x := v.buffersByName()[what]; what == buffer {
 					v.r.Fill(x.Slice(4, 4), bad) // the second word
 				}
 			}
-			if err := tr.e.build(); err != nil {
+			if err := tr.shards.first.e.programs.build(); err != nil {
 				t.Fatal(err)
 			}
 			err = tr.Run(context.Background(), nil)
@@ -128,7 +128,7 @@ func (v *view) buffersByName() map[string]vk.View {
 		"slot_from_isect": v.slotFromIsect.View, "tile_offsets": v.tileOffsets.View, "tile_order": v.tileOrder.View,
 		"render": v.render.View, "v_render": v.vShown.View,
 		"v_slots": v.vSlots.View, "v_projected": v.vProjected.View, "v_beside": v.vBeside.View,
-		"chunk": v.model.chunks[0].View,
+		"chunk": v.s.model.chunks[0].View,
 	}
 }
 
@@ -222,7 +222,7 @@ func TestGoldenAbsGrad(t *testing.T) {
 	d := testDevice(t)
 	for _, c := range g.Renders {
 		t.Run(c.Name, func(t *testing.T) {
-			out := runBackwardOf(t, d, c.Params, c.View, c.VRender, 2, strategy{absgrad: true})
+			out := runBackwardOf(t, d, c.Params, c.View, c.VRender, 2, strategy3DGS{absgrad: true})
 			var got, signed []float32
 			for i, v := range out.vAbsMean2D {
 				s := out.vProjected[i].Mean2d

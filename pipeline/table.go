@@ -17,7 +17,7 @@ func writeTable[T any](dev *vk.Device, s vk.Slice[T], data []T) (err error) {
 	copy(vk.Host(staging), data)
 	r := vk.NewRecorder(dev)
 	r.Copy(s.View, staging.View)
-	return runOnce(dev, r, "write table")
+	return dev.RunOnce(r, "write table")
 }
 
 // readTable returns what s holds. Nothing may be in flight.
@@ -28,6 +28,6 @@ func readTable[T any](dev *vk.Device, s vk.Slice[T]) ([]T, error) {
 	}
 	r := vk.NewRecorder(dev)
 	r.Copy(to.View, s.View)
-	err = runOnce(dev, r, "read table")
+	err = dev.RunOnce(r, "read table")
 	return slices.Clone(vk.Host(to)), errors.Join(err, dev.Free(to.View))
 }

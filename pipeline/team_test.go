@@ -129,7 +129,7 @@ func testTeamGradient(t *testing.T, devices []*Device, absgrad, depths bool) {
 	}
 	team := teamTrainerWith(t, devices, views, init, scale, cfg, o)
 	batch := make([]int, n)
-	for w, m := range team.members {
+	for w, m := range team.shards.list {
 		batch[w] = m.photos.order.at(0)
 	}
 	splatsAfter(t, team, 1)
@@ -137,7 +137,7 @@ func testTeamGradient(t *testing.T, devices []*Device, absgrad, depths bool) {
 	want := map[string][]float64{}
 	for _, view := range batch {
 		one := teamTrainerWith(t, devices[:1], views, init, scale, cfg, o)
-		one.photos.order.fixed = []int{view}
+		fixViews(&one.shards.first.photos.order, view)
 		splatsAfter(t, one, 1)
 		for name, list := range firstMoments(t, one) {
 			if want[name] == nil {
@@ -230,7 +230,7 @@ func testTeamSameBytes(t *testing.T, devices []*Device, of trainSet, change func
 		r.known, r.normals = knownDepths(views, 2), knownNormals(views, 3)
 	}
 	want, first := r.train(t, nil)
-	t.Logf("%s, %d splats from %d, shares %v", want, first.NSplats(), init.N, first.shares())
+	t.Logf("%s, %d splats from %d, shares %v", want, first.NSplats(), init.N, first.shards.sizes())
 	if first.NSplats() == init.N {
 		t.Error("no splat was added or removed: the test proves too little")
 	}
@@ -258,17 +258,17 @@ func (r teamRun) again(t *testing.T) {
 // smallPackets begins with packets and views that have room for next to nothing.
 func (r teamRun) smallPackets(t *testing.T) {
 	got, tr := r.train(t, func(tr *Trainer) {
-		if err := tr.e.team.Resize(1); err != nil {
+		if err := tr.shards.first.e.programs.team.Resize(1); err != nil {
 			t.Fatal(err)
 		}
-		for _, m := range tr.members {
-			m.e.viewSplats = team.Unit
-			if err := errors.Join(m.e.startAfresh(), m.e.buildToFit()); err != nil {
+		for _, m := range tr.shards.list {
+			m.e.setup.viewSplats = team.Unit
+			if err := errors.Join(m.e.programs.free(), m.e.memory.buildToFit()); err != nil {
 				t.Fatal(err)
 			}
 		}
 	})
-	if records := tr.e.team.Records(); records <= team.Unit || got != r.want {
+	if records := tr.shards.first.e.programs.team.Records(); records <= team.Unit || got != r.want {
 		t.Errorf("%s, want %s; packets have grown to %d records", got, r.want, records)
 	}
 }
@@ -276,16 +276,17 @@ func (r teamRun) smallPackets(t *testing.T) {
 // inPieces has packets go in as many pieces as there can be.
 func (r teamRun) inPieces(t *testing.T) {
 	got, tr := r.train(t, func(tr *Trainer) {
-		tr.e.team.PieceRecords(100)
-		err := tr.e.team.Resize(tr.e.team.Records())
-		for _, m := range tr.members {
-			err = errors.Join(err, m.e.startAfresh(), m.e.buildToFit())
+		tr.shards.first.e.programs.team.PieceRecords(100)
+		err := tr.shards.first.e.programs.team.Resize(tr.shards.first.e.programs.team.Records())
+		for _, m := range tr.shards.list {
+			err = errors.Join(err, m.e.programs.free(), m.e.memory.buildToFit())
 		}
 		if err != nil {
 			t.Fatal(err)
 		}
 	})
-	if pieces := tr.e.links.Pieces; got != r.want || pieces != team.MostPieces && tr.e.team.Imported() {
+	if pieces := tr.shards.first.e.setup.links.Pieces; got != r.want || pieces != team.MostPieces &&
+		tr.shards.first.e.programs.team.Imported() {
 		t.Errorf("in %d pieces: %s, want %s", pieces, got, r.want)
 	}
 }
@@ -295,12 +296,12 @@ func (r teamRun) inPieces(t *testing.T) {
 func (r teamRun) roomOnOne(t *testing.T) {
 	before := 0
 	got, tr := r.train(t, func(tr *Trainer) {
-		before = tr.e.model.capacity()
-		if err := tr.members[1].makeRoom(4 * before); err != nil {
+		before = tr.shards.first.e.setup.model.capacity()
+		if err := tr.shards.list[1].reserve(4 * before); err != nil {
 			t.Fatal(err)
 		}
 	})
-	if after := tr.e.model.capacity(); got != r.want || after <= before {
+	if after := tr.shards.first.e.setup.model.capacity(); got != r.want || after <= before {
 		t.Errorf("%s, want %s; the first device's room was %d, is %d", got, r.want, before, after)
 	}
 }
@@ -402,7 +403,7 @@ func TestTeamBreaks(t *testing.T) {
 	gone := errors.New("a device is gone")
 	err := tr.Run(context.Background(), func(p Progress) {
 		if p.Step == 7 {
-			_ = tr.e.team.Fail(gone)
+			_ = tr.shards.first.e.programs.team.Fail(gone)
 		}
 	})
 	if !errors.Is(err, gone) {
@@ -428,7 +429,7 @@ func TestEvenOut(t *testing.T) {
 			t.Errorf("%v: %s, want %s", c.shares, got, c.want)
 		}
 	}
-	if got := fmt.Sprint(dues(1000, []int{100, 5000, 300}), dues(10, []int{2, 3}),
+	if got := fmt.Sprint(evenSizes(1000, []int{100, 5000, 300}), evenSizes(10, []int{2, 3}),
 		evenOut([]int{300, 100}, []int{5000, 100})); got != "[100 600 300] [2 3] []" {
 		t.Errorf("with ceilings: %s", got)
 	}
@@ -439,15 +440,15 @@ func TestTeamMoves(t *testing.T) {
 	views, init, scale, cfg := promiseScene(t)
 	tr := teamTrainer(t, testTeam(t, 2), views, init, scale, cfg)
 	before := splatsAfter(t, tr, 4)
-	n := tr.members[0].splats
-	if err := move(tr.member, tr.members[1], n-10); err != nil {
+	n := tr.shards.list[0].splats
+	if err := move(tr.shards.first, tr.shards.list[1], n-10); err != nil {
 		t.Fatal(err)
 	}
 	after, err := tr.Splats()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := tr.shares(); got[0] != 10 || got[1] != before.N-10 || after.N != before.N {
+	if got := tr.shards.sizes(); got[0] != 10 || got[1] != before.N-10 || after.N != before.N {
 		t.Fatalf("shares %v of %d", got, before.N)
 	}
 	seen := map[[3]float32]bool{}
@@ -460,7 +461,7 @@ func TestTeamMoves(t *testing.T) {
 		}
 	}
 	splatsAfter(t, tr, cfg.Iterations)
-	if got := tr.shares(); got[0] < 100 {
+	if got := tr.shards.sizes(); got[0] < 100 {
 		t.Errorf("shares %v at the end: they were not made equal", got)
 	}
 }

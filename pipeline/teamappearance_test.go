@@ -24,13 +24,13 @@ import (
 // appearanceTable reads what a trainer's photos have learnt, from each of its devices alike.
 func appearanceTable(t testing.TB, tr *Trainer) (table []layout.Appearance) {
 	t.Helper()
-	for i, m := range tr.members {
-		got, err := m.e.appearances.download()
+	for i, m := range tr.shards.list {
+		got, err := m.e.setup.appearances.download()
 		if err != nil {
 			t.Fatal(err)
 		}
 		if table = got; i > 0 {
-			first, err := tr.e.appearances.download()
+			first, err := tr.shards.first.e.setup.appearances.download()
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -54,10 +54,10 @@ func TestTeamAppearance(t *testing.T) {
 	splatsAfter(t, team, 1)
 	table := appearanceTable(t, team)
 	known := map[int]bool{}
-	for _, m := range team.members {
+	for _, m := range team.shards.list {
 		view := m.photos.order.at(0)
 		one := teamTrainer(t, testTeam(t, 1), views, init, scale, cfg)
-		one.photos.order.fixed = []int{view}
+		fixViews(&one.shards.first.photos.order, view)
 		splatsAfter(t, one, 1)
 		if want := appearanceTable(t, one)[view]; table[view] != want || want == (layout.Appearance{}) {
 			t.Errorf("the appearance of photo %d is %v, of one device %v", view, table[view], want)
@@ -112,7 +112,7 @@ func TestTeamAppearanceBytes(t *testing.T) {
 	tr := trainer(devices[:3], "")
 	twice := false
 	for step := range cfg.Iterations {
-		if tr.advanceTo(t, step+1); tr.views[0] == tr.views[1] || tr.views[1] == tr.views[2] {
+		if tr.advanceTo(t, step+1); tr.queue.views[0] == tr.queue.views[1] || tr.queue.views[1] == tr.queue.views[2] {
 			twice = true
 		}
 		if step == 12 {
@@ -133,11 +133,11 @@ func TestTeamAppearanceBytes(t *testing.T) {
 		}
 	}
 	small := trainer(devices[:3], "")
-	if err := small.e.team.Resize(1); err != nil { // units fail on all devices because of one
+	if err := small.shards.first.e.programs.team.Resize(1); err != nil { // units fail on all devices because of one
 		t.Fatal(err)
 	}
-	for _, m := range small.members {
-		if err := errors.Join(m.e.startAfresh(), m.e.buildToFit()); err != nil {
+	for _, m := range small.shards.list {
+		if err := errors.Join(m.e.programs.free(), m.e.memory.buildToFit()); err != nil {
 			t.Fatal(err)
 		}
 	}

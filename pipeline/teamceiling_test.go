@@ -20,12 +20,12 @@ func TestLowerCeiling(t *testing.T) {
 		tr := teamTrainer(t, devices, views, init, scale, cfg)
 		splatsAfter(t, tr, 4)
 		if n == 2 { // unequal shares
-			if err := move(tr.members[1], tr.member, tr.members[1].splats*3/4); err != nil {
+			if err := move(tr.shards.list[1], tr.shards.first, tr.shards.list[1].splats*3/4); err != nil {
 				t.Fatal(err)
 			}
 		}
 		saved(t, tr, path)
-		had, shares := tr.NSplats(), tr.shares()
+		had, shares := tr.NSplats(), tr.shards.sizes()
 		for _, most := range []int{had * 2 / 3, had * 5 / 4} {
 			c, err := checkpoint.Open(path)
 			if err != nil {
@@ -38,11 +38,12 @@ func TestLowerCeiling(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			ceiling, fits := next.Ceiling()
-			if ceiling != max(had, most) || !fits || fmt.Sprint(next.shares()) != fmt.Sprint(shares) ||
+			memory := next.MemoryStats()
+			ceiling, fits := memory.Ceiling, memory.CeilingFits
+			if ceiling != max(had, most) || !fits || fmt.Sprint(next.shards.sizes()) != fmt.Sprint(shares) ||
 				len(next.Deviations()) > 0 {
 				t.Errorf("%d devices: shares %v, %d allowed: goes on with %v under %d, fits: %v, deviations %v", n,
-					shares, most, next.shares(), ceiling, fits, next.Deviations())
+					shares, most, next.shards.sizes(), ceiling, fits, next.Deviations())
 			}
 			for _, step := range []int{5, less.Iterations} {
 				splatsAfter(t, next, step)

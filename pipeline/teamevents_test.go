@@ -30,19 +30,20 @@ func TestTeamRefinesPartly(t *testing.T) {
 			continue // the other way round
 		}
 		tr := teamTrainer(t, testTeam(t, 2), views, init, scale, cfg)
-		m := tr.members[roomy]
-		if err := errors.Join(m.e.growModel(20_000, 20_000), m.e.buildToFit()); err != nil {
+		m := tr.shards.list[roomy]
+		if err := errors.Join(m.e.memory.growModel(20_000, 20_000), m.e.memory.buildToFit()); err != nil {
 			t.Fatal(err)
 		}
 		splatsAfter(t, tr, 10)
-		for tr.next.Step < 11 {
-			if err := tr.advance(); err != nil {
+		for tr.queue.next.Step < 11 {
+			if err := tr.queue.advance(context.Background()); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if again, err := tr.drain(); !again || err != nil || !tr.partly(tr.next.Number) || m.from <= tr.next.Number {
+		if again, err := tr.queue.drain(); !again || err != nil || !tr.shards.partlyDone(tr.queue.next.Number) ||
+			m.from <= tr.queue.next.Number {
 			t.Fatalf("with room on device %d: done again: %v, done by one: %v, %v", roomy, again,
-				tr.partly(tr.next.Number), err)
+				tr.shards.partlyDone(tr.queue.next.Number), err)
 		}
 		if got := saved(t, tr, filepath.Join(dir, "part")); !bytes.Equal(got, want) {
 			t.Errorf("with room on device %d: another checkpoint", roomy)
@@ -64,15 +65,15 @@ func TestTeamRebalances(t *testing.T) {
 	devices, dir := testTeam(t, 2), t.TempDir()
 	tr := teamTrainer(t, devices, views, init, scale, cfg)
 	splatsAfter(t, tr, 4)
-	if err := move(tr.members[1], tr.member, 900/thinning()); err != nil {
+	if err := move(tr.shards.list[1], tr.shards.first, 900/thinning()); err != nil {
 		t.Fatal(err)
 	}
-	uneven := tr.shares()
+	uneven := tr.shards.sizes()
 	for _, name := range []string{"8", "14"} {
 		splatsAfter(t, tr, map[string]int{"8": 8, "14": 14}[name])
 		saved(t, tr, filepath.Join(dir, name))
 	}
-	if got := tr.shares(); got[0] > got[1]*6/5 || uneven[0] < uneven[1]*3 {
+	if got := tr.shards.sizes(); got[0] > got[1]*6/5 || uneven[0] < uneven[1]*3 {
 		t.Errorf("shares %v, then %v", uneven, got)
 	}
 	splatsAfter(t, tr, cfg.Iterations)

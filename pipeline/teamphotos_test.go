@@ -22,7 +22,7 @@ func TestTeamPhotosAreExpected(t *testing.T) {
 			photos := &expectedPhotos{Images: images}
 			devices := testTeam(t, c.n)
 			tr, err := NewTrainer(devices[0], cams, photos, init, scale, cfg,
-				TrainerOptions{PhotoBytes: all / c.part, Others: devices[1:], startCapacities: 16})
+				TrainerOptions{PhotoBytes: all / c.part, Others: devices[1:], hooks: testHooks{capacities: 16}})
 			if err != nil {
 				t.Fatal(err)
 			}

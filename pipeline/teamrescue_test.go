@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -25,11 +26,11 @@ func TestTeamRescue(t *testing.T) {
 		want := saved(t, whole, filepath.Join(dir, "whole"))
 		tr := teamTrainer(t, devices, views, init, scale, cfg)
 		splatsAfter(t, tr, 4)
-		short, reports := tr.members[n-1], make([]*layout.Report, n)
-		short.e.bands = short.e.mostBands() // more would not help
+		short, reports := tr.shards.list[n-1], make([]*layout.Report, n)
+		short.e.setup.bands = short.e.setup.mostBands() // more would not help
 		reports[n-1] = &layout.Report{Failed: layout.FailedIsects, Needed: 1 << 30, NSplats: uint32(short.splats)}
-		if tr.err = tr.makeRoomFor(reports, 4); !IsShortage(tr.err) {
-			t.Fatalf("%d devices: error %v", n, tr.err)
+		if tr.queue.err = tr.pressure.makeRoom(reports, tr.queue.next); !IsShortage(tr.queue.err) {
+			t.Fatalf("%d devices: error %v", n, tr.queue.err)
 		}
 		path := filepath.Join(dir, "rescued")
 		saved(t, tr, path)
@@ -59,12 +60,12 @@ func TestTeamLost(t *testing.T) {
 	tr := teamTrainer(t, testTeam(t, 2), views, init, scale, cfg)
 	splatsAfter(t, tr, 3)
 	gone := errors.New("a device is gone")
-	for tr.queued < 6 {
-		if err := tr.advance(); err != nil {
+	for tr.queue.submitted < 6 {
+		if err := tr.queue.advance(context.Background()); err != nil {
 			t.Fatal(err)
 		}
 	}
-	_ = tr.e.team.Fail(gone)
+	_ = tr.shards.first.e.programs.team.Fail(gone)
 	path := filepath.Join(t.TempDir(), "checkpoint")
 	for range 2 { // the second time nothing is in flight
 		if _, err := tr.SaveCheckpoint(path, false); !errors.Is(err, gone) {

@@ -9,7 +9,7 @@ import (
 	"vksplat/vk"
 )
 
-// verifyVariable, set to 1, makes every unit check what its passes wrote: slow, for finding the pass that is wrong.
+// verifyVariable, set to 1, makes every unit check what its passes wrote: slow, to find a wrong pass.
 const verifyVariable = "VKSPLAT_VERIFY"
 
 // verifyChecks is the most checks of a unit. Bands share theirs, and so do chunks.
@@ -39,14 +39,14 @@ var verifyModes = map[uint32]string{
 	layout.VerifyGroups:        "it lies outside its tile's run",
 }
 
-func (x *verifier) allocate(e *engine) (err error) {
+func (x *verifier) allocate(e *setup) (err error) {
 	if e.verify {
 		x.found, err = vk.Make[uint32](e.dev, vk.Readback, verifyChecks, "found")
 	}
 	return err
 }
 
-func (x *verifier) free(e *engine) {
+func (x *verifier) free(e *setup) {
 	if !x.found.IsZero() {
 		e.dev.Free(x.found.View)
 	}
@@ -70,14 +70,13 @@ func (x *verifier) judge(u recipe.Unit) error {
 func (v *view) startVerify(k recipe.Kind) {
 	v.kind, v.verifier = k, &v.f.verifier
 	v.verifier.names[k] = nil
-	if v.verify {
+	if v.s.verify {
 		v.r.Fill(v.verifier.found.View, layout.Culled)
 	}
 }
 
-// verifyTarget is what one check looks at.
+// verifyTarget is the buffer that one check reads.
 type verifyTarget struct {
-	verifyCheck
 	data, index vk.View
 	count       uint32 // as in verify.comp
 	stride      int    // words of an element
@@ -85,25 +84,25 @@ type verifyTarget struct {
 }
 
 // check records one check. A check of the same pass, buffer and mode shares its result.
-func (v *view) check(t verifyTarget) {
-	if !v.verify {
+func (v *view) check(what verifyCheck, t verifyTarget) {
+	if !v.s.verify {
 		return
 	}
-	if v.sabotage != nil {
-		v.sabotage(v, t.buffer)
+	if v.s.hooks.sabotage != nil {
+		v.s.hooks.sabotage(v, what.buffer)
 	}
 	names := &v.verifier.names[v.kind]
 	number := len(*names)
 	for i, c := range *names {
-		if c == t.verifyCheck {
+		if c == what {
 			number = i
 		}
 	}
 	if number == len(*names) {
-		*names = append(*names, t.verifyCheck)
+		*names = append(*names, what)
 	}
-	marks := vk.Cast[uint32](v.args.View) // not touched
-	if t.mode == layout.VerifyDistinct {
+	marks := vk.Cast[uint32](v.s.args.View) // not touched
+	if what.mode == layout.VerifyDistinct {
 		marks = vk.ScratchOf[uint32](v.r, "marks", int(t.data.Size()/4))
 		v.r.Fill(marks.View, 0)
 	}
@@ -111,9 +110,9 @@ func (v *view) check(t verifyTarget) {
 		t.index = t.data // not read
 	}
 	v.r.Dispatch(&shaders.Verify{
-		Params: v.f.params, Counters: v.counters, Data: vk.Cast[uint32](t.data), Index: vk.Cast[uint32](t.index),
+		Params: v.f.params, Counters: v.s.counters, Data: vk.Cast[uint32](t.data), Index: vk.Cast[uint32](t.index),
 		Marks: marks, Found: v.verifier.found,
-		Push: shaders.VerifyPush{Mode: t.mode, Count: t.count, Stride: uint32(max(t.stride, 1)), Bound: t.bound,
+		Push: shaders.VerifyPush{Mode: what.mode, Count: t.count, Stride: uint32(max(t.stride, 1)), Bound: t.bound,
 			Check: uint32(number)},
 	}, vk.Groups(64))
 }
@@ -121,72 +120,64 @@ func (v *view) check(t verifyTarget) {
 // verifyProjection checks projections and their order.
 func (v *view) verifyProjection() {
 	rank := v.splatFromRank.View
-	v.check(verifyTarget{verifyCheck: verifyCheck{"sort_depth", "splat_from_rank", layout.VerifyDistinct}, data: rank,
-		count: layout.NVisible, bound: layout.NActive})
-	v.check(verifyTarget{verifyCheck: verifyCheck{"sort_depth", "depth_keys", layout.VerifySortedAt},
-		data: v.depthKeys.View, index: rank, count: layout.NVisible})
-	v.check(verifyTarget{verifyCheck: verifyCheck{"project", "shapes", layout.VerifyFiniteAt},
-		data: v.shapes.View, index: rank, count: layout.NVisible, stride: 8})
-	v.check(verifyTarget{verifyCheck: verifyCheck{"project", "paints", layout.VerifyFiniteAt}, data: v.paints.View,
-		index: rank, count: layout.NVisible, stride: 4})
+	v.check(verifyCheck{"sort_depth", "splat_from_rank", layout.VerifyDistinct},
+		verifyTarget{data: rank, count: layout.NVisible, bound: layout.NActive})
+	v.check(verifyCheck{"sort_depth", "depth_keys", layout.VerifySortedAt},
+		verifyTarget{data: v.depthKeys.View, index: rank, count: layout.NVisible})
+	v.check(verifyCheck{"project", "shapes", layout.VerifyFiniteAt}, verifyTarget{data: v.shapes.View, index: rank,
+		count: layout.NVisible, stride: 8})
+	v.check(verifyCheck{"project", "paints", layout.VerifyFiniteAt}, verifyTarget{data: v.paints.View, index: rank,
+		count: layout.NVisible, stride: 4})
 }
 
 // verifyIsects checks the lists of tiles.
 func (v *view) verifyIsects() {
 	ids, offsets := v.tileIDs.View, v.tileOffsets.View
-	v.check(verifyTarget{verifyCheck: verifyCheck{"scan_isects", "first_isect", layout.VerifySorted},
-		data: v.firstIsect.View, count: layout.NVisible})
-	v.check(verifyTarget{verifyCheck: verifyCheck{"sort_tiles", "tile_ids", layout.VerifySorted}, data: ids,
-		count: layout.NIsects})
-	v.check(verifyTarget{
-		verifyCheck: verifyCheck{"sort_tiles", "slot_from_isect", layout.VerifyDistinct}, data: v.slotFromIsect.View,
-		count: layout.NIsects, bound: layout.NIsects,
-	})
-	v.check(verifyTarget{verifyCheck: verifyCheck{"tile_offsets", "tile_offsets", layout.VerifyOffsets}, data: offsets,
-		count: layout.CountTiles, bound: layout.NIsects})
-	v.check(verifyTarget{verifyCheck: verifyCheck{"tile_offsets", "tile_ids", layout.VerifyGroups}, data: ids,
-		index: offsets, count: layout.NIsects})
-	v.check(verifyTarget{verifyCheck: verifyCheck{"tile_offsets", "tile_order", layout.VerifyDistinct},
-		data: v.tileOrder.View, count: layout.CountTiles, bound: layout.CountTiles})
+	v.check(verifyCheck{"scan_isects", "first_isect", layout.VerifySorted},
+		verifyTarget{data: v.firstIsect.View, count: layout.NVisible})
+	v.check(verifyCheck{"sort_tiles", "tile_ids", layout.VerifySorted}, verifyTarget{data: ids, count: layout.NIsects})
+	v.check(verifyCheck{"sort_tiles", "slot_from_isect", layout.VerifyDistinct},
+		verifyTarget{data: v.slotFromIsect.View, count: layout.NIsects, bound: layout.NIsects})
+	v.check(verifyCheck{"tile_offsets", "tile_offsets", layout.VerifyOffsets},
+		verifyTarget{data: offsets, count: layout.CountTiles, bound: layout.NIsects})
+	v.check(verifyCheck{"tile_offsets", "tile_ids", layout.VerifyGroups},
+		verifyTarget{data: ids, index: offsets, count: layout.NIsects})
+	v.check(verifyCheck{"tile_offsets", "tile_order", layout.VerifyDistinct},
+		verifyTarget{data: v.tileOrder.View, count: layout.CountTiles, bound: layout.CountTiles})
 }
 
 // verifyImage checks the picture and its gradient.
 func (v *view) verifyImage() {
-	v.check(verifyTarget{verifyCheck: verifyCheck{"rasterize", "render", layout.VerifyFinite}, data: v.render.View,
+	v.check(verifyCheck{"rasterize", "render", layout.VerifyFinite}, verifyTarget{data: v.render.View,
 		count: layout.CountPixels, stride: 4})
-	v.check(verifyTarget{verifyCheck: verifyCheck{"loss", "v_render", layout.VerifyFinite}, data: v.vShown.View,
+	v.check(verifyCheck{"loss", "v_render", layout.VerifyFinite}, verifyTarget{data: v.vShown.View,
 		count: layout.CountPixels, stride: 4})
 }
 
 // verifySlots checks the gradients of pairs.
 func (v *view) verifySlots() {
-	v.check(verifyTarget{verifyCheck: verifyCheck{"rasterize_bwd", "v_slots", layout.VerifyFinite}, data: v.vSlots.View,
-		count: layout.NIsects, stride: 9})
+	v.check(verifyCheck{"rasterize_bwd", "v_slots", layout.VerifyFinite},
+		verifyTarget{data: v.vSlots.View, count: layout.NIsects, stride: 9})
 }
 
 // verifyGradients checks the gradients of projections.
 func (v *view) verifyGradients() {
 	rank := v.splatFromRank.View
-	v.check(verifyTarget{verifyCheck: verifyCheck{"reduce_slots", "v_projected", layout.VerifyFiniteAt},
-		data: v.vProjected.View, index: rank, count: layout.NVisible, stride: 9})
-	if words := v.besideWords(); words > 0 {
-		v.check(verifyTarget{
-			verifyCheck: verifyCheck{"reduce_slots", "v_beside", layout.VerifyFiniteAt}, data: v.vBeside.View,
-			index: rank, count: layout.NVisible, stride: words,
-		})
+	v.check(verifyCheck{"reduce_slots", "v_projected", layout.VerifyFiniteAt},
+		verifyTarget{data: v.vProjected.View, index: rank, count: layout.NVisible, stride: 9})
+	if words := v.s.besideWords(); words > 0 {
+		v.check(verifyCheck{"reduce_slots", "v_beside", layout.VerifyFiniteAt},
+			verifyTarget{data: v.vBeside.View, index: rank, count: layout.NVisible, stride: words})
 	}
 }
 
 // verifyModel checks parameters, moments and statistics after pass.
 func (v *view) verifyModel(pass string) {
-	m := v.model
+	m := v.s.model
 	for _, c := range m.chunks {
 		floats := func(row, end int, mode uint32) {
-			v.check(verifyTarget{
-				verifyCheck: verifyCheck{pass, "chunk", mode}, data: c.At(row*c.splats, (end-row)*c.splats).View,
-				count:  layout.NSplats,
-				stride: c.splats, bound: uint32(c.first),
-			})
+			v.check(verifyCheck{pass, "chunk", mode}, verifyTarget{data: c.At(row*c.splats, (end-row)*c.splats).View,
+				count: layout.NSplats, stride: c.splats, bound: uint32(c.first)})
 		}
 		if !m.Mixed {
 			floats(0, m.NRows(), layout.VerifyFiniteRows)

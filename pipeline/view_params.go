@@ -27,7 +27,8 @@ func viewParams(v *layout.View, c *scene.Camera, near float64, degree int, antia
 	v.Background = background
 }
 
-// widen is what the low-pass filter of a picture is wider than that of training, px^2: in pixels of training it stays.
+// widen returns by how much the low-pass filter of a picture is wider than that of training, px^2: it keeps its size in
+// pixels of training.
 // What is but a hundredth is a rounded size.
 func (cfg *RenderConfig) widen(c *scene.Camera) float64 {
 	scale := max(c.Fx, c.Fy) / cfg.Focal

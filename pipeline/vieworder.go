@@ -5,17 +5,18 @@ import (
 	"vksplat/pipeline/photos"
 )
 
-// viewOrder says which view a step trains on: all views once an epoch, in an order of each epoch's own. A view without
+// viewOrder chooses the view that a step trains on: all views once an epoch, in an order of its own. A view without
 // pixels is replaced, in all its steps, by the view after it in the epoch's order. It depends on the seed and on which
-// photos can be decoded, never on what is cached.
+// photos can be decoded, never on caches.
 type viewOrder struct {
 	seed   uint64
 	n      int
-	world  world // in a team a step has a view for each device: those of an epoch are dealt out one after the other
-	fixed  []int // tests: the views of the steps; views past its end repeat the last
+	world  world // a step has a view for each rank: those of an epoch are dealt out one after the other
 	bad    []bool
 	nBad   int
-	epochs [4]epochOrder // those last asked for, by the last bits of their number
+	epochs [4]epochOrder // the last ones, by the last bits of their number
+	// shuffle returns the views of an epoch in their order
+	shuffle func(seed uint64, epoch, n int) []int
 }
 
 // epochOrder is the order of one epoch, from view to position and back.
@@ -27,20 +28,20 @@ type epochOrder struct {
 }
 
 func newViewOrder(seed uint64, n int, at world) viewOrder {
-	return viewOrder{seed: seed, n: n, world: at, bad: make([]bool, n)}
+	return viewOrder{seed: seed, n: n, world: at, bad: make([]bool, n), shuffle: philox.ViewOrder}
 }
 
-// turn is the number of a step's view among all that were ever dealt out.
-func (o *viewOrder) turn(step int) int { return step*o.world.size() + o.world.rank }
+// turn returns the number of a step's view among all views of the run.
+func (o *viewOrder) turn(step int) int { return step*o.world.size + o.world.rank }
 
-// epochSteps is how many steps an epoch has, about.
-func (o *viewOrder) epochSteps() int { return max(1, o.n/o.world.size()) }
+// epochSteps returns about how many steps an epoch has.
+func (o *viewOrder) epochSteps() int { return max(1, o.n/o.world.size) }
 
 // of returns the order of an epoch.
 func (o *viewOrder) of(epoch int) *epochOrder {
 	e := &o.epochs[epoch&3]
 	if !e.made || e.epoch != epoch {
-		e.made, e.epoch, e.order = true, epoch, philox.ViewOrder(o.seed, epoch, o.n)
+		e.made, e.epoch, e.order = true, epoch, o.shuffle(o.seed, epoch, o.n)
 		if e.position == nil {
 			e.position = make([]int, o.n)
 		}
@@ -53,9 +54,6 @@ func (o *viewOrder) of(epoch int) *epochOrder {
 
 // at returns the view of a step.
 func (o *viewOrder) at(step int) int {
-	if o.fixed != nil {
-		return o.fixed[min(step, len(o.fixed)-1)]
-	}
 	turn := o.turn(step)
 	e, p := o.of(turn/o.n), turn%o.n
 	for range o.n {
@@ -69,18 +67,10 @@ func (o *viewOrder) at(step int) int {
 	return e.order[turn%o.n]
 }
 
-// nextUse returns the first step after step in which the device trains on view, as far as the epoch of step and the two
-// after it tell; else never. With one device it is always within the next epoch.
+// nextUse returns the first step after step in which the device trains on view within the epoch of step and the two
+// after it; else never. With one device it is always within the next epoch.
 func (o *viewOrder) nextUse(view, step int) int {
-	if o.fixed != nil {
-		for s := step + 1; s < len(o.fixed); s++ {
-			if o.fixed[s] == view {
-				return s
-			}
-		}
-		return photos.Never
-	}
-	now, n := o.turn(step), o.world.size()
+	now, n := o.turn(step), o.world.size
 	for epoch := now / o.n; epoch <= now/o.n+2; epoch++ {
 		if turn := epoch*o.n + o.of(epoch).position[view]; turn > now && turn%n == o.world.rank {
 			return turn / n

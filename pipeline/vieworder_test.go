@@ -16,7 +16,7 @@ import (
 // one without pixels.
 func TestViewOrder(t *testing.T) {
 	const n, seed = 7, 5
-	o := newViewOrder(seed, n, world{})
+	o := newViewOrder(seed, n, oneDevice)
 	var plain []int
 	for e := range 6 {
 		plain = append(plain, philox.ViewOrder(seed, e, n)...)
@@ -83,7 +83,7 @@ func TestViewOrderOfTeams(t *testing.T) {
 // TestWithoutPhotos takes photos away until too few are left.
 func TestWithoutPhotos(t *testing.T) {
 	var said []string
-	p := &devicePhotos{photoSlots: photoSlots{cams: planCameras(4, 8, 8)}, order: newViewOrder(1, 4, world{}),
+	p := &devicePhotos{photoSlots: photoSlots{cams: planCameras(4, 8, 8)}, order: newViewOrder(1, 4, oneDevice),
 		warn: func(text string) { said = append(said, text) }}
 	bad := fmt.Errorf("no pixels: %w", fault.ErrData)
 	ctx := context.Background()

@@ -11,17 +11,17 @@ type Vignetting [3][channelTerms]float64
 
 // Vignettings returns what is learnt of the cameras of the photos, by their numbers; nil if nothing is.
 func (t *Trainer) Vignettings() ([]Vignetting, error) {
-	if !t.cfg.Vignetting {
+	if !t.run.cfg.Vignetting {
 		return nil, nil
 	}
-	if err := t.takeIn(); err != nil {
+	if err := t.queue.wait(); err != nil {
 		return nil, err
 	}
-	table, err := t.e.appearances.download()
+	table, err := t.shards.first.e.setup.appearances.download()
 	if err != nil {
 		return nil, err
 	}
-	n := t.cameras
+	n := t.run.cameras
 	for i := range table { // a resumed run has the numbers of the run that began, whatever photos say now
 		n = max(n, int(table[i].Camera)+1)
 	}

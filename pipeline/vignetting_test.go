@@ -33,14 +33,14 @@ func TestVignettings(t *testing.T) {
 			own[i][k] = float64(rows[i].Own[k])
 		}
 	}
-	if err := tr.e.appearances.upload(rows); err != nil {
+	if err := tr.shards.first.e.setup.appearances.upload(rows); err != nil {
 		t.Fatal(err)
 	}
 	list, err := tr.Vignettings()
 	if err != nil || len(list) != 2 {
 		t.Fatalf("%d cameras, error %v", len(list), err)
 	}
-	tr.cameras = 1 // of photos that changed since, in a run that goes on all the same
+	tr.run.cameras = 1 // of photos that changed since, in a run that goes on all the same
 	if list, err := tr.Vignettings(); err != nil || len(list) != 2 {
 		t.Errorf("in a resumed run %d cameras, error %v", len(list), err)
 	}

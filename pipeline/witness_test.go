@@ -187,7 +187,8 @@ func TestWitness(t *testing.T) {
 	d := testDevice(t)
 	s := makeWitness(t, synth.Options{Images: 48, Width: 64, Height: 48, Points: 100},
 		func(i int) bool { return i%8 == 0 })
-	cfg := witnessConfig(400)
+	cfg := witnessConfig(240)
+	cfg.Splats = 1500
 	plain, wrong, angle := s.scoresWith(t, d, cfg, TrainerOptions{})
 	cfg.NormalLambda = 0.3
 	turned, _, less := s.scoresWith(t, d, cfg, TrainerOptions{Normals: s.knownNormals()})

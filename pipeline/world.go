@@ -1,51 +1,38 @@
 package pipeline
 
 import (
-	"fmt"
-
 	"vksplat/pipeline/team"
 	"vksplat/shaders/layout"
 	"vksplat/vk"
 )
 
-// membership is what an engine knows of the team that it belongs to. Its zero value is that of a device that trains
-// alone.
-type membership struct {
-	world      world
-	team       *team.Team  // nil before there is one
-	engines    []*engine   // of the team, by rank; likewise
-	links      *team.Links // likewise
-	viewSplats int         // projections that a view has room for
-}
+// world is the rank of a device and the world size: how many devices train or draw one model.
+type world struct{ rank, size int }
 
-// world is a device's rank among the n of a team. The zero value is that of a device that trains alone.
-type world struct{ rank, n int }
+// oneDevice is the world of a device that works alone.
+var oneDevice = world{size: 1}
 
-// alone reports whether there are no others.
-func (p world) alone() bool { return p.n < 2 }
+func (w world) alone() bool { return w.size == 1 }
 
-// size is how many devices there are.
-func (p world) size() int { return max(p.n, 1) }
-
-// share returns how many of total things are this device's, if they are dealt out one by one.
-func (p world) share(total int) int {
-	n := total / p.size()
-	if p.rank < total%p.size() {
+// part returns the rank's part of total things, divided as equally as possible.
+func (w world) part(total int) int {
+	n := total / w.size
+	if w.rank < total%w.size {
 		n++
 	}
 	return n
 }
 
 // salt decorrelates the random streams of devices that reuse splat ids.
-func (p world) salt() uint32 { return uint32(p.rank) * 0x9E3779B9 }
+func (w world) salt() uint32 { return uint32(w.rank) * 0x9E3779B9 }
 
-// projections is how many projections a view has room for: those of all splats, or in a team those that the view's
-// packets have together.
-func (e *engine) projections() int {
-	if e.links != nil {
-		return e.viewSplats
+// projections returns how many projections a view has room for: those of all splats or, in a team, of the packets of
+// all shards.
+func (s *setup) projections() int {
+	if s.links != nil {
+		return s.viewSplats
 	}
-	return e.model.capacity()
+	return s.model.capacity()
 }
 
 // peerParams are the parameters of all views of a step, for a device of a team.
@@ -54,12 +41,12 @@ type peerParams struct {
 	ofViews vk.Slice[layout.StepParams]   // [views], mapped
 }
 
-// allocate makes what frames of a device of a team have beside the others.
-func (m *peerParams) allocate(e *engine, own vk.Slice[layout.StepParams]) (err error) {
+// allocate makes the buffers, unless the device is alone.
+func (m *peerParams) allocate(e *setup, own vk.Slice[layout.StepParams]) (err error) {
 	if e.world.alone() {
 		return nil
 	}
-	for w := range e.world.n {
+	for w := range e.world.size {
 		p := own
 		if w != e.world.rank {
 			if p, err = vk.Make[layout.StepParams](e.dev, vk.Upload, 1, "params of view"); err != nil {
@@ -68,12 +55,12 @@ func (m *peerParams) allocate(e *engine, own vk.Slice[layout.StepParams]) (err e
 		}
 		m.ofView = append(m.ofView, p)
 	}
-	m.ofViews, err = vk.Make[layout.StepParams](e.dev, vk.Upload, e.world.n, "params of views")
+	m.ofViews, err = vk.Make[layout.StepParams](e.dev, vk.Upload, e.world.size, "params of views")
 	return err
 }
 
-// free gives the memory back.
-func (m *peerParams) free(e *engine) {
+// free frees the buffers.
+func (m *peerParams) free(e *setup) {
 	for w, p := range m.ofView {
 		if w != e.world.rank {
 			e.dev.Free(p.View)
@@ -90,21 +77,20 @@ func (m *peerParams) set(w int, p *layout.StepParams) {
 	vk.Host(m.ofViews)[w] = *p
 }
 
-// planLinks gives an engine that has no team yet, but is to have one, links and a frame that are not there, for as much
-// as there can be.
-func (e *engine) planLinks(f *frame) {
-	if e.world.alone() {
+// planLinks gives a setup that will have a team, and its frame, phantom links of the largest size.
+func (s *setup) planLinks(f *frame) {
+	if s.world.alone() {
 		return
 	}
-	if e.links == nil {
-		records := team.RoundUp(max(e.model.capacity(), 1))
-		e.links = team.Phantom(e.dev, e.world.rank, e.world.n, records, e.besideWords())
-		e.viewSplats = e.world.n * records
+	if s.links == nil {
+		records := team.RoundUp(max(s.model.capacity(), 1))
+		s.links = team.Phantom(s.dev, s.world.rank, s.world.size, records, s.besideWords())
+		s.viewSplats = s.world.size * records
 	}
-	for range e.world.n {
+	for range s.world.size {
 		f.peers.ofView = append(f.peers.ofView, f.params)
 	}
-	f.peers.ofViews = phantom[layout.StepParams](e.dev, e.world.n, 1<<10)
+	f.peers.ofViews = phantom[layout.StepParams](s.dev, s.world.size, 1<<10)
 }
 
 // setPicture fills the parameters of a picture, which is the first device's.
@@ -114,37 +100,12 @@ func (m *peerParams) setPicture(p *layout.StepParams) {
 	}
 }
 
-// peers returns the engines of the team, e alone without one.
-func (e *engine) peers() []*engine {
-	if e.team == nil {
-		return []*engine{e}
-	}
-	return e.engines
-}
-
-// clearFailures makes all devices ready after a picture that failed and is not to be drawn again.
+// clearFailures makes all devices ready after a picture that failed and is not drawn again.
 func (e *engine) clearFailures() error {
-	for _, m := range e.peers() {
-		if err := m.setCounters(m.frames[0].hostReport.NSplats); err != nil {
+	for _, m := range e.peers {
+		if err := m.setup.setCounters(m.programs.frames[0].hostReport.NSplats); err != nil {
 			return err
 		}
-	}
-	return nil
-}
-
-// growView makes room for n projections, and for some more.
-func (e *engine) growView(n int) error {
-	if err := e.startAfresh(); err != nil {
-		return err
-	}
-	most := n
-	for _, m := range e.peers() {
-		most += m.model.capacity()
-	}
-	e.viewSplats = team.RoundUp(min(n+n/4, most-n))
-	e.isectCapacity = e.fewerIsects(e.isectCapacity)
-	if e.isectCapacity == 0 {
-		return fmt.Errorf("grow view: %w: %d visible splats leave nothing for their pairs", ErrTooSmall, n)
 	}
 	return nil
 }

@@ -33,22 +33,7 @@ var adamUnseenKernel = vk.Kernel{
 //go:embed spv/adam_unseen_mixed.spv
 var adamUnseenMixedSPIRV []byte
 
-var adamUnseenMixedKernel = vk.Kernel{
-	Name:        "adam_unseen_mixed",
-	SPIRV:       adamUnseenMixedSPIRV,
-	Local:       [3]uint32{128, 1, 1},
-	LocalSpecID: -1,
-	Bindings: []vk.Binding{
-		{Name: "params", Access: vk.Read},
-		{Name: "counters", Access: vk.Read},
-		{Name: "depth_keys", Access: vk.Read},
-		{Name: "chunk", Access: vk.ReadWrite},
-	},
-	PushSize: 20,
-	Specs: []vk.Spec{
-		{Name: "NOISE", ID: 1, Default: 0},
-	},
-}
+var adamUnseenMixedKernel = variantOf(adamUnseenKernel, "adam_unseen_mixed", adamUnseenMixedSPIRV)
 
 // AdamUnseen binds the buffers of adam_unseen.comp.
 //

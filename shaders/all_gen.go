@@ -108,3 +108,9 @@ func specBool(b bool) uint32 {
 	}
 	return 0
 }
+
+// variantOf is a kernel with the same interface.
+func variantOf(k vk.Kernel, name string, spirv []byte) vk.Kernel {
+	k.Name, k.SPIRV = name, spirv
+	return k
+}

@@ -33,22 +33,7 @@ var poseGradKernel = vk.Kernel{
 //go:embed spv/pose_grad_mixed.spv
 var poseGradMixedSPIRV []byte
 
-var poseGradMixedKernel = vk.Kernel{
-	Name:        "pose_grad_mixed",
-	SPIRV:       poseGradMixedSPIRV,
-	Local:       [3]uint32{64, 1, 1},
-	LocalSpecID: -1,
-	Bindings: []vk.Binding{
-		{Name: "params", Access: vk.Read},
-		{Name: "counters", Access: vk.Read},
-		{Name: "depth_keys", Access: vk.Read},
-		{Name: "v_projected", Access: vk.Read},
-		{Name: "paints", Access: vk.Read},
-		{Name: "chunk", Access: vk.Read},
-		{Name: "partials", Access: vk.Write},
-	},
-	PushSize: 8,
-}
+var poseGradMixedKernel = variantOf(poseGradKernel, "pose_grad_mixed", poseGradMixedSPIRV)
 
 // PoseGrad binds the buffers of pose_grad.comp.
 //

@@ -38,27 +38,7 @@ var projectBwdAdamDepthKernel = vk.Kernel{
 //go:embed spv/project_bwd_adam_depth_mixed.spv
 var projectBwdAdamDepthMixedSPIRV []byte
 
-var projectBwdAdamDepthMixedKernel = vk.Kernel{
-	Name:        "project_bwd_adam_depth_mixed",
-	SPIRV:       projectBwdAdamDepthMixedSPIRV,
-	Local:       [3]uint32{128, 1, 1},
-	LocalSpecID: -1,
-	Bindings: []vk.Binding{
-		{Name: "params", Access: vk.Read},
-		{Name: "counters", Access: vk.Read},
-		{Name: "depth_keys", Access: vk.Read},
-		{Name: "v_projected", Access: vk.Read},
-		{Name: "chunk", Access: vk.ReadWrite},
-		{Name: "v_beside", Access: vk.Read},
-		{Name: "paints", Access: vk.Read},
-	},
-	PushSize: 12,
-	Specs: []vk.Spec{
-		{Name: "ABSGRAD", ID: 1, Default: 0},
-		{Name: "NOISE", ID: 2, Default: 0},
-		{Name: "UNSEEN_APART", ID: 3, Default: 0},
-	},
-}
+var projectBwdAdamDepthMixedKernel = variantOf(projectBwdAdamDepthKernel, "project_bwd_adam_depth_mixed", projectBwdAdamDepthMixedSPIRV)
 
 // ProjectBwdAdamDepth binds the buffers of project_bwd_adam_depth.comp.
 //

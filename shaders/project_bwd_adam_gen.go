@@ -38,27 +38,7 @@ var projectBwdAdamKernel = vk.Kernel{
 //go:embed spv/project_bwd_adam_mixed.spv
 var projectBwdAdamMixedSPIRV []byte
 
-var projectBwdAdamMixedKernel = vk.Kernel{
-	Name:        "project_bwd_adam_mixed",
-	SPIRV:       projectBwdAdamMixedSPIRV,
-	Local:       [3]uint32{128, 1, 1},
-	LocalSpecID: -1,
-	Bindings: []vk.Binding{
-		{Name: "params", Access: vk.Read},
-		{Name: "counters", Access: vk.Read},
-		{Name: "depth_keys", Access: vk.Read},
-		{Name: "v_projected", Access: vk.Read},
-		{Name: "chunk", Access: vk.ReadWrite},
-		{Name: "v_abs_mean2d", Access: vk.Read},
-		{Name: "paints", Access: vk.Read},
-	},
-	PushSize: 12,
-	Specs: []vk.Spec{
-		{Name: "ABSGRAD", ID: 1, Default: 0},
-		{Name: "NOISE", ID: 2, Default: 0},
-		{Name: "UNSEEN_APART", ID: 3, Default: 0},
-	},
-}
+var projectBwdAdamMixedKernel = variantOf(projectBwdAdamKernel, "project_bwd_adam_mixed", projectBwdAdamMixedSPIRV)
 
 // ProjectBwdAdam binds the buffers of project_bwd_adam.comp.
 //

@@ -40,29 +40,7 @@ var projectBwdAdamLensKernel = vk.Kernel{
 //go:embed spv/project_bwd_adam_lens_mixed.spv
 var projectBwdAdamLensMixedSPIRV []byte
 
-var projectBwdAdamLensMixedKernel = vk.Kernel{
-	Name:        "project_bwd_adam_lens_mixed",
-	SPIRV:       projectBwdAdamLensMixedSPIRV,
-	Local:       [3]uint32{128, 1, 1},
-	LocalSpecID: -1,
-	Bindings: []vk.Binding{
-		{Name: "params", Access: vk.Read},
-		{Name: "counters", Access: vk.Read},
-		{Name: "depth_keys", Access: vk.Read},
-		{Name: "v_projected", Access: vk.Read},
-		{Name: "chunk", Access: vk.ReadWrite},
-		{Name: "v_abs_mean2d", Access: vk.Read},
-		{Name: "paints", Access: vk.Read},
-		{Name: "lens", Access: vk.Read},
-	},
-	PushSize: 12,
-	Specs: []vk.Spec{
-		{Name: "ABSGRAD", ID: 1, Default: 0},
-		{Name: "NOISE", ID: 2, Default: 0},
-		{Name: "UNSEEN_APART", ID: 3, Default: 0},
-		{Name: "SHUTTER", ID: 4, Default: 0},
-	},
-}
+var projectBwdAdamLensMixedKernel = variantOf(projectBwdAdamLensKernel, "project_bwd_adam_lens_mixed", projectBwdAdamLensMixedSPIRV)
 
 // ProjectBwdAdamLens binds the buffers of project_bwd_adam_lens.comp.
 //

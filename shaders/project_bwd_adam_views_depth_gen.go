@@ -38,26 +38,7 @@ var projectBwdAdamViewsDepthKernel = vk.Kernel{
 //go:embed spv/project_bwd_adam_views_depth_mixed.spv
 var projectBwdAdamViewsDepthMixedSPIRV []byte
 
-var projectBwdAdamViewsDepthMixedKernel = vk.Kernel{
-	Name:        "project_bwd_adam_views_depth_mixed",
-	SPIRV:       projectBwdAdamViewsDepthMixedSPIRV,
-	Local:       [3]uint32{128, 1, 1},
-	LocalSpecID: -1,
-	Bindings: []vk.Binding{
-		{Name: "params", Access: vk.Read},
-		{Name: "counters", Access: vk.Read},
-		{Name: "index_of", Access: vk.Read},
-		{Name: "v_views", Access: vk.Read},
-		{Name: "chunk", Access: vk.ReadWrite},
-		{Name: "v_beside_views", Access: vk.Read},
-	},
-	PushSize: 20,
-	Specs: []vk.Spec{
-		{Name: "ABSGRAD", ID: 1, Default: 0},
-		{Name: "NOISE", ID: 2, Default: 0},
-		{Name: "N_VIEWS", ID: 3, Default: 2},
-	},
-}
+var projectBwdAdamViewsDepthMixedKernel = variantOf(projectBwdAdamViewsDepthKernel, "project_bwd_adam_views_depth_mixed", projectBwdAdamViewsDepthMixedSPIRV)
 
 // ProjectBwdAdamViewsDepth binds the buffers of project_bwd_adam_views_depth.comp.
 //

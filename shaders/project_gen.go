@@ -32,21 +32,7 @@ var projectKernel = vk.Kernel{
 //go:embed spv/project_mixed.spv
 var projectMixedSPIRV []byte
 
-var projectMixedKernel = vk.Kernel{
-	Name:        "project_mixed",
-	SPIRV:       projectMixedSPIRV,
-	Local:       [3]uint32{128, 1, 1},
-	LocalSpecID: -1,
-	Bindings: []vk.Binding{
-		{Name: "params", Access: vk.Read},
-		{Name: "counters", Access: vk.Read},
-		{Name: "chunk", Access: vk.Read},
-		{Name: "shapes", Access: vk.Write},
-		{Name: "paints", Access: vk.Write},
-		{Name: "depth_keys", Access: vk.Write},
-	},
-	PushSize: 8,
-}
+var projectMixedKernel = variantOf(projectKernel, "project_mixed", projectMixedSPIRV)
 
 // Project binds the buffers of project.comp.
 //

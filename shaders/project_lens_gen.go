@@ -36,25 +36,7 @@ var projectLensKernel = vk.Kernel{
 //go:embed spv/project_lens_mixed.spv
 var projectLensMixedSPIRV []byte
 
-var projectLensMixedKernel = vk.Kernel{
-	Name:        "project_lens_mixed",
-	SPIRV:       projectLensMixedSPIRV,
-	Local:       [3]uint32{128, 1, 1},
-	LocalSpecID: -1,
-	Bindings: []vk.Binding{
-		{Name: "params", Access: vk.Read},
-		{Name: "counters", Access: vk.Read},
-		{Name: "chunk", Access: vk.Read},
-		{Name: "shapes", Access: vk.Write},
-		{Name: "paints", Access: vk.Write},
-		{Name: "depth_keys", Access: vk.Write},
-		{Name: "lens", Access: vk.Read},
-	},
-	PushSize: 8,
-	Specs: []vk.Spec{
-		{Name: "SHUTTER", ID: 3, Default: 0},
-	},
-}
+var projectLensMixedKernel = variantOf(projectLensKernel, "project_lens_mixed", projectLensMixedSPIRV)
 
 // ProjectLens binds the buffers of project_lens.comp.
 //

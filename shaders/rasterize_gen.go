@@ -48,36 +48,7 @@ var rasterizeKernel = vk.Kernel{
 //go:embed spv/rasterize_handed.spv
 var rasterizeHandedSPIRV []byte
 
-var rasterizeHandedKernel = vk.Kernel{
-	Name:        "rasterize_handed",
-	SPIRV:       rasterizeHandedSPIRV,
-	Local:       [3]uint32{256, 1, 1},
-	LocalSpecID: 0,
-	Bindings: []vk.Binding{
-		{Name: "params", Access: vk.Read},
-		{Name: "tile_offsets", Access: vk.Read},
-		{Name: "slot_from_isect", Access: vk.Read},
-		{Name: "splat_from_slot", Access: vk.Read},
-		{Name: "shapes", Access: vk.Read},
-		{Name: "paints", Access: vk.Read},
-		{Name: "render", Access: vk.Write},
-		{Name: "last_ids", Access: vk.Write},
-		{Name: "states", Access: vk.Write},
-		{Name: "touched", Access: vk.Write},
-		{Name: "tile_from_bucket", Access: vk.Write},
-		{Name: "tile_order", Access: vk.Read},
-	},
-	PushSize: 8,
-	Specs: []vk.Spec{
-		{Name: "WorkgroupSize", ID: 0, Default: 256},
-		{Name: "KEEP_STATES", ID: 1, Default: 0},
-		{Name: "SUBGROUP_SIZE", ID: 2, Default: 32},
-		{Name: "ALL_PATCHES", ID: 3, Default: 0},
-		{Name: "BAND_ALONE", ID: 4, Default: 0},
-		{Name: "BUCKET_SIZE", ID: 5, Default: 64},
-		{Name: "PACKED_STATES", ID: 6, Default: 0},
-	},
-}
+var rasterizeHandedKernel = variantOf(rasterizeKernel, "rasterize_handed", rasterizeHandedSPIRV)
 
 // Rasterize binds the buffers of rasterize.comp.
 //

@@ -59,8 +59,8 @@ type span struct {
 	off, size int64
 }
 
-// ArenaStats counts the device memory of one Device. All sizes are in bytes and cover all memory kinds together.
-type ArenaStats struct {
+// arenaStats counts the device memory of one Device. All sizes are in bytes and cover all memory kinds together.
+type arenaStats struct {
 	InUse         int64 // taken by living buffers, each rounded up to whole pages of 4 KiB
 	Allocated     int64 // taken from the driver; never above Budget
 	PeakAllocated int64 // the largest Allocated so far
@@ -78,7 +78,7 @@ type arena struct {
 	mu     sync.Mutex
 	blocks [memoryKinds][]*block // in the order in which they came, so that placement depends on the calls alone
 	shared [memoryKinds]int64    // sum of the sizes of blocks that buffers share
-	count  ArenaStats
+	count  arenaStats
 }
 
 // block is one allocation of the source with the map of its pages.
@@ -100,7 +100,7 @@ type holding struct {
 
 // newArena returns an arena without blocks that takes at most budget bytes from src.
 func newArena(src blockSource, budget int64) *arena {
-	return &arena{src: src, count: ArenaStats{Budget: budget}}
+	return &arena{src: src, count: arenaStats{Budget: budget}}
 }
 
 // alloc returns size bytes of the given kind that begin at a multiple of align (a power of two; 0 counts as 1) of their
@@ -303,7 +303,7 @@ func (a *arena) byID(id int) *block {
 }
 
 // stats returns the counts as they are now.
-func (a *arena) stats() ArenaStats {
+func (a *arena) stats() arenaStats {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.count

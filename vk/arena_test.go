@@ -280,7 +280,7 @@ func TestArenaRefusesNonsense(t *testing.T) {
 			t.Errorf("%+v: error %v", c, err)
 		}
 	}
-	if st := a.stats(); st != (ArenaStats{Budget: gib}) {
+	if st := a.stats(); st != (arenaStats{Budget: gib}) {
 		t.Errorf("refusals left %+v", st)
 	}
 	unlimited := newArena(newFakeSource(0), math.MaxInt64)

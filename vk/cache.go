@@ -99,7 +99,7 @@ func (c *pipelineCache) write(data []byte) error {
 		err = os.Rename(f.Name(), c.path)
 	}
 	if err != nil {
-		return errors.Join(fault.WithHint(&Error{Call: "write pipeline cache", Object: c.path, Err: err},
+		return errors.Join(fault.WithHint(&callError{Call: "write pipeline cache", Object: c.path, Err: err},
 			"free some disk space, or delete the file"), os.Remove(f.Name()))
 	}
 	return nil
@@ -110,5 +110,5 @@ func ignoreReadOnly(err error) error {
 		errors.As(err, new(*fs.PathError)) {
 		return nil
 	}
-	return &Error{Call: "write pipeline cache", Err: err}
+	return &callError{Call: "write pipeline cache", Err: err}
 }

@@ -48,7 +48,7 @@ type Device struct {
 // closer is what a device must end before itself.
 type closer interface{ Close() error }
 
-// NewDevice opens the device that info describes, with all features that it has. It fails with ErrMissingFeature when
+// NewDevice opens the device that info describes, with all features that it has. It fails with errMissingFeature when
 // the device does not reach the floor; the error names what is missing.
 func (in *Instance) NewDevice(info DeviceInfo, o DeviceOptions) (*Device, error) {
 	if info.handle == 0 || len(info.Missing) > 0 {
@@ -157,7 +157,7 @@ func (d *Device) check(call, object string, r Result) error {
 	if r == deviceLost {
 		d.lost.Store(true)
 	}
-	return &Error{Call: call, Object: fmt.Sprintf("%s on %s", object, d.info.called()), Result: r}
+	return &callError{Call: call, Object: fmt.Sprintf("%s on %s", object, d.info.called()), Result: r}
 }
 
 // Lost reports whether the driver gave the device up.

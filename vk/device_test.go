@@ -54,7 +54,7 @@ func TestSelect(t *testing.T) {
 		}
 		fake.devices = slices.DeleteFunc(fake.devices, func(d DeviceInfo) bool { return d.Name == want })
 	}
-	if _, _, err := fake.Select("auto"); !errors.Is(err, ErrMissingFeature) {
+	if _, _, err := fake.Select("auto"); !errors.Is(err, errMissingFeature) {
 		t.Errorf("only a weak device: error %v", err)
 	}
 }
@@ -149,7 +149,7 @@ func TestFloorIsNamed(t *testing.T) {
 		t.Setenv(limitsVariable, writeFile(t, text))
 		in := testInstance(t)
 		_, err := in.NewDevice(in.devices[0], DeviceOptions{})
-		if !errors.Is(err, ErrMissingFeature) || !strings.Contains(err.Error(), want) {
+		if !errors.Is(err, errMissingFeature) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: error %v, want one with %q", text, err, want)
 		}
 	}
@@ -254,7 +254,7 @@ func TestInSubprocess(t *testing.T) {
 		"no loader":  {[]string{loaderVariable + "=libvulkan-that-is-not-there.so.1"}, ErrNoLoader},
 		"bad loader": {[]string{loaderVariable + "=libc.so.6"}, ErrNoLoader},
 		"no driver":  {[]string{"VK_ICD_FILENAMES=/nowhere.json", "VK_DRIVER_FILES=/nowhere.json"}, ErrNoDevice},
-		"no layer":   {[]string{validateVariable + "=1", "VK_LAYER_PATH=/nowhere"}, ErrNoValidation},
+		"no layer":   {[]string{validateVariable + "=1", "VK_LAYER_PATH=/nowhere"}, errNoValidation},
 	}
 	if name := os.Getenv(caseVariable); name != "" {
 		in, err := Open(InstanceOptions{})

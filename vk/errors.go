@@ -10,25 +10,23 @@ import (
 // The kinds of failure that a caller may want to tell apart, for errors.Is.
 var (
 	// ErrOutOfMemory is wrapped by errors that say that a budget or the device has no room.
-	ErrOutOfMemory = fault.Sentinel(fault.ErrMachine, "out of device memory", func() string {
-		return "allow more memory, stop other programs that use the GPU, or train fewer splats"
-	})
+	ErrOutOfMemory = fault.Sentinel(fault.ErrMachine, "out of device memory",
+		"allow more memory, stop other programs that use the GPU, or train fewer splats")
 	// ErrDeviceLost says that the driver gave the device up: a hang, a reset, a removal. Everything on the device is
 	// gone; a new Device is needed.
-	ErrDeviceLost = fault.Sentinel(fault.ErrDeviceLost, "device lost", func() string {
-		return "the driver reset the GPU: look into the kernel log (dmesg), try a newer driver, " +
-			"or stop other programs that use the GPU"
-	})
+	ErrDeviceLost = fault.Sentinel(fault.ErrDeviceLost, "device lost",
+		"the driver reset the GPU: look into the kernel log (dmesg), try a newer driver, "+
+			"or stop other programs that use the GPU")
 	// ErrNoLoader says that the machine has no Vulkan loader, or one that is too old.
-	ErrNoLoader = fault.Sentinel(fault.ErrMachine, "no usable Vulkan loader", nil)
+	ErrNoLoader = fault.Sentinel(fault.ErrMachine, "no usable Vulkan loader", "")
 	// ErrNoDevice says that no driver offers the device asked for.
-	ErrNoDevice = fault.Sentinel(fault.ErrMachine, "no Vulkan device", nil)
-	// ErrMissingFeature says that a device lacks something that every device must have here; the error names it.
-	ErrMissingFeature = fault.Sentinel(fault.ErrMachine, "missing device feature", nil)
-	// ErrNoValidation says that the validation layer was asked for and is not installed.
-	ErrNoValidation = errors.New("no validation layer")
-	// ErrBadLimits says that the file of lower limits is absent or makes no sense.
-	ErrBadLimits = fault.Sentinel(fault.ErrUsage, "bad file of device limits", nil)
+	ErrNoDevice = fault.Sentinel(fault.ErrMachine, "no Vulkan device", "")
+	// errMissingFeature says that a device lacks something that every device must have here; the error names it.
+	errMissingFeature = fault.Sentinel(fault.ErrMachine, "missing device feature", "")
+	// errNoValidation says that the validation layer was asked for and is not installed.
+	errNoValidation = errors.New("no validation layer")
+	// errBadLimits says that the file of lower limits is absent or makes no sense.
+	errBadLimits = fault.Sentinel(fault.ErrUsage, "bad file of device limits", "")
 )
 
 // Result is a VkResult. Negative values are failures.
@@ -76,8 +74,8 @@ func (r Result) String() string {
 	return fmt.Sprintf("VkResult %d", int32(r))
 }
 
-// Error is a failure of one Vulkan call, or of what this package decided before the call.
-type Error struct {
+// callError is a failure of one Vulkan call, or of what this package decided before the call.
+type callError struct {
 	Call   string // the Vulkan function or the operation, as in "vkCreateDevice"
 	Object string // what it was about: a device, a buffer, a kernel
 	Result Result // what Vulkan answered; 0 where Err tells the cause
@@ -85,7 +83,7 @@ type Error struct {
 }
 
 // Error words e as "call object: cause".
-func (e *Error) Error() string {
+func (e *callError) Error() string {
 	s := e.Call
 	if e.Object != "" {
 		s += " " + e.Object
@@ -100,7 +98,7 @@ func (e *Error) Error() string {
 }
 
 // Unwrap returns the cause and the kind of failure that the result stands for.
-func (e *Error) Unwrap() []error {
+func (e *callError) Unwrap() []error {
 	var list []error
 	for _, err := range []error{e.Err, e.Result.kind()} {
 		if err != nil {
@@ -125,7 +123,7 @@ func (r Result) kind() error {
 
 // RefusedByDriver reports whether err comes from a driver that has no memory left, and not from a budget.
 func RefusedByDriver(err error) bool {
-	var e *Error
+	var e *callError
 	return errors.As(err, &e) && (e.Result == outOfDevMemory || e.Result == outOfHostMemory)
 }
 
@@ -134,10 +132,10 @@ func failed(call, object string, r Result) error {
 	if r >= 0 {
 		return nil
 	}
-	return &Error{Call: call, Object: object, Result: r}
+	return &callError{Call: call, Object: object, Result: r}
 }
 
 // invalid returns the error of an operation that was refused before Vulkan saw it.
 func invalid(call, object, format string, args ...any) error {
-	return &Error{Call: call, Object: object, Err: fmt.Errorf(format, args...)}
+	return &callError{Call: call, Object: object, Err: fmt.Errorf(format, args...)}
 }

@@ -103,7 +103,7 @@ func (d *DeviceInfo) called() string { return fmt.Sprintf("device %d, %s", d.Ind
 
 // refuse returns the error of a device that does not reach the floor.
 func (d *DeviceInfo) refuse() error {
-	return fault.WithHint(&Error{Call: "open device", Object: d.Name, Err: fmt.Errorf("%w: %s", ErrMissingFeature,
+	return fault.WithHint(&callError{Call: "open device", Object: d.Name, Err: fmt.Errorf("%w: %s", errMissingFeature,
 		strings.Join(d.Missing, ", "))},
 		"a newer driver may help; other devices are listed by: "+fault.Command("devices"))
 }

@@ -55,11 +55,11 @@ func loadLoader() (unsafe.Pointer, error) {
 			first = err
 		}
 	}
-	return nil, fault.WithHint(&Error{Call: "load Vulkan", Object: names[0], Err: fmt.Errorf("%w: %w", ErrNoLoader,
+	return nil, fault.WithHint(&callError{Call: "load Vulkan", Object: names[0], Err: fmt.Errorf("%w: %w", ErrNoLoader,
 		first)}, loaderHint)
 }
 
-// Open loads Vulkan and lists the devices. It fails with ErrNoLoader, ErrNoValidation or, when no driver answers,
+// Open loads Vulkan and lists the devices. It fails with ErrNoLoader, errNoValidation or, when no driver answers,
 // ErrNoDevice; Hint says what to install. Close ends what Open began.
 func Open(o InstanceOptions) (in *Instance, err error) {
 	procAddr, err := loadLoader()
@@ -73,19 +73,19 @@ func Open(o InstanceOptions) (in *Instance, err error) {
 	}()
 	v := Version(loaderVersion(procAddr))
 	if v == 0 { // it fails for lack of memory alone
-		return nil, fault.WithHint(&Error{Call: "vkEnumerateInstanceVersion", Result: outOfHostMemory,
+		return nil, fault.WithHint(&callError{Call: "vkEnumerateInstanceVersion", Result: outOfHostMemory,
 			Err: ErrNoLoader}, loaderHint)
 	}
 	if !v.AtLeast(1, 2) {
-		return nil, fault.WithHint(&Error{Call: "load Vulkan", Object: "loader",
+		return nil, fault.WithHint(&callError{Call: "load Vulkan", Object: "loader",
 			Err: fmt.Errorf("%w: version %v, 1.2 is needed", ErrNoLoader, v)}, loaderHint)
 	}
 	if err := bindLoader(procAddr); err != nil {
-		return nil, fault.WithHint(&Error{Call: "load Vulkan", Object: BackEnd, Err: err}, loaderHint)
+		return nil, fault.WithHint(&callError{Call: "load Vulkan", Object: BackEnd, Err: err}, loaderHint)
 	}
 	validate := o.Validation || os.Getenv(validateVariable) == "1"
 	if validate && !hasLayer(procAddr, validationLayer) {
-		return nil, fault.WithHint(&Error{Call: "vkCreateInstance", Object: validationLayer, Err: ErrNoValidation},
+		return nil, fault.WithHint(&callError{Call: "vkCreateInstance", Object: validationLayer, Err: errNoValidation},
 			"install the layer: apt-get install vulkan-validationlayers (Debian, Ubuntu), or unset "+validateVariable)
 	}
 	// Whether there is VK_EXT_debug_utils, which names objects, is found out by trying: to list the extensions, the
@@ -95,7 +95,7 @@ func Open(o InstanceOptions) (in *Instance, err error) {
 		shim, call, r = createInstance(procAddr, uint32(version12), validate, false)
 	}
 	if r == badDriver {
-		return nil, fault.WithHint(&Error{Call: call, Result: r, Err: ErrNoDevice}, driverHint)
+		return nil, fault.WithHint(&callError{Call: call, Result: r, Err: ErrNoDevice}, driverHint)
 	}
 	if err := failed(call, "", r); err != nil {
 		return nil, err
@@ -110,11 +110,11 @@ func Open(o InstanceOptions) (in *Instance, err error) {
 // list fills in the devices.
 func (in *Instance) list() error {
 	if err := bindInstance(in.shim.handle()); err != nil {
-		return fault.WithHint(&Error{Call: "load Vulkan", Object: BackEnd, Err: err}, loaderHint)
+		return fault.WithHint(&callError{Call: "load Vulkan", Object: BackEnd, Err: err}, loaderHint)
 	}
 	handles, r := enumerateDevices(in.shim.handle())
 	if err := failed("vkEnumeratePhysicalDevices", "", r); err != nil {
-		return fault.WithHint(&Error{Call: "vkEnumeratePhysicalDevices", Result: r, Err: ErrNoDevice}, driverHint)
+		return fault.WithHint(&callError{Call: "vkEnumeratePhysicalDevices", Result: r, Err: ErrNoDevice}, driverHint)
 	}
 	for i, h := range handles {
 		d, err := in.describe(i, h)
@@ -185,7 +185,7 @@ func (in *Instance) Devices() []DeviceInfo { return slices.Clone(in.devices) }
 // GPU and says what driver to look for; it must be printed.
 func (in *Instance) Select(what string) (info DeviceInfo, note string, err error) {
 	if len(in.devices) == 0 {
-		return info, "", fault.WithHint(&Error{Call: "select device", Object: what, Err: ErrNoDevice}, driverHint)
+		return info, "", fault.WithHint(&callError{Call: "select device", Object: what, Err: ErrNoDevice}, driverHint)
 	}
 	if what != "auto" && what != "" {
 		return in.pick(what)
@@ -228,7 +228,7 @@ func DriverHint() string { return driverHint }
 // be printed.
 func (in *Instance) SelectAll() (list []DeviceInfo, note string, err error) {
 	if len(in.devices) == 0 {
-		return nil, "", fault.WithHint(&Error{Call: "select devices", Object: "all", Err: ErrNoDevice}, driverHint)
+		return nil, "", fault.WithHint(&callError{Call: "select devices", Object: "all", Err: ErrNoDevice}, driverHint)
 	}
 	return allOf(os.Getenv, in.devices)
 }
@@ -243,7 +243,7 @@ func (in *Instance) pick(what string) (info DeviceInfo, note string, err error) 
 			len(in.devices)))
 	}
 	for _, d := range in.devices {
-		if Names(what, d.UUID, d.PCI) {
+		if isNamed(what, d.UUID, d.PCI) {
 			return d, "", nil
 		}
 	}
@@ -252,7 +252,7 @@ func (in *Instance) pick(what string) (info DeviceInfo, note string, err error) 
 
 // noSuch is the error of a device that was named and is not there: the same call will not find it later.
 func noSuch(what string, err error) error {
-	return &fault.Error{Err: &Error{Call: "select device", Object: what, Err: err}, Kind: fault.ErrUsage,
+	return &fault.Error{Err: &callError{Call: "select device", Object: what, Err: err}, Kind: fault.ErrUsage,
 		Hint: "list the devices with: " + fault.Command("devices")}
 }
 

@@ -80,7 +80,7 @@ func scanPasses(r *Recorder, in, out Slice[uint32], level int) {
 func testInstance(t *testing.T) *Instance {
 	t.Helper()
 	in, err := Open(InstanceOptions{Validation: true})
-	if errors.Is(err, ErrNoValidation) {
+	if errors.Is(err, errNoValidation) {
 		t.Log("the validation layer is not installed: running without it")
 		in, err = Open(InstanceOptions{})
 	}

@@ -204,8 +204,8 @@ func lower(l *Limits, f *Features) (faults, error) {
 	}
 	data, err := os.ReadFile(path)
 	if err != nil {
-		return faults{}, fault.WithHint(&Error{Call: "read limits", Object: path, Err: fmt.Errorf("%w: %w",
-			ErrBadLimits, err)},
+		return faults{}, fault.WithHint(&callError{Call: "read limits", Object: path, Err: fmt.Errorf("%w: %w",
+			errBadLimits, err)},
 			"unset "+limitsVariable+" or let it name a JSON file of limits")
 	}
 	want := struct {
@@ -217,8 +217,8 @@ func lower(l *Limits, f *Features) (faults, error) {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(&want); err != nil {
-		return faults{}, fault.WithHint(&Error{Call: "read limits", Object: path, Err: fmt.Errorf("%w: %w",
-			ErrBadLimits, err)},
+		return faults{}, fault.WithHint(&callError{Call: "read limits", Object: path, Err: fmt.Errorf("%w: %w",
+			errBadLimits, err)},
 			"the keys are Vulkan's names, as in {\"maxStorageBufferRange\": 1048576}")
 	}
 	size := want.SubgroupSize

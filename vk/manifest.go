@@ -48,7 +48,7 @@ func blameManifest(err error, env func(string) string) error {
 			if own := fault.OwnHint(err); own != "" {
 				hint += "; if that does not help, " + own
 			}
-			return fault.WithHint(&Error{Call: "load Vulkan", Object: path,
+			return fault.WithHint(&callError{Call: "load Vulkan", Object: path,
 				Err: fmt.Errorf("the manifest of a driver or layer cannot be parsed: %w: %w", bad, cause)}, hint)
 		}
 	}

@@ -73,7 +73,7 @@ func TestManifests(t *testing.T) {
 	}
 	t.Chdir(path("a"))
 	noMemory := failed("vkCreateInstance", "", outOfHostMemory)
-	noDriver := fault.WithHint(&Error{Call: "vkCreateInstance", Result: badDriver, Err: ErrNoDevice}, driverHint)
+	noDriver := fault.WithHint(&callError{Call: "vkCreateInstance", Result: badDriver, Err: ErrNoDevice}, driverHint)
 	for _, c := range []struct{ variable, value, want string }{
 		{"XDG_DATA_HOME", path("a"), "a/vulkan/icd.d/broken.json"},
 		{"XDG_CONFIG_DIRS", path("none") + ":" + path("a"), "a/vulkan/icd.d/broken.json"},
@@ -97,7 +97,7 @@ func TestManifests(t *testing.T) {
 			!strings.HasSuffix(fault.Hint(err), driverHint) || want != strings.HasPrefix(fault.Hint(err), "remove the file") {
 			t.Errorf("no driver, %s=%s: %v; %s", c.variable, c.value, err, fault.Hint(err))
 		}
-		for _, other := range []error{ErrNoLoader, ErrNoValidation} {
+		for _, other := range []error{ErrNoLoader, errNoValidation} {
 			if err := blameManifest(other, get); err != other {
 				t.Errorf("%v becomes %v", other, err)
 			}

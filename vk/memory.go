@@ -106,11 +106,11 @@ func (m *memory) newBlock(kind MemoryKind, size int64) (int, error) {
 	d, l := m.dev, m.dev.info.Limits
 	object := fmt.Sprintf("block of %s of %v memory", BytesText(size), kind)
 	if most := min(l.MaxMemoryAllocationSize, l.MaxBufferSize); size > most {
-		return 0, &Error{Call: "vkAllocateMemory", Object: object,
+		return 0, &callError{Call: "vkAllocateMemory", Object: object,
 			Err: fmt.Errorf("%w: the device takes at most %s at once", ErrOutOfMemory, BytesText(most))}
 	}
 	if m.full(size) {
-		return 0, &Error{Call: "vkAllocateMemory", Object: object, Result: outOfDevMemory}
+		return 0, &callError{Call: "vkAllocateMemory", Object: object, Result: outOfDevMemory}
 	}
 	b := &memoryBlock{size: size}
 	var r Result

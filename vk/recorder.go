@@ -144,7 +144,7 @@ func (r *Recorder) Dispatch(p Pass, g Grid) {
 	used, push, spec := p.Args(r.views[:0])
 	r.views = used[:0]
 	if g.err != nil {
-		r.fail(&Error{Call: "record", Object: k.Name, Err: g.err})
+		r.fail(&callError{Call: "record", Object: k.Name, Err: g.err})
 		return
 	}
 	if err := r.checkPass(k, used, push, spec); err != nil {

@@ -45,13 +45,13 @@ func NewShared(devices []*Device, size int64, name string) (*Shared, error) {
 			return nil, invalid("share", name, "device %d of %d is closed or there twice", i, len(devices))
 		}
 		if most := min(d.info.Limits.MaxMemoryAllocationSize, d.info.Limits.MaxBufferSize) - leastPage; size > most {
-			return nil, &Error{Call: "share", Object: name,
+			return nil, &callError{Call: "share", Object: name,
 				Err: fmt.Errorf("%w: %s asked, %s takes at most %s at once", ErrOutOfMemory, BytesText(size),
 					d.info.Name, BytesText(most))}
 		}
 	}
 	if most := availableRAM() / 2; size > most {
-		return nil, &Error{Call: "share", Object: name,
+		return nil, &callError{Call: "share", Object: name,
 			Err: fmt.Errorf("%w: %s of RAM asked, at most half of what is available is taken, %s", ErrOutOfMemory,
 				BytesText(size), BytesText(most))}
 	}
@@ -102,7 +102,7 @@ func (s *Shared) importAll(devices []*Device) error {
 	}
 	s.bytes = (s.size + align - 1) / align * align
 	if s.memory = takeHost(s.bytes, align); s.memory == nil {
-		return &Error{Call: "share", Object: s.name,
+		return &callError{Call: "share", Object: s.name,
 			Err: fmt.Errorf("%w: the system has no %s", ErrOutOfMemory, BytesText(s.bytes))}
 	}
 	for _, d := range devices {

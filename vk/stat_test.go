@@ -14,7 +14,7 @@ func TestCompiler(t *testing.T) {
 	}
 	c, err := in.NewCompiler(info)
 	if !info.Features.ExecutableInfo {
-		if !errors.Is(err, ErrMissingFeature) {
+		if !errors.Is(err, errMissingFeature) {
 			t.Fatalf("error %v, want ErrMissingFeature", err)
 		}
 		return

@@ -46,7 +46,7 @@ func visible(env func(string) string, devices []DeviceInfo) (list []int, note st
 		setting := v.name + "=" + value
 		places, why := placesOf(strings.Split(value, ","), gpus, devices)
 		if len(places) == 0 {
-			return nil, "", fault.WithHint(&Error{Call: "select device", Object: setting, Err: fmt.Errorf("%w: %s",
+			return nil, "", fault.WithHint(&callError{Call: "select device", Object: setting, Err: fmt.Errorf("%w: %s",
 				ErrNoDevice, why)},
 				"choose a device with "+fault.Setting("device")+" ("+fault.Command("devices")+
 					" lists them), or correct the variable")
@@ -194,8 +194,8 @@ func plainUUID(s string) string {
 	return strings.ReplaceAll(strings.TrimPrefix(s, "gpu-"), "-", "")
 }
 
-// Names says whether what a user gave is the UUID or the PCI address of a device with these.
-func Names(given, uuid, pci string) bool {
+// isNamed says whether what a user gave is the UUID or the PCI address of a device with these.
+func isNamed(given, uuid, pci string) bool {
 	same := plainUUID(given) != "" && plainUUID(given) == plainUUID(uuid)
 	return same || strings.Contains(given, ":") && samePCI(pci, given)
 }

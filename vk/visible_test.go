@@ -143,11 +143,11 @@ func TestNames(t *testing.T) {
 		"": false, "-": false, "GPU-": false, "0": false, "aaaa0000": false, ":": false, "65:00.1": false,
 		"0001:65:00.0": false, uuid + "0": false,
 	} {
-		if Names(given, uuid, pci) != want {
+		if isNamed(given, uuid, pci) != want {
 			t.Errorf("%q: %v", given, !want)
 		}
 	}
-	if Names("", "", "") || Names(":", "", "") || Names(pci, uuid, "") {
+	if isNamed("", "", "") || isNamed(":", "", "") || isNamed(pci, uuid, "") {
 		t.Error("a device without UUID or address is named by nothing")
 	}
 	in := &Instance{devices: []DeviceInfo{{Index: 0, UUID: "bb", PCI: "0000:01:00.0"},

@@ -15,9 +15,6 @@ import (
 	"vksplat/internal/fault"
 )
 
-// Texts of the packages below name settings by their flags.
-func init() { fault.SpellSettings("flag", func(name string) string { return "--" + name }) }
-
 // numberError says what a flag's value is not, in words of this program and not of strconv.
 func numberError(bad *pflag.InvalidValueError, cause *strconv.NumError) error {
 	want := "whole number"

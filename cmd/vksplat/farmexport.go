@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"os/user"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -24,34 +23,26 @@ import (
 
 // engine is a scheduler that jobs are written for.
 type engine struct {
-	name    string
-	write   func(*spec.Job, *spec.Plan, export.Options) ([]export.File, error)
-	next    string // what to do with the file
-	file    string
-	folders []string // in it, that tasks write to
-	flags   []string // of export that are for some schedulers only, and for this one
-	check   []string // program that knows whether the files are right, and its arguments; * is every JSON file
-	unset   []string // what it says where it cannot look at them, for want of its settings or its server
+	name  string
+	write func(*spec.Job, *spec.Plan, export.Options) ([]export.File, error)
+	flags []string // of export that are for some schedulers only, and for this one
+	check []string // program that knows whether the files are right, and its arguments; * is every JSON file
+	unset []string // what it says where it cannot look at them, for want of its settings or its server
 }
 
 var engines = []*engine{
-	{name: "slurm", write: export.Slurm, next: "submit it with: bash", file: export.SubmitName,
-		folders: []string{resultsFolder},
-		flags:   []string{"check", "roots", "work", "parallel", "max-array"},
-		check:   []string{"sbatch", "bash", export.SubmitName, "--test-only"},
+	{name: "slurm", write: export.Slurm,
+		flags: []string{"check", "roots", "work", "parallel", "max-array"},
+		check: []string{"sbatch", "bash", export.SubmitName, "--test-only"},
 		unset: []string{"configuration source", "configuration file", "slurm.conf", "slurm controller",
 			"controller not responding"}},
-	{name: "kubernetes", write: export.Kubernetes, next: "submit it with: bash", file: export.SubmitName,
+	{name: "kubernetes", write: export.Kubernetes,
 		flags: []string{"check", "parallel", "image", "claim", "queue", "gpu-resource"},
 		check: []string{"kubectl-validate", "kubectl-validate", "*"}},
-	{name: "openjd", write: export.OpenJD, next: "the template is", file: export.OpenJDName,
-		folders: []string{resultsFolder}, flags: []string{"check", "work"},
-		check: []string{"openjd", "openjd", "check", export.OpenJDName}},
-	{name: "opencue", write: export.OpenCue, next: "submit it with: python3", file: "submit.py",
-		folders: []string{resultsFolder}, flags: []string{"roots", "work", "show", "shot", "user"}},
-	{name: "htcondor", write: export.HTCondor, next: "submit it with: condor_submit_dag", file: export.HTCondorName,
-		folders: []string{resultsFolder, export.LogFolder}, flags: []string{"roots", "work", "parallel"}},
 }
+
+// templates are those for other schedulers, by the name of the scheduler.
+var templates = map[string]string{"openjd": "openjd.yaml", "opencue": "opencue.py", "htcondor": "htcondor.dag"}
 
 // engineNames lists the schedulers as --to takes them.
 func engineNames() (names []string) {
@@ -74,34 +65,47 @@ type farmExportOptions struct {
 // table lists the options.
 func (o *farmExportOptions) table() []optionGroup {
 	return []optionGroup{{options: []option{
-		chosen(&o.to, "to",
-			"write for `SCHEDULER`: slurm, kubernetes, openjd, opencue or htcondor; openjd is Open Job "+
-				"Description, as AWS Deadline Cloud reads it (required)", engineNames()...),
+		other((*schedulerFlag)(&o.to), "to", "write for `SCHEDULER`: slurm or kubernetes (required)"),
 		text(&o.out, "output", "write to the new folder `DIR` (required)").letter("o").isFolder(),
 		truth(&o.check, "check",
-			"let the scheduler's own tool check the files; sbatch --test-only, kubectl-validate or openjd check"),
+			"let the scheduler's own tool check the files; sbatch --test-only or kubectl-validate"),
 		text(&o.Program, "program", "`PATH` of vksplat on the machines that run tasks"),
 		text(&o.roots, "roots",
-			"TOML `FILE` there with the store's roots (default: export writes one); that has inputs beside JOB, "+
+			"slurm: TOML `FILE` there with the store's roots (default: export writes one); that has inputs beside JOB, "+
 				"outputs in DIR/results"),
 		text(&o.Work, "work",
-			"local folder `DIR` there for unfinished work (default: the scheduler's or run-task's)"),
+			"slurm: local folder `DIR` there for unfinished work (default: the scheduler's or run-task's)"),
 		integer(&o.GPUs, "gpus", "GPUs of a task that needs the device; 0: none, for software Vulkan"),
 		integer(&o.CPUs, "cpus", "processors of a task (default: the scheduler's)"),
-		integer(&o.MemoryGB, "memory",
-			"memory of a task in GB (default: the scheduler's; required for htcondor)"),
-		integer(&o.Parallel, "parallel",
-			"slurm, kubernetes, htcondor: most tasks of a stage at a time (default: any number)"),
+		integer(&o.MemoryGB, "memory", "memory of a task in GB (default: the scheduler's)"),
+		integer(&o.Parallel, "parallel", "most tasks of a stage at a time (default: any number)"),
 		integer(&o.MaxArray, "max-array", "slurm: the cluster's MaxArraySize"),
 		text(&o.Image, "image", "kubernetes: container image `NAME` (required)"),
 		other((*listFlag)(&o.claims), "claim",
 			"kubernetes: `ROOT=CLAIM`, a root's PersistentVolumeClaim; may be repeated (default: the root's name)"),
 		text(&o.GPUResource, "gpu-resource", "kubernetes: resource `NAME` of a GPU"),
 		text(&o.Queue, "queue", "kubernetes: local queue `NAME` of Kueue"),
-		text(&o.Show, "show", "opencue: `NAME` of the show"),
-		text(&o.Shot, "shot", "opencue: `NAME` of the shot"),
-		text(&o.User, "user", "opencue: run tasks as the user `NAME` (default: you)"),
 	}}}
+}
+
+// schedulerFlag is the name of a scheduler that jobs are written for.
+type schedulerFlag string
+
+func (f *schedulerFlag) Type() string   { return "SCHEDULER" }
+func (f *schedulerFlag) String() string { return string(*f) }
+
+// Set refuses a scheduler that jobs are not written for, and names the template if there is one.
+func (f *schedulerFlag) Set(s string) error {
+	if file := templates[s]; file != "" {
+		return fault.Usagef("start from examples/farm/"+file+"; docs/farm-export.md says how to adapt it",
+			"%s has a template, and no export", s)
+	}
+	if !slices.Contains(engineNames(), s) {
+		return fault.Usagef("docs/farm-export.md has templates for others", "%q is none of %s", s,
+			strings.Join(engineNames(), ", "))
+	}
+	*f = schedulerFlag(s)
+	return nil
 }
 
 // listFlag is a flag that can be given several times.
@@ -113,16 +117,15 @@ func (f *listFlag) Set(s string) error { *f = append(*f, s); return nil }
 
 func farmExportCommand(console *cli.Console) *cobra.Command {
 	o := &farmExportOptions{Options: export.Options{Program: "vksplat", GPUs: 1, MaxArray: export.DefaultMaxArray,
-		GPUResource: "nvidia.com/gpu", Show: "testing", Shot: "default", Claims: map[string]string{}}}
+		GPUResource: "nvidia.com/gpu", Claims: map[string]string{}}}
 	cmd := &cobra.Command{
 		Use:   "export JOB -o DIR --to SCHEDULER",
 		Short: "Write a job as files for a scheduler",
-		Long: "Write the job JOB as files for Slurm, Kubernetes, Open Job Description, OpenCue or HTCondor,\n" +
-			"which run its tasks with vksplat farm run-task. Results, manifests and resuming are the same\n" +
-			"everywhere, so a job can move. docs/farm-export.md says how to submit it.",
+		Long: "Write the job JOB as files for Slurm or Kubernetes, which run its tasks with vksplat farm\n" +
+			"run-task. Results, manifests and resuming are the same everywhere, so a job can move.\n" +
+			"docs/farm-export.md says how to submit it, and has templates for other schedulers.",
 		Example: "  vksplat farm export job.toml --to slurm -o /shared/garden --program /shared/bin/vksplat --check\n" +
-			"  vksplat farm export job.toml --to kubernetes -o garden --image registry.example.org/vksplat:1.0\n" +
-			"  vksplat farm export job.toml --to openjd -o garden",
+			"  vksplat farm export job.toml --to kubernetes -o garden --image registry.example.org/vksplat:1.0",
 		Args: one("JOB file"),
 	}
 	table := o.table()
@@ -158,8 +161,6 @@ func (o *farmExportOptions) engine(given func(string) bool) (*engine, error) {
 			hint := "leave it out"
 			if flag == "roots" && e.name == "kubernetes" {
 				hint = "roots are claims there: --claim inputs=scans"
-			} else if flag == "roots" {
-				hint = "roots are the parameters Inputs and Outputs there"
 			}
 			return nil, fault.Usagef(hint, "flag --%s is not for %s", flag, e.name)
 		}
@@ -174,8 +175,7 @@ func (o *farmExportOptions) ownRoots(e *engine) bool {
 
 // fill adds to the options of package export what no flag gives as it is.
 func (o *farmExportOptions) fill(e *engine) error {
-	o.Dir, o.Inputs = output.Absolute(o.out), filepath.Dir(output.Absolute(o.file))
-	o.Outputs = filepath.Join(o.Dir, resultsFolder)
+	o.Dir = output.Absolute(o.out)
 	for _, text := range o.claims {
 		root, claim, found := strings.Cut(text, "=")
 		if !found || root == "" || claim == "" {
@@ -188,15 +188,11 @@ func (o *farmExportOptions) fill(e *engine) error {
 	} else if o.ownRoots(e) {
 		o.Roots = filepath.Join(o.Dir, rootsFile)
 	}
-	if e.name == "opencue" && o.User == "" {
-		who, err := user.Current()
-		if err != nil {
-			return fault.Usagef("name one with --user", "who runs this is not known: %w", err)
-		}
-		o.User = who.Username
-	}
 	return nil
 }
+
+// inputs is the folder of the job's inputs on this machine, if no file of roots says otherwise.
+func (o *farmExportOptions) inputs() string { return filepath.Dir(output.Absolute(o.file)) }
 
 // resultsFolder is where an export has results go, if nothing else is said.
 const resultsFolder = "results"
@@ -233,17 +229,16 @@ func farmExport(console *cli.Console, o *farmExportOptions, given func(string) b
 	if err != nil {
 		return err
 	}
+	results := filepath.Join(o.Dir, resultsFolder)
 	if o.ownRoots(e) {
-		files = append(files, export.RootsFile(rootsFile, job, o.Inputs, o.Outputs))
+		files = append(files, export.RootsFile(rootsFile, job, o.inputs(), results))
 	}
 	if err := writeExport(o.Dir, files); err != nil {
 		return err
 	}
-	for _, name := range e.folders {
-		if dir := filepath.Join(o.Dir, name); name != resultsFolder || o.roots == "" {
-			if err := os.Mkdir(dir, 0o777); err != nil {
-				return output.FolderError(dir, err)
-			}
+	if o.ownRoots(e) {
+		if err := os.Mkdir(results, 0o777); err != nil {
+			return output.FolderError(results, err)
 		}
 	}
 	if o.check {
@@ -251,16 +246,15 @@ func farmExport(console *cli.Console, o *farmExportOptions, given func(string) b
 			return err
 		}
 	}
-	console.Printf("%s of job %s in %s\n%s %s\n", cli.Count(len(plan.Tasks), "task"), wording.Printable(job.Name),
-		o.out,
-		e.next, cli.Quoted(filepath.Join(o.out, e.file)))
+	console.Printf("%s of job %s in %s\nsubmit it with: bash %s\n", cli.Count(len(plan.Tasks), "task"),
+		wording.Printable(job.Name), o.out, cli.Quoted(filepath.Join(o.out, export.SubmitName)))
 	return nil
 }
 
 // checkInputs refuses a job whose inputs are not here, if they are to be: beside the job, or where a file of roots that
 // is here, too, says.
 func (o *farmExportOptions) checkInputs(e *engine, job *spec.Job, plan *spec.Plan) error {
-	roots := store.Roots{job.Store.Inputs: {URL: o.Inputs}}
+	roots := store.Roots{job.Store.Inputs: {URL: o.inputs()}}
 	if o.roots != "" {
 		roots, _ = store.ReadRootsFile(o.roots) // it is one of the machines that run tasks
 	} else if e.name == "kubernetes" { // whose claims nobody sees here

@@ -125,7 +125,7 @@ func TestMissingInput(t *testing.T) {
 	want := "job.toml:7: task c: input \"nothere\" not found in " + r.dir
 	out := filepath.Join(r.dir, "x")
 	for _, args := range [][]string{{"run", "-o", r.dir}, {"run", "--dry-run"}, {"run", "--dry-run", "--json"},
-		{"export", "-o", out, "--to", "slurm"}, {"export", "-o", out, "--to", "openjd"}} {
+		{"export", "-o", out, "--to", "slurm"}} {
 		var stdout, stderr bytes.Buffer
 		code := run(append([]string{"farm", args[0], r.file}, args[1:]...), &stdout, &stderr)
 		if code != fault.ExitSetup || !strings.Contains(stderr.String(), want) {

@@ -73,8 +73,10 @@ func farmRunTaskCommand(console *cli.Console) *cobra.Command {
 		Use:   "run-task --spec FILE --index N",
 		Short: "Run one task of a job, as every scheduler does",
 		Long: "Run one task of a job: fetch its inputs, resume from its checkpoint if there is one, run it\n" +
-			"and commit its results. It needs no server and repeats nothing that is done. SIGTERM saves,\n" +
-			"uploads and exits with 75; the next attempt continues. docs/farm-tasks.md has the exit codes.",
+			"and commit its results. It needs no server and repeats nothing that is done. It ends with 0 once\n" +
+			"the results are in the store; with 75 if another attempt may succeed, as after SIGTERM, which\n" +
+			"saves first; with 2, 65 or 78 if none will before the job, its inputs or this machine change.\n" +
+			"docs/farm-export.md has templates for schedulers.",
 		Example: "  vksplat farm run-task --spec job.toml --index 0\n" +
 			"  vksplat farm run-task --spec job.toml --index $SLURM_ARRAY_TASK_ID " +
 			"--roots roots.toml --work /scratch/farm",

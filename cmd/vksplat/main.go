@@ -22,7 +22,7 @@ import (
 )
 
 func main() {
-	child.EndWithParent()
+	child.Begin()
 	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"vksplat/internal/child"
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
 	"vksplat/internal/run/capture"
@@ -165,7 +166,9 @@ func trainScene(console *cli.Console, o *train.Options, scene string) error {
 		return fault.Usagef("name the folder to write, as in: vksplat train SCENE -m OUT",
 			"no output folder: -m is required")
 	}
-	if load.IsFootage(scene) && o.Out != "" && o.Progress != meter.JSON { // programs, as the farm, give scenes
+	// programs that show progress themselves, as the farm, give scenes
+	programs := o.Progress == meter.JSON || o.Progress == meter.None && child.Reports()
+	if load.IsFootage(scene) && o.Out != "" && !programs {
 		if o.DryRun {
 			return fault.Usagef("make it first: vksplat capture "+photo.ShellWord(scene)+" -o SCENE",
 				"plan %s: its cameras are not known yet, and finding them writes files", scene)

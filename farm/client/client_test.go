@@ -202,7 +202,7 @@ func TestSubmit(t *testing.T) {
 		t.Errorf("the same again: %v, %v", running, err)
 	}
 	_, other, plan := job(t, "Garden", "priority = \"low\"\n")
-	if _, _, err := f.Submit(t.Context(), roots, other, plan, flow.Settings{}); !errors.Is(err, ErrRuns) ||
+	if _, _, err := f.Submit(t.Context(), roots, other, plan, flow.Settings{}); !errors.Is(err, errRuns) ||
 		!errors.Is(err, fault.ErrTryAgain) {
 		t.Errorf("another document: %v", err)
 	}

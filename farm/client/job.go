@@ -20,8 +20,8 @@ type memo struct {
 	Tasks    int `json:"tasks"`
 }
 
-// ErrRuns is of a job that cannot be submitted as one of its name runs.
-var ErrRuns = errors.New("a job of this name runs")
+// errRuns is of a job that cannot be submitted as one of its name runs.
+var errRuns = errors.New("a job of this name runs")
 
 // Submit puts a job's document into the store and starts the job. A job with the same document that runs goes on:
 // running says so. One that has ended does what is left.
@@ -48,7 +48,7 @@ func (f *Farm) Submit(ctx context.Context, roots store.Roots, job *spec.Job, pla
 	if there.document == d {
 		return id, true, nil
 	}
-	return id, false, &fault.Error{Op: "submit job", Path: id, Err: fmt.Errorf("%w, with another document", ErrRuns),
+	return id, false, &fault.Error{Op: "submit job", Path: id, Err: fmt.Errorf("%w, with another document", errRuns),
 		Hint: "wait for its end, or " + fault.Command("farm cancel") + " it: what is done stays done",
 		Kind: fault.ErrTryAgain}
 }

@@ -13,7 +13,7 @@ import (
 
 // Options describe the machines that will run a job, and what a task gets there.
 type Options struct {
-	Dir      string // folder of the export, absolute, which all machines see; Kubernetes and OpenJD do not use it
+	Dir      string // folder of the export, absolute, which all machines see; Kubernetes does not use it
 	Program  string // vksplat on the machines
 	Roots    string // file that maps roots to folders there; "": run-task's own
 	Work     string // folder for unfinished work there; "": run-task's own
@@ -27,10 +27,6 @@ type Options struct {
 	Queue       string            // local queue of Kueue; "": none
 	GPUResource string            // what Kubernetes calls a GPU
 	Claims      map[string]string // PersistentVolumeClaims by root; a root's own name otherwise
-
-	Inputs, Outputs string // where OpenJD's submitter finds the folders of the store's roots, absolute
-
-	Show, Shot, User string // OpenCue's
 }
 
 // File is a file of an export.
@@ -44,9 +40,6 @@ type File struct {
 const (
 	DocumentName = "job.json"
 	SubmitName   = "submit.sh"
-	OpenJDName   = "template.json"
-	OpenCueName  = "job.xml"
-	HTCondorName = "job.dag"
 	LogFolder    = "log"
 )
 

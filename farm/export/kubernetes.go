@@ -1,6 +1,8 @@
 package export
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"regexp"
 	"slices"
@@ -54,7 +56,7 @@ func Kubernetes(j *spec.Job, p *spec.Plan, o Options) ([]File, error) {
 	if j.Store.Outputs != j.Store.Inputs {
 		k.roots = append(k.roots, j.Store.Outputs)
 	}
-	k.stages, _, _ = stagesOf(p)
+	k.stages = stagesOf(p)
 	if err := k.check(); err != nil {
 		return nil, err
 	}
@@ -280,3 +282,15 @@ left_out=$(mktemp -d) || exit
 trap 'rm -r "$left_out"' EXIT
 stages=()
 `
+
+// jsonText writes JSON, which kubectl reads as the YAML that it is.
+func jsonText(v any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	if err := e.Encode(v); err != nil {
+		return nil, fmt.Errorf("write JSON: %w", err)
+	}
+	return b.Bytes(), nil
+}

@@ -37,7 +37,7 @@ func TestKubernetesAgain(t *testing.T) {
 		t.Skip("bash is not installed")
 	}
 	j, p := mixed(t)
-	files, err := Kubernetes(j, p, writers[2].o)
+	files, err := Kubernetes(j, p, writers[1].o)
 	if err != nil {
 		t.Fatal(err)
 	}

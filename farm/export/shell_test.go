@@ -13,11 +13,11 @@ import (
 	"testing"
 )
 
-// tries runs the script that repeats a task with a bash command, which finds its number in $n, and returns the last
+// retried runs retry.sh of the templates with a bash command, which finds its number in $n, and returns the last
 // exit code and how often the command ran.
-func tries(t *testing.T, command string, attempts string) (code, ran int) {
+func retried(t *testing.T, command string, attempts string) (code, ran int) {
 	t.Helper()
-	cmd := tryCommand(t, `n=$(($(wc -l <ran) + 1)); echo >>ran; `+command, attempts)
+	cmd := retryCommand(t, `n=$(($(wc -l <ran) + 1)); echo >>ran; `+command, attempts)
 	if err := os.WriteFile(filepath.Join(cmd.Dir, "ran"), nil, 0o666); err != nil {
 		t.Fatal(err)
 	}
@@ -33,23 +33,24 @@ func tries(t *testing.T, command string, attempts string) (code, ran int) {
 	return cmd.ProcessState.ExitCode(), strings.Count(string(lines), "\n")
 }
 
-func tryCommand(t *testing.T, command, attempts string) *exec.Cmd {
+func retryCommand(t *testing.T, command, attempts string) *exec.Cmd {
 	t.Helper()
 	bash, err := exec.LookPath("bash")
 	if err != nil {
 		t.Skip("bash is not installed")
 	}
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "try.sh"), []byte(tryText), 0o666); err != nil {
+	script, err := filepath.Abs("../../examples/farm/retry.sh")
+	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(bash, "try.sh", attempts, "0", "0", "bash", "-c", command)
+	cmd := exec.Command(bash, script, attempts, "0", "0", "bash", "-c", command)
 	cmd.Dir = dir
 	return cmd
 }
 
-// TestTry checks which exit codes are tried again, and how often.
-func TestTry(t *testing.T) {
+// TestRetry checks which exit codes are tried again, and how often.
+func TestRetry(t *testing.T) {
 	for _, c := range []struct {
 		command, attempts string
 		code, ran         int
@@ -65,16 +66,16 @@ func TestTry(t *testing.T) {
 		{`[ "$n" = 2 ] && exit 65; kill -KILL $$`, "4", 65, 2},
 		{"kill -KILL $$", "2", 137, 2},
 	} {
-		if code, ran := tries(t, c.command, c.attempts); code != c.code || ran != c.ran {
+		if code, ran := retried(t, c.command, c.attempts); code != c.code || ran != c.ran {
 			t.Errorf("%s with %s attempts: code %d after %d, want %d after %d", c.command, c.attempts, code, ran,
 				c.code, c.ran)
 		}
 	}
 }
 
-// TestTryStopped sends SIGTERM to the script: the command gets it, has its time, and is not tried again.
-func TestTryStopped(t *testing.T) {
-	cmd := tryCommand(t, `trap 'echo saved; exit 75' TERM; echo ready; while :; do sleep 0.05; done`, "3")
+// TestRetryStopped sends SIGTERM to the script: the command gets it, has its time, and is not tried again.
+func TestRetryStopped(t *testing.T) {
+	cmd := retryCommand(t, `trap 'echo saved; exit 75' TERM; echo ready; while :; do sleep 0.05; done`, "3")
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -94,5 +95,13 @@ func TestTryStopped(t *testing.T) {
 	_ = cmd.Wait() // its code is looked at below
 	if code := cmd.ProcessState.ExitCode(); code != 75 || strings.Join(said, " ") != "ready saved" {
 		t.Errorf("code %d after %q", code, said)
+	}
+}
+
+// TestOneRun wants retry.sh to pass signals on as Slurm's scripts do.
+func TestOneRun(t *testing.T) {
+	text, err := os.ReadFile("../../examples/farm/retry.sh")
+	if err != nil || !strings.Contains(string(text), runText) {
+		t.Errorf("its function run is another one: %v", err)
 	}
 }

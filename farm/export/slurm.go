@@ -44,7 +44,7 @@ func Slurm(j *spec.Job, p *spec.Plan, o Options) ([]File, error) {
 	}
 	s := &slurm{Options: &o, plan: p, label: label(j),
 		arrayOf: make([]int, len(p.Tasks)), placeOf: make([]int, len(p.Tasks))}
-	s.stages, _, _ = stagesOf(p)
+	s.stages = stagesOf(p)
 	if err := checkPins(s.stages); err != nil {
 		return nil, err
 	}

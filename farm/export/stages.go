@@ -39,8 +39,8 @@ func (o *Options) gpusOf(st *stage) int {
 	return o.GPUs
 }
 
-// stagesOf divides a plan. of says which stage each task is in, and place where it stands there.
-func stagesOf(p *spec.Plan) (stages []stage, of, place []int) {
+// stagesOf divides a plan.
+func stagesOf(p *spec.Plan) (stages []stage) {
 	depths := depthsOf(p)
 	index := map[alike]int{}
 	var order []alike
@@ -56,11 +56,10 @@ func stagesOf(p *spec.Plan) (stages []stage, of, place []int) {
 		index[a] = n
 		stages = append(stages, stage{name: fmt.Sprintf("%02d-%s", n+1, a.kind), alike: a})
 	}
-	of, place = make([]int, len(p.Tasks)), make([]int, len(p.Tasks))
+	of := make([]int, len(p.Tasks)) // the stage of each task
 	for i := range p.Tasks {
-		s := &stages[index[alikeOf(&p.Tasks[i], depths[i])]]
-		of[i], place[i] = index[s.alike], len(s.tasks)
-		s.tasks = append(s.tasks, i)
+		of[i] = index[alikeOf(&p.Tasks[i], depths[i])]
+		stages[of[i]].tasks = append(stages[of[i]].tasks, i)
 	}
 	for i := range p.Tasks {
 		s := &stages[of[i]]
@@ -70,7 +69,7 @@ func stagesOf(p *spec.Plan) (stages []stage, of, place []int) {
 			}
 		}
 	}
-	return stages, of, place
+	return stages
 }
 
 func alikeOf(t *spec.Task, depth int) alike {

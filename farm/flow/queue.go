@@ -84,15 +84,15 @@ func QueueText(queue string) string {
 	return text
 }
 
-// Classes begin with these, but for ClassGPU.
+// Classes begin with these, but for classGPU.
 const (
 	kindPrefix   = "cpu/"
 	memoryPrefix = "vram-"
 	pinPrefix    = "device/"
 )
 
-// ClassGPU is the class of tasks that any device can do.
-const ClassGPU = "gpu"
+// classGPU is the class of tasks that any device can do.
+const classGPU = "gpu"
 
 // classOfKind is that of tasks without a device: machines lack programs that some need, and older workers lack kinds.
 func classOfKind(kind string) string { return kindPrefix + kind }
@@ -111,7 +111,7 @@ func ClassOf(t *spec.Task) string {
 	case t.Pin != spec.Pin{}:
 		return pinClass(plainPin(t.Pin.Device), t.Pin.Driver)
 	case t.Limits.VRAMMinMB == 0:
-		return ClassGPU
+		return classGPU
 	}
 	for _, gb := range memoryClasses {
 		if t.Limits.VRAMMinMB <= gb*1000 {
@@ -127,7 +127,7 @@ func IsClass(class string) (is, pin bool) {
 		return len(class) <= maxPin && pinForm.MatchString(names), true
 	}
 	gb, err := strconv.Atoi(strings.TrimPrefix(class, memoryPrefix))
-	return class == ClassGPU || slices.Contains(ClassesWithout(nil), class) ||
+	return class == classGPU || slices.Contains(ClassesWithout(nil), class) ||
 		err == nil && class == memoryClass(gb) && slices.Contains(memoryClasses, gb), false
 }
 
@@ -148,7 +148,7 @@ func ClassesWithout(lacks map[*spec.Kind]error) (list []string) {
 
 // ClassesOf lists the classes of tasks that a device can do.
 func ClassesOf(d *task.Device) []string {
-	list := []string{ClassGPU}
+	list := []string{classGPU}
 	for _, gb := range memoryClasses {
 		if d.MemoryBytes == 0 || d.MemoryBytes>>20 >= int64(gb)*1000 {
 			list = append(list, memoryClass(gb))

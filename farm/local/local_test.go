@@ -18,6 +18,7 @@ import (
 	"vksplat/farm/spec/spectest"
 	"vksplat/farm/store"
 	"vksplat/farm/task"
+	"vksplat/internal/child"
 	"vksplat/internal/fault"
 )
 
@@ -205,7 +206,7 @@ func TestAttempts(t *testing.T) {
 	r := newRig(t,
 		"retry.max_attempts = 3\nretry.backoff = \"1ms\"\n[[task]]\nkind = \"train\"\nid = \"a\"\nsource = \"x\"\n")
 	r.do = func(context.Context, task.Options, string) error {
-		return &task.ChildError{Command: "train", Code: 139}
+		return &child.Failure{Code: 139}
 	}
 	s, err := r.run(t.Context())
 	r.want(s, err, "a failed", "a", "a", "a")
@@ -229,8 +230,8 @@ func TestAttempts(t *testing.T) {
 	for _, c := range []struct {
 		err  error
 		away bool
-	}{{syscall.ENOSPC, true}, {&task.ChildError{Command: "train", Code: 75, Causes: []error{syscall.ENOSPC}},
-		true}, {&task.ChildError{Command: "train", Code: 75, Said: "no space left on device"}, false},
+	}{{syscall.ENOSPC, true}, {&child.Failure{Code: 75, Causes: []error{syscall.ENOSPC}},
+		true}, {&child.Failure{Code: 75, Text: "no space left on device"}, false},
 		{dataError("no space left on device"), false}} {
 		if task.IsAway(c.err) != c.away {
 			t.Errorf("%v: away is %v", c.err, !c.away)
@@ -346,7 +347,7 @@ func TestLostDevice(t *testing.T) {
 	r := newRig(t,
 		"retry.backoff = \"1ms\"\n[[task]]\nkind = \"train\"\nid = \"a\"\nsource = \"x\"\n")
 	r.do = func(context.Context, task.Options, string) error {
-		return &task.ChildError{Command: "train", Code: 75, Causes: []error{fault.ErrDeviceLost}}
+		return &child.Failure{Code: 75, Causes: []error{fault.ErrDeviceLost}}
 	}
 	s, err := r.run(t.Context())
 	if !errors.Is(err, errLost) || len(r.began) != 2*mostLost || s.Tasks[0].State == Failed {

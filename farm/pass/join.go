@@ -30,7 +30,7 @@ const maxReply = 1 << 16
 // enrolTimeout bounds a request to join or renew.
 const enrolTimeout = 30 * time.Second
 
-// Join trades a token for a pass and writes it to a folder, DefaultDir if dir is empty. The folder must be new, or with
+// Join trades a token for a pass and writes it to a folder, defaultDir if dir is empty. The folder must be new, or with
 // replace one of a pass, which goes once the new one is there. Where the token gives no name, name is taken, else the
 // machine's. The private key never leaves this machine.
 func Join(ctx context.Context, token, name, dir string, replace bool) (*Pass, error) {
@@ -45,7 +45,7 @@ func Join(ctx context.Context, token, name, dir string, replace bool) (*Pass, er
 		return nil, err
 	}
 	if name == "" {
-		name = MachineName()
+		name = machineName()
 	}
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -223,8 +223,8 @@ func request(ctx context.Context, address, path string, config *tls.Config, key 
 	return reply, nil
 }
 
-// MachineName is this machine's name, as far as it may name a pass.
-func MachineName() string {
+// machineName is this machine's name, as far as it may name a pass.
+func machineName() string {
 	host, _ := os.Hostname()
 	host, _, _ = strings.Cut(strings.ToLower(host), ".")
 	name := strings.Trim(strings.Map(func(r rune) rune {

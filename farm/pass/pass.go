@@ -53,8 +53,8 @@ type Pass struct {
 	cert *atomic.Pointer[tls.Certificate]
 }
 
-// DefaultDir is where this user's pass is unless another folder is named.
-func DefaultDir() (string, error) {
+// defaultDir is where this user's pass is unless another folder is named.
+func defaultDir() (string, error) {
 	dir, err := os.UserConfigDir()
 	if err != nil {
 		return "", &fault.Error{Op: "find the pass", Err: err, Hint: "name its folder", Kind: fault.ErrSetup}
@@ -62,7 +62,7 @@ func DefaultDir() (string, error) {
 	return filepath.Join(dir, "vksplat", "farm"), nil
 }
 
-// Exists says whether there is a pass in a folder, DefaultDir if dir is empty.
+// Exists says whether there is a pass in a folder, defaultDir if dir is empty.
 func Exists(dir string) bool {
 	dir, err := orDefault(dir)
 	if err == nil {
@@ -71,7 +71,7 @@ func Exists(dir string) bool {
 	return err == nil
 }
 
-// Load reads the pass in a folder, DefaultDir if dir is empty.
+// Load reads the pass in a folder, defaultDir if dir is empty.
 func Load(dir string) (*Pass, error) {
 	dir, err := orDefault(dir)
 	if err != nil {
@@ -110,12 +110,12 @@ func private(key string) error {
 			fault.Setting("overwrite") + ", and have the old pass revoked"}
 }
 
-// orDefault is dir, or DefaultDir.
+// orDefault is dir, or defaultDir.
 func orDefault(dir string) (string, error) {
 	if dir != "" {
 		return dir, nil
 	}
-	return DefaultDir()
+	return defaultDir()
 }
 
 // load reads a pass, however old it is.

@@ -55,8 +55,8 @@ func TestNames(t *testing.T) {
 			t.Errorf("%q", name)
 		}
 	}
-	if !IsName(MachineName()) {
-		t.Errorf("this machine is %q", MachineName())
+	if !IsName(machineName()) {
+		t.Errorf("this machine is %q", machineName())
 	}
 }
 

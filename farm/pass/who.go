@@ -23,8 +23,8 @@ const (
 	Admin  Role = "admin"  // as submit, and steers the jobs of every owner
 )
 
-// Roles lists the roles.
-var Roles = []Role{View, Submit, Worker, Admin}
+// roles lists the roles.
+var roles = []Role{View, Submit, Worker, Admin}
 
 // DefaultPool is the pool of workers and tasks that name none, as farm/spec has it.
 const DefaultPool = "any"
@@ -54,7 +54,7 @@ type Who struct {
 func (w Who) Check() error {
 	const hint = "names are of lower-case letters, digits, '.', '_' and '-', at most 63"
 	switch {
-	case !slices.Contains(Roles, w.Role):
+	case !slices.Contains(roles, w.Role):
 		return fault.Usagef("the roles are view, submit, worker and admin", "unknown role %q", string(w.Role))
 	case !IsName(w.Name):
 		return fault.Usagef(hint, "%q cannot name a pass", w.Name)

@@ -124,7 +124,7 @@ var commonFields = []field{
 }
 
 var jobFields = []field{
-	number("version", typeInt, Version, Version, "of the form of this document").need(),
+	number("version", typeInt, version, version, "of the form of this document").need(),
 	plain("name", typeName, "of the job and of its folder").need(),
 	oneOf("priority", "which tasks go first", priorities...),
 	plain("pool", typeWord, "machines that may run its tasks, for schedulers and farms"),

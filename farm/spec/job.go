@@ -12,8 +12,8 @@ import (
 	"vksplat/internal/fault"
 )
 
-// Version is that of job documents which this package reads.
-const Version = 1
+// version is that of job documents which this package reads.
+const version = 1
 
 // Limits on documents and what they expand to. They are checked before anything is allocated for what they bound.
 const (
@@ -111,17 +111,17 @@ type Flag struct {
 	Value string `json:"value"`
 }
 
-// Error is a document that is refused.
-type Error struct {
+// documentError is a document that is refused.
+type documentError struct {
 	File string
 	Line int   // 0 where it is not known
 	Err  error // with a hint, see package fault
 }
 
 // ErrSpec is wrapped by every Error.
-var ErrSpec = fault.Sentinel(fault.ErrSetup, "bad job document", nil)
+var ErrSpec = fault.Sentinel(fault.ErrSetup, "bad job document", "")
 
-func (e *Error) Error() string {
+func (e *documentError) Error() string {
 	where := e.File
 	if e.Line > 0 {
 		where = fmt.Sprintf("%s:%d", e.File, e.Line)
@@ -129,9 +129,9 @@ func (e *Error) Error() string {
 	return "check " + where + ": " + e.Err.Error()
 }
 
-func (e *Error) Unwrap() []error { return []error{e.Err, ErrSpec} }
+func (e *documentError) Unwrap() []error { return []error{e.Err, ErrSpec} }
 
-// Parse reads a document in TOML or, where it begins with a brace, JSON. Errors are of type *Error and name the line.
+// Parse reads a document in TOML or, where it begins with a brace, JSON. Errors name the line.
 func Parse(name string, data []byte) (*Job, error) {
 	j := &Job{file: name, text: data}
 	if len(data) > MaxDocument {
@@ -195,7 +195,7 @@ func (j *Job) wrongTask(t *Task, placeIn func(s *TaskSpec) path, refused error) 
 	}
 	// The kind of the refusal is that of a command line, and this is a document.
 	err := fault.WithHint(fmt.Errorf("task %s: %s", t.Name, refused), fault.Hint(refused))
-	return &Error{File: j.file, Line: j.line(at), Err: err}
+	return &documentError{File: j.file, Line: j.line(at), Err: err}
 }
 
 // placeOfInput is where a task names a key of an input, or the task.
@@ -233,5 +233,5 @@ func (j *Job) wrong(at path, hint, format string, args ...any) error {
 	if where := at.String(); where != "" {
 		err = fmt.Errorf("%s: %w", where, err)
 	}
-	return &Error{File: j.file, Line: j.line(at), Err: fault.WithHint(err, hint)}
+	return &documentError{File: j.file, Line: j.line(at), Err: fault.WithHint(err, hint)}
 }

@@ -34,7 +34,7 @@ var KindCapture = &Kind{
 	inputs:  (*planner).capturing,
 	Command: "capture",
 	Args: func(c *Call) []string {
-		args := slices.Concat(c.Flags(), []string{"--output=" + c.Output, "--progress=json"})
+		args := slices.Concat(c.Flags(), []string{"--output=" + c.Output, "--progress=none"})
 		if c.Masks != "" {
 			args = append(args, "--masks="+c.Masks)
 		}

@@ -42,7 +42,7 @@ source = "@scene"
 		{"source = \"@made\"\n[[task]]\nkind = \"demo\"\nid = \"made\"", "made makes a capture", "makes pictures", 5},
 	} {
 		_, _, err := planOf(head + "[[task]]\nkind = \"capture\"\n" + test.keys)
-		var e *Error
+		var e *documentError
 		if !errors.As(err, &e) || !strings.Contains(err.Error(), test.text) || e.Line != test.line ||
 			!strings.Contains(fault.Hint(err), test.hint) {
 			t.Errorf("%s: %v; %s", test.keys, err, fault.Hint(err))

@@ -6,9 +6,9 @@ import (
 	"strconv"
 )
 
-// KindPartition makes a plan of blocks of a capture. Its [[task]] also has a task for each block, and one
+// kindPartition makes a plan of blocks of a capture. Its [[task]] also has a task for each block, and one
 // that merges them.
-var KindPartition = &Kind{
+var kindPartition = &Kind{
 	Name:  "partition",
 	About: "train a large capture in blocks",
 	fields: append([]field{
@@ -37,8 +37,8 @@ var KindPartition = &Kind{
 // partitionMakes says how to write the kinds that come of a partition.
 const partitionMakes = `write kind = "partition", which makes the blocks and merges them`
 
-// KindBlock makes a model of a block of a plan.
-var KindBlock = &Kind{
+// kindBlock makes a model of a block of a plan.
+var kindBlock = &Kind{
 	Name:        "block",
 	instead:     partitionMakes,
 	NeedsDevice: true,
@@ -84,7 +84,7 @@ func (p *planner) fillBlocks(e *expanded, v *variant, tasks []Task) error {
 	var all []int
 	for n := 1; n < len(tasks)-1; n++ {
 		t := &tasks[n]
-		t.Kind, t.Name, t.Block = KindBlock, fmt.Sprintf("%s/block-%d", name, n-1), n-1
+		t.Kind, t.Name, t.Block = kindBlock, fmt.Sprintf("%s/block-%d", name, n-1), n-1
 		t.Plan, t.Flags = made, training
 		if err := p.need(t, made.Tasks, 0); err != nil {
 			return err

@@ -30,6 +30,6 @@ var KindTrain = &Kind{
 // training are the flags of train: it goes on where there is something to go on with.
 func (c *Call) training() []string {
 	every := strconv.FormatFloat(c.SaveEvery.Minutes(), 'f', 4, 64) + "m"
-	return slices.Concat(c.Device, []string{"--model-path=" + c.Output, "--resume", "--progress=json",
+	return slices.Concat(c.Device, []string{"--model-path=" + c.Output, "--resume", "--progress=none",
 		"--preview=" + c.Preview, "--checkpoint-every=" + every}, c.Flags())
 }

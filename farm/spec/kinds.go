@@ -45,7 +45,7 @@ var kinds = []*Kind{
 	KindDemo,
 	KindCapture,
 	KindTrain,
-	KindPartition,
+	kindPartition,
 	KindRender,
 	KindEncode,
 	KindEval,
@@ -53,7 +53,7 @@ var kinds = []*Kind{
 }
 
 // madeKinds are those of tasks that documents cannot name: tasks of other kinds become them.
-var madeKinds = []*Kind{KindBlock, KindMerge}
+var madeKinds = []*Kind{kindBlock, KindMerge}
 
 // Kinds lists all kinds of tasks.
 func Kinds() []*Kind { return append(kinds[:len(kinds):len(kinds)], madeKinds...) }

@@ -47,7 +47,7 @@ func FuzzParse(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		j, err := Parse("job.toml", data)
 		if err != nil {
-			var e *Error
+			var e *documentError
 			if !errors.As(err, &e) {
 				t.Fatalf("no Error: %v", err)
 			}
@@ -102,7 +102,7 @@ device = "x" # 18
 	}
 	for line, doc := range map[int]string{6: "[[task]]\nkind = \"demo\"\nid = \"a\"\nsett.foo = 1",
 		5: "[[task]]\nkind = \"train\"\nset = {seed = 1, foo = 2}\nsource = \"a\""} {
-		var e *Error
+		var e *documentError
 		if _, err := Parse("job.toml", []byte(head+doc)); !errors.As(err, &e) || e.Line != line {
 			t.Errorf("%v, want line %d", err, line)
 		}

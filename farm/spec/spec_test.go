@@ -142,11 +142,11 @@ var bad = []struct {
 	{doc: head + "[[task]]\nkind = \"train\"\nsource = \"a\"\nenvironment.PATH = \"/\"",
 		text: `unknown key "environment"`},
 	{doc: head + "[[task]]\nkind = \"train\"\nsource = \"a\"\nforce = true", text: `unknown key "force"`,
-		hint: "accept-changes and overwrite", line: 6},
+		hint: "--accept-changes and --overwrite", line: 6},
 	{doc: head + "[[task]]\nkind = \"train\"\nsource = \"a\"\nset.clearance = 0.5", text: `unknown key "clearance"`,
 		hint: "give carve"},
 	{doc: head + "[[task]]\nkind = \"train\"\nsource = \"a\"\nset.force = true", text: `unknown key "force"`,
-		hint: "accept-changes and overwrite"},
+		hint: "--accept-changes and --overwrite"},
 	{doc: head + "[[task]]\nkind = \"train\"\nsource = \"a\"\nset.image_cache = \"x\"",
 		text: `unknown key "image_cache"`},
 	{doc: head + "[[task]]\nkind = \"train\"\nsource = \"a\"\nset.init = \"ply:x\"", text: `"ply:x" is none of`},
@@ -226,7 +226,7 @@ func TestDocuments(t *testing.T) {
 	for _, test := range bad {
 		name := fmt.Sprintf("%.300s", test.doc)
 		_, _, err := planOf(test.doc)
-		var e *Error
+		var e *documentError
 		switch {
 		case !errors.As(err, &e) || !errors.Is(err, ErrSpec):
 			t.Errorf("%s\naccepted, or refused by no Error: %v", name, err)

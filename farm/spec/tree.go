@@ -29,10 +29,11 @@ func isJSON(data []byte) bool {
 // readTOML reads the document as TOML.
 func (j *Job) readTOML() (map[string]any, error) {
 	if line := badText(j.text); line > 0 {
-		return nil, &Error{File: j.file, Line: line, Err: fault.WithHint(errors.New("it is no UTF-8 text"), tomlHint)}
+		return nil, &documentError{File: j.file, Line: line,
+			Err: fault.WithHint(errors.New("it is no UTF-8 text"), tomlHint)}
 	}
 	if line := tooDeep(j.text); line > 0 {
-		return nil, &Error{File: j.file, Line: line,
+		return nil, &documentError{File: j.file, Line: line,
 			Err: fault.WithHint(fmt.Errorf("more than %d tables or lists in each other", maxDepth), tomlHint)}
 	}
 	tree := map[string]any{}
@@ -40,7 +41,7 @@ func (j *Job) readTOML() (map[string]any, error) {
 	var parse toml.ParseError
 	switch {
 	case errors.As(err, &parse):
-		return nil, &Error{File: j.file, Line: parse.Position.Line,
+		return nil, &documentError{File: j.file, Line: parse.Position.Line,
 			Err: fault.WithHint(errors.New(wording.Clause(parse.Message)),
 				`TOML has lines like: name = "garden"`)}
 	case err != nil:
@@ -167,7 +168,8 @@ func (j *Job) plain(v any, at path) (any, error) {
 // readJSON reads the document as JSON.
 func (j *Job) readJSON() (map[string]any, error) {
 	if line := badText(j.text); line > 0 {
-		return nil, &Error{File: j.file, Line: line, Err: fault.WithHint(errors.New("it is no UTF-8 text"), tomlHint)}
+		return nil, &documentError{File: j.file, Line: line,
+			Err: fault.WithHint(errors.New("it is no UTF-8 text"), tomlHint)}
 	}
 	d := json.NewDecoder(bytes.NewReader(j.text))
 	d.UseNumber()
@@ -182,7 +184,7 @@ func (j *Job) readJSON() (map[string]any, error) {
 		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 			err = errors.New("it ends too early")
 		}
-		return nil, &Error{File: j.file, Line: line,
+		return nil, &documentError{File: j.file, Line: line,
 			Err: fault.WithHint(errors.New(strings.TrimPrefix(err.Error(), "json: ")), tomlHint)}
 	}
 	tree, isTable := v.(map[string]any)

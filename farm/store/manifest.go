@@ -136,8 +136,8 @@ func readSmall(r Root, key string) ([]byte, error) {
 	return data, errors.Join(err, f.Close())
 }
 
-// Verify reads all files of a manifest below a key. What is not as the manifest says is ErrDamaged.
-func Verify(ctx context.Context, r Root, key string, m *Manifest) error {
+// verify reads all files of a manifest below a key. What is not as the manifest says is ErrDamaged.
+func verify(ctx context.Context, r Root, key string, m *Manifest) error {
 	for _, f := range m.Files {
 		if err := CopyFile(ctx, r, m.Key(key, f), f, io.Discard); err != nil {
 			return err
@@ -337,7 +337,7 @@ func Result(ctx context.Context, r Root, task string) (*Manifest, error) {
 		return nil, setAside(r, task, oldPrefix, func(m *Manifest) bool { return m == nil || m.Generation < now })
 	}
 	if err == nil {
-		err = Verify(ctx, r, out, m)
+		err = verify(ctx, r, out, m)
 	}
 	if err == nil {
 		return m, nil

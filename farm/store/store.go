@@ -86,7 +86,7 @@ var (
 	// ErrExists is of a place that is taken.
 	ErrExists = errors.New("it exists already")
 	// ErrSetup is of a root that is not what the worker's settings say. Trying again does not help.
-	ErrSetup = fault.Sentinel(fault.ErrSetup, "the store is not set up", nil)
+	ErrSetup = fault.Sentinel(fault.ErrSetup, "the store is not set up", "")
 	// ErrDamaged is of files that are not what their manifest says.
 	ErrDamaged = errors.New("it is damaged")
 )

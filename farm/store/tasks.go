@@ -105,7 +105,7 @@ func taskOf(key string) (task string, isResult bool) {
 func Check(ctx context.Context, r Root, task string, repair bool) error {
 	m, err := ReadManifest(r, OutOf(task))
 	if err == nil {
-		err = Verify(ctx, r, OutOf(task), m)
+		err = verify(ctx, r, OutOf(task), m)
 	}
 	if !errors.Is(err, ErrDamaged) || !repair {
 		return err

@@ -14,6 +14,7 @@ import (
 	"vksplat/farm/spec"
 	"vksplat/farm/spec/spectest"
 	"vksplat/farm/store"
+	"vksplat/internal/child"
 	"vksplat/internal/fault"
 )
 
@@ -180,9 +181,10 @@ func TestReplacedModel(t *testing.T) {
 // there.
 func TestReplacedCapture(t *testing.T) {
 	r := &runner{task: &spec.Task{Kind: spec.KindTrain}, from: 5}
-	var c *ChildError
-	if err := r.refused(&ChildError{Command: "train", Code: fault.ExitUsage,
-		Said: "it was made otherwise"}); !errors.As(err, &c) || ExitOf(err) != fault.ExitUsage ||
+	var c *child.Failure
+	err := r.refused(&child.Failure{Code: fault.ExitUsage, Text: "it was made otherwise",
+		Causes: []error{fault.ErrUsage}})
+	if !errors.As(err, &c) || ExitOf(err) != fault.ExitUsage ||
 		!strings.Contains(fault.Hint(err), "another id") {
 		t.Error(err, c)
 	}

@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -96,7 +95,7 @@ func (r *runner) call(ctx context.Context) (c *spec.Call, err error) {
 // one runs a single command.
 func (r *runner) one(command string, args []string) func(context.Context, *os.Root) error {
 	return func(ctx context.Context, dir *os.Root) error {
-		return r.child(ctx, dir, append([]string{command}, args...), io.Discard)
+		return r.child(ctx, dir, append([]string{command}, args...))
 	}
 }
 
@@ -314,7 +313,7 @@ func (r *runner) merge(ctx context.Context) (func(context.Context, *os.Root) err
 	}
 	args = slices.Concat(r.onDevice(), args, []string{"--", plan})
 	return func(ctx context.Context, dir *os.Root) error {
-		if err := r.child(ctx, dir, append([]string{"merge"}, args...), io.Discard); err != nil {
+		if err := r.child(ctx, dir, append([]string{"merge"}, args...)); err != nil {
 			return err
 		}
 		if err := errors.Join(emptied(r.out), copyTree(made, r.out, true)); err != nil {
@@ -376,15 +375,14 @@ func (r *runner) eval(ctx context.Context) (func(context.Context, *os.Root) erro
 	}
 	flags := append(r.onDevice(), (&spec.Call{Task: r.task}).Flags()...)
 	return func(ctx context.Context, dir *os.Root) error {
-		var views bytes.Buffer
+		var views strings.Builder
 		var rows []row
 		for i, p := range pairs {
 			r.step(i, len(pairs), false)
 			out := filepath.Join(r.out, filepath.FromSlash(p.name))
-			var said bytes.Buffer
 			args := slices.Concat([]string{"eval"}, flags,
 				[]string{"--capture=" + p.source, "--output=" + out, "--", p.model})
-			if err := r.child(ctx, dir, args, &said); err != nil {
+			if err := r.child(ctx, dir, args); err != nil {
 				return err
 			}
 			scores, err := readScores(filepath.Join(out, "results.json"))
@@ -392,12 +390,9 @@ func (r *runner) eval(ctx context.Context) (func(context.Context, *os.Root) erro
 				return err
 			}
 			rows = append(rows, row{p.name, scores})
-			// The first line names folders of this machine.
-			_, table, _ := strings.Cut(said.String(), "\n")
-			table, _, _ = strings.Cut(table, "\nscores: ")
-			fmt.Fprintf(&views, "\n## %s\n%s\n", p.name, strings.ReplaceAll(table, p.model, p.name))
+			fmt.Fprintf(&views, "\n## %s\n%s\n", p.name, strings.ReplaceAll(r.table, p.model, p.name))
 		}
 		r.step(len(pairs), len(pairs), false)
-		return writeTable(dir, rows, r.missing(), views.Bytes())
+		return writeTable(dir, rows, r.missing(), views.String())
 	}, nil
 }

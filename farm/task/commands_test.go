@@ -123,14 +123,14 @@ to = "compressed-ply"
 const wantCommands = `
 demo --capture-only --model-path=/local/out --images=4
 capture --fps=2.5 --cameras=one --camera-model=OPENCV --max-size=1600 --matching=sequential --loops=true \
-  --model=1 --output=/local/out --progress=json --masks=/in/scan --vocab-tree=/in/scan/photo -- /in/scan
-capture --output=/local/out --progress=json -- /local/pictures
-train --device=1 --model-path=/local/out --resume --progress=json \
+  --model=1 --output=/local/out --progress=none --masks=/in/scan --vocab-tree=/in/scan/photo -- /in/scan
+capture --output=/local/out --progress=none -- /local/pictures
+train --device=1 --model-path=/local/out --resume --progress=none \
   --preview=/local/preview.jpg --checkpoint-every=5.0000m --preset=fast --iterations=300 -- /local/cache
 partition --device=1 --overlap=0.5 --blocks=1x2 --output=/local/out -- /in/scan
-train --device=1 --model-path=/local/out --resume --progress=json \
+train --device=1 --model-path=/local/out --resume --progress=none \
   --preview=/local/preview.jpg --checkpoint-every=5.0000m --preset=fast --block=0 -- /local/plan
-train --device=1 --model-path=/local/out --resume --progress=json \
+train --device=1 --model-path=/local/out --resume --progress=none \
   --preview=/local/preview.jpg --checkpoint-every=5.0000m --preset=fast --block=1 -- /local/plan
 merge --device=1 --finetune=7 -- /local/plan
 render --device=1 --trajectory=orbit --size=64x48 --output=/local/out --frames=0-1 \

@@ -1,15 +1,9 @@
 package task
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
-	"os/exec"
-	"strings"
-	"sync/atomic"
 	"time"
 
 	"vksplat/internal/child"
@@ -27,21 +21,11 @@ func Devices(ctx context.Context, program, choice string) ([]Device, error) {
 	if choice != "" {
 		args = append(args, "--device="+choice)
 	}
-	var out, errs bytes.Buffer
-	var running atomic.Pointer[os.Process]
-	if err := child.Run(ctx, program, args,
-		child.Options{Stdout: &out, Stderr: &errs, Apart: true, Grace: time.Second, Running: &running}); err != nil {
-		var exit *exec.ExitError
-		if text, _, _ := strings.Cut(errs.String(), "\n"); errors.As(err, &exit) && text != "" {
-			return nil, errors.New(strings.TrimPrefix(text, "vksplat: error: "))
-		}
-		return nil, fmt.Errorf("ask for devices: %w", err)
-	}
 	var all []struct {
 		Device
 		Usable bool
 	}
-	if err := json.Unmarshal(out.Bytes(), &all); err != nil {
+	if err := child.Ask(ctx, program, args, child.Options{Apart: true, Grace: time.Second}, &all); err != nil {
 		return nil, fmt.Errorf("ask for devices: %w", err)
 	}
 	var list []Device

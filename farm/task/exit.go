@@ -3,7 +3,6 @@ package task
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"vksplat/farm/store"
 	"vksplat/internal/fault"
@@ -15,31 +14,9 @@ func IsFinal(code int) bool {
 	return code == fault.ExitUsage || code == fault.ExitData || code == fault.ExitSetup
 }
 
-// ChildError is a child that failed. What it said is in the log.
-type ChildError struct {
-	Command string
-	Code    int     // 128 and the signal's number, where one ended it
-	Said    string  // its error, "" where it had no time to say one
-	Causes  []error // of its error, those that package fault tells a parent
-}
-
-func (e *ChildError) Error() string {
-	switch {
-	case e.Said != "":
-		return fmt.Sprintf("vksplat %s: %s", e.Command, e.Said)
-	case e.Code >= 128:
-		return fmt.Sprintf("vksplat %s was ended by signal %d", e.Command, e.Code-128)
-	}
-	return fmt.Sprintf("vksplat %s ended without a message: it crashed, its log has more", e.Command)
-}
-
-// Unwrap returns the causes.
-func (e *ChildError) Unwrap() []error { return e.Causes }
-
 // ExitOf is the exit code of run-task after an error of Run. It differs from fault.ExitCode: a task is one of many,
 // so whatever may pass on another machine, or by itself, is worth another attempt.
 func ExitOf(err error) int {
-	var c *ChildError
 	switch {
 	case err == nil:
 		return fault.ExitOK
@@ -51,15 +28,10 @@ func ExitOf(err error) int {
 		return fault.ExitTryAgain
 	case errors.Is(err, fault.ErrSetup), errors.Is(err, fault.ErrMissing): // another machine may have the program
 		return fault.ExitSetup
-	case errors.As(err, &c):
-		if IsFinal(c.Code) && c.Said != "" { // a crash, as in a driver, ends with code 2, but without a word
-			return c.Code
-		}
-		return fault.ExitTryAgain // also a child that ended by a signal, or said 130 without being asked
 	case errors.Is(err, fault.ErrData):
 		return fault.ExitData
 	}
-	return fault.ExitTryAgain
+	return fault.ExitTryAgain // also a child that crashed, or was interrupted and not by this process
 }
 
 // IsAway says that an attempt failed because the store is away, or a disk full, here or there. That passes and is no

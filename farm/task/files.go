@@ -103,7 +103,7 @@ func readScores(file string) (map[string]float64, error) {
 
 // writeTable writes table.md and scores.json: a line for each model with the scores that one of them has, the tasks
 // whose results are missing, then the views of each.
-func writeTable(dir *os.Root, rows []row, missing []string, views []byte) error {
+func writeTable(dir *os.Root, rows []row, missing []string, views string) error {
 	var b strings.Builder
 	columns := slices.DeleteFunc([]string{"PSNR", "SSIM", "LPIPS"}, func(name string) bool {
 		return !slices.ContainsFunc(rows, func(m row) bool { _, known := m.scores[name]; return known })
@@ -129,7 +129,7 @@ func writeTable(dir *os.Root, rows []row, missing []string, views []byte) error 
 	if len(missing) > 0 {
 		fmt.Fprintf(&b, "\nMissing, because these tasks failed: %s\n", strings.Join(missing, ", "))
 	}
-	b.Write(views)
+	b.WriteString(views)
 	data, err := json.MarshalIndent(all, "", "  ")
 	if err != nil {
 		return err

@@ -14,7 +14,7 @@ func TestTable(t *testing.T) {
 	}
 	defer dir.Close()
 	rows := []row{{"a|b", map[string]float64{"PSNR": 20, "SSIM": 0.5}}, {"c", map[string]float64{"PSNR": 21}}}
-	if err := writeTable(dir, rows, nil, []byte("\nviews\n")); err != nil {
+	if err := writeTable(dir, rows, nil, "\nviews\n"); err != nil {
 		t.Fatal(err)
 	}
 	text, err := dir.ReadFile("table.md")
@@ -23,7 +23,7 @@ func TestTable(t *testing.T) {
 		t.Errorf("%v\n%s\nwant\n%s", err, text, want)
 	}
 	rows[1].scores["LPIPS"] = 0.25
-	if err := writeTable(dir, rows, nil, nil); err != nil {
+	if err := writeTable(dir, rows, nil, ""); err != nil {
 		t.Fatal(err)
 	}
 	if text, err = dir.ReadFile("table.md"); err != nil || !strings.Contains(string(text), "| n/a | 0.2500 |") {

@@ -12,6 +12,7 @@ import (
 
 	"vksplat/farm/store"
 	"vksplat/internal/atomicfile"
+	"vksplat/internal/child"
 	"vksplat/internal/fault"
 )
 
@@ -79,7 +80,7 @@ func (r *runner) finish(ctx context.Context) (*finished, error) {
 // input that no task makes was replaced since. Pictures are drawn anew then. A training may have taken days: that is
 // somebody's decision.
 func (r *runner) refused(err error) error {
-	var c *ChildError
+	var c *child.Failure
 	if r.from == 0 || !errors.As(err, &c) || c.Code != fault.ExitUsage {
 		return err
 	}
@@ -91,7 +92,7 @@ func (r *runner) refused(err error) error {
 		return store.Explain("begin anew", r.key, err)
 	}
 	return &fault.Error{Op: "run task", Path: r.key,
-		Err: fmt.Errorf("what an earlier attempt drew does not go with the inputs as they are now, and is removed: %w",
+		Err: fmt.Errorf("what an earlier attempt drew does not go with the inputs as they are now, and is removed: %v",
 			c),
 		Hint: "run it again: it begins anew", Kind: fault.ErrTryAgain}
 }

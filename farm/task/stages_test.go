@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"vksplat/internal/child"
 	"vksplat/internal/fault"
 )
 
@@ -25,18 +26,17 @@ func fakeCapture(how, out string) int {
 		_ = os.WriteFile(filepath.Join(out, name), []byte(name), 0o666)
 	}
 	if how == "lacks" {
-		fmt.Fprintln(os.Stderr, fault.Causes(fmt.Errorf("start colmap: %w", fault.ErrMissing)))
-		fmt.Fprintln(os.Stderr, "vksplat: error: start colmap: it is not installed\nhint: install it")
-		return fault.ExitTryAgain
+		return fakeError(&fault.Error{Op: "start colmap", Err: fault.ErrMissing, Hint: "install it",
+			Kind: fault.ErrMachine})
 	}
 	if _, err := os.Stat(filepath.Join(out, "images", "photo")); err == nil {
 		fmt.Fprintln(os.Stderr, "photos:   done before")
 	} else {
-		fmt.Println(`{"event":"step","stage":"photos","step":0,"total":2}`)
+		child.Report(child.Event{Event: "step", Stage: "photos", Total: 2})
 		write("images/photo")
 		write("database.db")
 	}
-	fmt.Println(`{"event":"step","stage":"mapping","step":1,"total":3}`)
+	child.Report(child.Event{Event: "step", Stage: "mapping", Step: 1, Total: 3})
 	if how == "waits" {
 		select {
 		case <-stop:
@@ -49,6 +49,14 @@ func fakeCapture(how, out string) int {
 		write(name)
 	}
 	return 0
+}
+
+// fakeError fails as the program does.
+func fakeError(err error) int {
+	kind, causes := fault.Names(err)
+	child.Report(child.Event{Event: child.EventError, Text: err.Error(), Hint: fault.Hint(err), Kind: kind,
+		Causes: causes})
+	return fault.ExitCode(err)
 }
 
 const captureTask = "[[task]]\nkind = \"capture\"\nsource = \"scan\"\n"

@@ -141,6 +141,7 @@ type runner struct {
 	log        *os.File
 	logs       sync.WaitGroup // uploads of it while a child runs
 	shown      preview        // of the goroutine that watches the child
+	table      string         // of scores, that the last child reported
 
 	mutex   sync.Mutex // guards what follows
 	now     Progress

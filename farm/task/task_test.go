@@ -22,6 +22,7 @@ import (
 	"vksplat/farm/spec"
 	"vksplat/farm/spec/spectest"
 	"vksplat/farm/store"
+	"vksplat/internal/child"
 	"vksplat/internal/fault"
 	"vksplat/scene/results"
 )
@@ -31,6 +32,7 @@ const fakeVariable = "VKSPLAT_FAKE_CHILD"
 
 func TestMain(m *testing.M) {
 	if how, fake := os.LookupEnv(fakeVariable); fake && len(os.Args) > 1 {
+		child.Begin()
 		os.Exit(fakeChild(how, os.Args[1:]))
 	}
 	os.Exit(m.Run())
@@ -47,8 +49,7 @@ func fakeChild(how string, args []string) int {
 	}
 	if file, notes := strings.CutPrefix(how, notesIn); notes {
 		if err := fakeCommand(file, args, flags); err != nil {
-			fmt.Fprintln(os.Stderr, "vksplat: error:", err)
-			return fault.ExitFailure
+			return fakeError(err)
 		}
 		return 0
 	}
@@ -57,8 +58,8 @@ func fakeChild(how string, args []string) int {
 		signal.Ignore(syscall.SIGTERM)
 		time.Sleep(time.Hour)
 	case "refuses":
-		fmt.Fprintln(os.Stderr, "vksplat: error: the capture is bad\nhint: make a better one")
-		return 65
+		fmt.Fprintln(os.Stderr, "the capture is bad")
+		return fakeError(fault.Data("", "", "make a better one", "the capture is bad"))
 	case "falls":
 		_ = syscall.Kill(os.Getpid(), syscall.SIGSEGV)
 		time.Sleep(time.Second)
@@ -70,7 +71,7 @@ func fakeChild(how string, args []string) int {
 		return fakeCapture(how, flags["output"])
 	case "eval":
 		fakeScores(flags["output"], 1)
-		fmt.Printf("### %[1]s\n\n%[1]s: drawn with care.\nscores: somewhere\n", args[len(args)-1])
+		child.Report(child.Event{Event: child.EventTable, Text: "\n" + args[len(args)-1] + ": drawn with care."})
 		return 0
 	}
 	_ = os.WriteFile(flags["preview"], fakePreview, 0o666)
@@ -78,8 +79,7 @@ func fakeChild(how string, args []string) int {
 	record, written := filepath.Join(flags["model-path"], "cfg_args"), filepath.Join(flags["model-path"], ".written")
 	if mark, err := os.ReadFile(written); err == nil {
 		if text, _ := os.ReadFile(record); !bytes.Equal(text, mark) {
-			fmt.Fprintln(os.Stderr, "vksplat: error: cfg_args was not written by this program, or changed since")
-			return fault.ExitUsage
+			return fakeError(fault.Usagef("", "cfg_args was not written by this program, or changed since"))
 		}
 	}
 	text := fmt.Appendf(nil, "source_path=%s, model_path=%s", args[len(args)-1], flags["model-path"])
@@ -102,8 +102,8 @@ func fakeTrain(how, out string) int {
 	for _, name := range globbed(dir, "*"+checkpointSuffix) {
 		step = max(step, checkpointStep(checkpointFolder+"/"+filepath.Base(name)))
 	}
-	fmt.Printf("{\"event\":\"start\",\"step\":%d,\"total\":%d,\"budget_bytes\":4000}\nwent on from %d\n", step,
-		fakeSteps, step)
+	child.Report(child.Event{Event: "start", Step: step, Total: fakeSteps})
+	fmt.Printf("went on from %d\n", step)
 	save := func() {
 		name := filepath.Join(dir, checkpointPrefix+strconv.Itoa(step)+checkpointSuffix)
 		_ = os.WriteFile(name+".new", []byte(fmt.Sprint("state ", step)), 0o666)
@@ -136,7 +136,7 @@ func fakeTrain(how, out string) int {
 			return 130
 		case <-time.After(pause):
 		}
-		fmt.Printf("{\"event\":\"step\",\"step\":%d,\"total\":%d,\"steps_per_s\":50,\"device_busy\":0.5,\"device_bytes\":1000}\n", step+1, fakeSteps)
+		child.Report(child.Event{Event: "step", Step: step + 1, Total: fakeSteps, Rate: 50, DeviceBytes: 1000})
 		if step%10 == 0 && step > 0 {
 			save()
 		}
@@ -181,8 +181,7 @@ var fakePreview = []byte("a picture")
 func fakeRender(how string, flags map[string]string) int {
 	f, _ := spec.ParseFrames(flags["frames"])
 	if how == "replaced" && len(globbed(flags["output"], "frame_*")) > 0 {
-		fmt.Fprintln(os.Stderr, "vksplat: error: frame_000005.png is of another render\nhint: --overwrite it")
-		return fault.ExitUsage
+		return fakeError(fault.Usagef("--overwrite it", "frame_000005.png is of another render"))
 	}
 	for i := f.First; i <= f.Last; i += f.Step {
 		name := filepath.Join(flags["output"], fmt.Sprintf("frame_%06d.png", i))
@@ -349,7 +348,7 @@ func TestFramesAreKept(t *testing.T) {
 	t.Setenv(fakeVariable, "dies")
 	f := newFarm(t, "")
 	_, err := Run(context.Background(), f.options(1, 1, "a"))
-	var c *ChildError
+	var c *child.Failure
 	if !errors.As(err, &c) || c.Code != 128+9 || ExitOf(err) != fault.ExitTryAgain {
 		t.Fatal(err)
 	}
@@ -425,10 +424,10 @@ func TestFailuresOfChildren(t *testing.T) {
 		text string
 		hint string
 	}{"refuses": {65, "vksplat train: the capture is bad", "make a better one"},
-		"falls": {75, "it crashed, its log has more", ""}} {
+		"falls": {75, "it crashed", ""}} {
 		t.Setenv(fakeVariable, how)
 		_, err := Run(context.Background(), f.options(0, 1, how))
-		var c *ChildError
+		var c *child.Failure
 		if !errors.As(err, &c) || ExitOf(err) != test.exit || !strings.Contains(err.Error(), test.text) ||
 			fault.Hint(err) != test.hint {
 			t.Errorf("%s: %v, exit %d", how, err, ExitOf(err))
@@ -454,8 +453,9 @@ func TestExitCodes(t *testing.T) {
 	}
 	for err, want := range map[error]int{
 		nil: 0, ErrStopped: 75, ErrCanceled: 130, errStalled: 75, context.Canceled: 75, spec.ErrSpec: 78,
-		&ChildError{Code: 2, Said: "x"}: 2, &ChildError{Code: 2}: 75, &ChildError{Code: 130}: 75,
-		&ChildError{Code: 137}: 75, &ChildError{Code: 1}: 75,
+		&child.Failure{Code: 2, Text: "x", Causes: []error{fault.ErrUsage}}: 2, &child.Failure{Code: 2}: 75,
+		&child.Failure{Code: 130}: 75,
+		&child.Failure{Code: 137}: 75, &child.Failure{Code: 1}: 75,
 		&fault.Error{Kind: store.ErrSetup}: 78, &fault.Error{Kind: fault.ErrUsage}: 2, &fault.Error{}: 65,
 		errors.New("else"):                      75,
 		store.Explain("x", "y", syscall.ENOSPC): 75, store.Explain("x", "y", syscall.EROFS): 78,

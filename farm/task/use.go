@@ -2,16 +2,9 @@ package task
 
 import (
 	"time"
-)
 
-// childEvent is a line of JSON that a child prints.
-type childEvent struct {
-	Event string   `json:"event"`
-	Stage string   `json:"stage"` // of the work, where the child has several
-	Step  int      `json:"step"`  // of the stage, then
-	Total int      `json:"total"`
-	Rate  *float64 `json:"steps_per_s"`
-}
+	"vksplat/internal/child"
+)
 
 // unit is what the task's steps are, for people; "" where nobody asks how many there are a second.
 func (r *runner) unit() string {
@@ -24,11 +17,11 @@ func (r *runner) unit() string {
 	return ""
 }
 
-// tells takes in what a child says about how far and how fast it is.
-func (r *runner) tells(e *childEvent) {
+// progress applies what a child reports of how far and how fast it is.
+func (r *runner) progress(e *child.Event) {
 	r.mutex.Lock()
-	if e.Rate != nil {
-		r.speed.told, r.now.Rate = true, *e.Rate
+	if e.Rate > 0 {
+		r.speed.reported, r.now.Rate = true, e.Rate
 	}
 	begins := e.Stage != r.doing
 	if begins {
@@ -68,14 +61,14 @@ func (r *runner) idles() {
 
 // speed is how many steps a child does a second, where it does not say so itself.
 type speed struct {
-	told  bool // by the child
-	first int  // step that was heard of first
-	since time.Time
+	reported bool // by the child
+	first    int  // the first step that is known
+	since    time.Time
 }
 
 // at takes in a step and returns the rate, which was as given before.
 func (p *speed) at(step int, now time.Time, rate float64) float64 {
-	if p.told {
+	if p.reported {
 		return rate
 	}
 	if p.since.IsZero() {

@@ -124,7 +124,7 @@ func TestSpeed(t *testing.T) {
 			t.Errorf("after %d: %v", i, rate)
 		}
 	}
-	if p.told = true; p.at(1000, now.Add(time.Hour), 7) != 7 {
+	if p.reported = true; p.at(1000, now.Add(time.Hour), 7) != 7 {
 		t.Error("what the child says does not count")
 	}
 }

@@ -2,15 +2,10 @@ package task
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"io"
+	"fmt"
 	"io/fs"
 	"os"
-	"os/exec"
-	"strings"
-	"sync/atomic"
-	"syscall"
 	"time"
 
 	"vksplat/farm/store"
@@ -28,35 +23,32 @@ const saveWithin = 2 * time.Minute
 // Whoever stops a task must not kill it sooner.
 const StopWithin = saveWithin + time.Minute
 
-// child runs this program with arguments, watches it and uploads checkpoints meanwhile. What it prints goes to the log,
-// and to also.
-func (r *runner) child(ctx context.Context, dir *os.Root, args []string, also io.Writer) error {
+// child runs this program with arguments, watches it and uploads checkpoints meanwhile. What it prints goes to the log.
+func (r *runner) child(ctx context.Context, dir *os.Root, args []string) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
 	r.begins(args[0])
-	said, errs := r.newEar(also, false), r.newEar(io.Discard, true)
 	soft, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	var running atomic.Pointer[os.Process]
-	done := make(chan error, 1)
-	go func() {
-		done <- child.Run(soft, r.Program, args, child.Options{Stdout: said, Stderr: errs,
-			Apart: true, Grace: saveWithin, Running: &running, Env: []string{fault.CausesVariable + "=1"}})
-	}()
+	c, err := child.Start(soft, r.Program, args, child.Options{Stdout: r.logged(), Stderr: r.logged(), Apart: true,
+		Grace: saveWithin, OnEvent: r.onEvent})
+	if err != nil {
+		r.idles()
+		return err
+	}
 	r.alive()
 	r.outputs = r.attend(ctx, r.outputs) // its patience is another than that of what came before
 	uploads := &store.Uploads{Root: r.outputs, Task: r.key, Dir: dir, Until: r.until()}
 	endLog := r.followLog()
-	ended := r.watch(ctx, dir, uploads, stop, done, &running)
+	err = r.watch(ctx, dir, uploads, stop, c)
 	endLog()
 	r.lookAtPreview(true)
-	if ended == nil {
+	if err == nil {
 		return nil // it came to its end, even where it was asked to stop
 	}
-	err := context.Cause(soft)
-	if soft.Err() == nil {
-		err = r.childError(args[0], ended, errs)
+	if err = r.childError(args[0], err); soft.Err() != nil {
+		err = context.Cause(soft)
 	}
 	// What it saved goes up in any case: another machine may do better.
 	lost := r.upload(context.WithoutCancel(ctx), dir, uploads)
@@ -66,7 +58,7 @@ func (r *runner) child(ctx context.Context, dir *os.Root, args []string, also io
 // watch waits until the child has ended. Meanwhile it uploads checkpoints, and stops a child that makes no progress or
 // takes too long.
 func (r *runner) watch(ctx context.Context, dir *os.Root, uploads *store.Uploads, stop context.CancelCauseFunc,
-	done <-chan error, running *atomic.Pointer[os.Process]) error {
+	c *child.Child) error {
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()
 	limits := &r.task.Limits
@@ -77,7 +69,8 @@ func (r *runner) watch(ctx context.Context, dir *os.Root, uploads *store.Uploads
 	beat := pulse{looked: began}
 	for {
 		select {
-		case err := <-done:
+		case <-c.Done():
+			err := c.Wait()
 			r.idles()
 			if err != nil || sending != nil { // else there may be another child
 				r.leavesDevice()
@@ -94,7 +87,7 @@ func (r *runner) watch(ctx context.Context, dir *os.Root, uploads *store.Uploads
 		}
 		r.count()
 		r.lookAtPreview(false)
-		if p := running.Load(); p != nil && r.task.Kind.Silent && beat.beats(p.Pid) {
+		if r.task.Kind.Silent && beat.beats(c.PID()) {
 			r.alive()
 		}
 		switch {
@@ -104,9 +97,7 @@ func (r *runner) watch(ctx context.Context, dir *os.Root, uploads *store.Uploads
 			r.say("stopping once it is saved", true)
 		case r.quiet() > limits.StallTimeout: // it hangs, and would not hear that it should stop
 			stop(errStalled)
-			if p := running.Load(); p != nil {
-				_ = p.Kill() // it may have ended
-			}
+			c.Kill()
 			stopped = true
 		case limits.TaskTimeout > 0 && time.Since(began) > limits.TaskTimeout:
 			stop(errTimeout)
@@ -179,67 +170,33 @@ func (r *runner) followLog() (end func()) {
 	return func() { close(stop) }
 }
 
-// childError makes an error of how a child ended.
-func (r *runner) childError(command string, ended error, errs *ear) error {
-	e := &ChildError{Command: command, Said: errs.said, Causes: errs.causes}
-	var exit *exec.ExitError
-	if !errors.As(ended, &exit) {
-		return ended // it could not be started
+// childError words a child's error for the user, who knows no cache.
+func (r *runner) childError(command string, err error) error {
+	var f *child.Failure
+	if !errors.As(err, &f) {
+		return err
 	}
-	e.Code = exit.ExitCode()
-	if status, known := exit.Sys().(syscall.WaitStatus); known && status.Signaled() {
-		e.Code = 128 + int(status.Signal())
-	}
-	if e.Code == fault.ExitUsage && e.Said == "" { // what a crash in a driver, or of this program, ends with too
-		e.Code = fault.ExitFailure
-	}
-	return fault.WithHint(e, errs.hint)
+	names := r.named(place.inStore)
+	f.Text = names.Replace(f.Text)
+	return fault.WithHint(fmt.Errorf("vksplat %s: %w", command, f), names.Replace(fault.Hint(err)))
 }
 
-// ear listens to a child: lines of progress, and errors.
-type ear struct {
-	r          *runner
-	also       io.Writer
-	errors     bool
-	names      *strings.Replacer // of places: the user knows no cache
-	lines      child.Lines
-	said, hint string
-	causes     []error
+// logged puts the lines of a child into the log. Places have names that the user knows.
+func (r *runner) logged() *child.Lines {
+	names := r.named(place.inStore)
+	return &child.Lines{OnLine: func(line []byte) {
+		r.alive()
+		r.note(names.Replace(string(line)))
+	}}
 }
 
-func (r *runner) newEar(also io.Writer, errs bool) *ear {
-	e := &ear{r: r, also: also, errors: errs, names: r.named(place.inStore)}
-	e.lines.Heard = e.heard
-	return e
-}
-
-// Write implements io.Writer. Everything but lines of progress goes to the log.
-func (e *ear) Write(p []byte) (int, error) {
-	defer e.r.alive()      // after what it says
-	_, _ = e.also.Write(p) // a buffer, which takes everything
-	return e.lines.Write(p)
-}
-
-// heard takes in a line.
-func (e *ear) heard(line []byte) {
-	var event childEvent
-	if !e.errors && len(line) > 0 && line[0] == '{' && json.Unmarshal(line, &event) == nil && event.Event != "" {
-		e.r.tells(&event)
-		if event.Event == "step" {
-			return
-		}
+// onEvent applies what a child reports.
+func (r *runner) onEvent(e *child.Event) {
+	r.alive()
+	if e.Event == child.EventTable {
+		r.table = e.Text
 	}
-	said := e.names.Replace(string(line))
-	text := strings.TrimSpace(said)
-	if causes, are := fault.ParseCauses(text); are && e.errors {
-		e.causes = causes
-		return
+	if r.trains() || r.task.Kind.Stages {
+		r.progress(e)
 	}
-	if why, isError := strings.CutPrefix(text, "vksplat: error: "); isError && e.errors {
-		e.said = why
-	}
-	if hint, isHint := strings.CutPrefix(text, "hint: "); isHint && e.errors {
-		e.hint = hint
-	}
-	e.r.note(said)
 }

@@ -22,6 +22,7 @@ import (
 	"vksplat/farm/store"
 	"vksplat/farm/task"
 	"vksplat/farm/wire"
+	"vksplat/internal/child"
 	"vksplat/internal/fault"
 )
 
@@ -88,15 +89,15 @@ func TestEnds(t *testing.T) {
 		pause  time.Duration
 		goesOn bool // the place takes other tasks
 	}{
-		{"crashed", &task.ChildError{Command: "train", Code: 139}, Tally{}, Tally{Failed: 1}, false, 7 * time.Second,
+		{"crashed", &child.Failure{Code: 139}, Tally{}, Tally{Failed: 1}, false, 7 * time.Second,
 			false},
-		{"crashed again", &task.ChildError{Command: "train", Code: 139}, Tally{Failed: 1}, Tally{Failed: 2}, false,
+		{"crashed again", &child.Failure{Code: 139}, Tally{Failed: 1}, Tally{Failed: 2}, false,
 			14 * time.Second, false},
-		{"crashed too often", &task.ChildError{Command: "train", Code: 139}, Tally{Failed: 2}, Tally{Failed: 3}, true,
+		{"crashed too often", &child.Failure{Code: 139}, Tally{Failed: 2}, Tally{Failed: 3}, true,
 			0, true},
-		{"wrong data", &task.ChildError{Command: "train", Code: fault.ExitData, Said: "bad photo"}, Tally{}, Tally{},
+		{"wrong data", &child.Failure{Text: "bad photo", Causes: []error{fault.ErrData}}, Tally{}, Tally{},
 			true, 0, true},
-		{"lost device", &task.ChildError{Command: "train", Code: 75, Causes: []error{fault.ErrDeviceLost}},
+		{"lost device", &child.Failure{Code: 75, Causes: []error{fault.ErrDeviceLost}},
 			Tally{Failed: 2},
 			Tally{Failed: 2}, false, 7 * time.Second, false},
 		{"full disk", away, Tally{Failed: 2}, Tally{Failed: 2}, false, awayPause, false},

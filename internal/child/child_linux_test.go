@@ -7,7 +7,6 @@ import (
 	"os/exec"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -21,12 +20,11 @@ func TestMain(m *testing.M) {
 	case "parent": // as on systems whose kernels do not end children with their parents
 		deathSignal = 0
 		os.Setenv(partVariable, "child")
-		var running atomic.Pointer[os.Process]
 		err := Run(context.Background(), os.Args[0], nil,
-			Options{Stdout: os.Stdout, Stderr: os.Stderr, Apart: true, Running: &running})
+			Options{Stdout: os.Stdout, Stderr: os.Stderr, Apart: true})
 		fmt.Println("the child ended:", err)
 	case "child":
-		EndWithParent()
+		Begin()
 		fmt.Println(os.Getpid(), os.Getenv(parentVariable) == "")
 		select {}
 	default:
@@ -88,9 +86,8 @@ func TestRun(t *testing.T) {
 		}
 		return len(entries)
 	}
-	var running atomic.Pointer[os.Process]
 	run := func(ctx context.Context, program string, args ...string) error {
-		return Run(ctx, program, args, Options{Running: &running, Grace: 5 * time.Second})
+		return Run(ctx, program, args, Options{Grace: 5 * time.Second, OnEvent: func(*Event) {}})
 	}
 	_ = run(t.Context(), "/bin/true") // what the first one opens for good
 	before := open()

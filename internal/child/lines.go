@@ -2,13 +2,13 @@ package child
 
 import "bytes"
 
-// MaxLine is how much of a line is heard, in bytes.
+// MaxLine is how much of a line OnLine gets, in bytes.
 const MaxLine = 1 << 16
 
-// Lines takes what a child prints apart.
+// Lines splits what a child prints into lines.
 type Lines struct {
-	// called with each line, without its end, and not with what is behind MaxLine bytes of it; the line is Lines' own
-	Heard func(line []byte)
+	// called with each line, without its end and what follows MaxLine bytes of it; it must not keep the slice
+	OnLine func(line []byte)
 
 	line []byte
 }
@@ -20,7 +20,7 @@ func (l *Lines) Write(p []byte) (int, error) {
 		l.line = append(l.line, text[:min(len(text), MaxLine-len(l.line))]...)
 		rest = more
 		if whole {
-			l.Heard(l.line)
+			l.OnLine(l.line)
 			l.line = l.line[:0]
 		}
 	}

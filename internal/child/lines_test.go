@@ -12,8 +12,8 @@ func TestLines(t *testing.T) {
 	long := strings.Repeat("x", MaxLine+10)
 	text := "first\n\n" + long + "\nlast\nbegun"
 	for _, piece := range []int{1, 3, MaxLine, len(text)} {
-		var heard []string
-		l := &Lines{Heard: func(line []byte) { heard = append(heard, string(line)) }}
+		var lines []string
+		l := &Lines{OnLine: func(line []byte) { lines = append(lines, string(line)) }}
 		for rest := text; rest != ""; {
 			n := min(piece, len(rest))
 			if k, err := io.WriteString(l, rest[:n]); k != n || err != nil {
@@ -21,8 +21,8 @@ func TestLines(t *testing.T) {
 			}
 			rest = rest[n:]
 		}
-		if !slices.Equal(heard, []string{"first", "", long[:MaxLine], "last"}) {
-			t.Errorf("in pieces of %d bytes: %d lines", piece, len(heard))
+		if !slices.Equal(lines, []string{"first", "", long[:MaxLine], "last"}) {
+			t.Errorf("in pieces of %d bytes: %d lines", piece, len(lines))
 		}
 	}
 }

@@ -9,16 +9,21 @@ import (
 // pipe ends with the parent, however that ends.
 const parentVariable = "VKSPLAT_PARENT_PIPE"
 
-// exitOrphan is the exit code of a child without a parent. Nobody waits for it.
+// exitOrphan is the exit code of a child without a parent. No process waits for it.
 const exitOrphan = 143
 
-// EndWithParent has this process end at once when its parent has ended, where that is another process of this program:
-// nobody would wait for it, and it would keep its folder and the device. It is called once, when the process begins.
-func EndWithParent() {
+// Begin finds out whether another process of this program started this one. If so, this one ends at once when that has
+// ended: it would keep its folder and the device. It also opens the pipe for events. Main calls it first, and whatever
+// this process starts gets pipes of its own.
+func Begin() {
+	if at := os.Getenv(eventsVariable); at != "" {
+		_ = os.Unsetenv(eventsVariable)
+		parent.pipe = inherited(at)
+	}
 	if os.Getenv(parentVariable) == "" {
 		return
 	}
-	_ = os.Unsetenv(parentVariable) // whatever this process starts has another standard input
+	_ = os.Unsetenv(parentVariable)
 	go func() {
 		_, _ = io.Copy(io.Discard, os.Stdin) // an error is an end, too
 		os.Exit(exitOrphan)

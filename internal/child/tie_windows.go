@@ -1,9 +1,12 @@
 package child
 
 import (
+	"os"
 	"os/exec"
 	"reflect"
 	"runtime"
+	"strconv"
+	"syscall"
 
 	"golang.org/x/sys/windows"
 )
@@ -37,4 +40,27 @@ func tie(cmd *exec.Cmd) (begun func() error, release func(), err error) {
 		return windows.AssignProcessToJobObject(job, process)
 	}
 	return begun, release, nil
+}
+
+// inherit hands the pipe for events to a child that is about to start, as a handle: Windows has no ExtraFiles.
+func inherit(cmd *exec.Cmd, pipe *os.File) error {
+	handle := pipe.Fd()
+	const inherit = windows.HANDLE_FLAG_INHERIT
+	err := windows.SetHandleInformation(windows.Handle(handle), inherit, inherit)
+	if cmd.SysProcAttr == nil {
+		cmd.SysProcAttr = &syscall.SysProcAttr{}
+	}
+	cmd.SysProcAttr.AdditionalInheritedHandles = []syscall.Handle{syscall.Handle(handle)}
+	cmd.Env = append(cmd.Environ(), eventsVariable+"="+strconv.FormatUint(uint64(handle), 10))
+	return err
+}
+
+// inherited opens the pipe that the parent named. Programs that this one starts do not get it: they inherit what is
+// listed alone.
+func inherited(at string) *os.File {
+	handle, err := strconv.ParseUint(at, 10, 64)
+	if err != nil {
+		return nil
+	}
+	return os.NewFile(uintptr(handle), "events")
 }

@@ -9,9 +9,11 @@ import (
 	"os"
 	"os/signal"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
+	"vksplat/internal/child"
 	"vksplat/internal/fault"
 	"vksplat/internal/wording"
 )
@@ -27,12 +29,12 @@ type Console struct {
 	Started        bool     // the arguments were understood and a subcommand runs
 	Verbose        bool     // details are printed, too
 
-	text *sync.Mutex // guards what follows, and whole lines
-	told []Notice    // so far
-	show openLine    // what may have an open line on the terminal
+	text    *sync.Mutex // guards what follows, and whole lines
+	notices []Notice    // so far
+	show    openLine    // what may have an open line on the terminal
 
-	ctx   context.Context // of a caller that is no process, see Within; nil: signals stop the work
-	heard func(Notice)    // likewise
+	ctx      context.Context // of a caller that is no process, see Within; nil: signals stop the work
+	onNotice func(Notice)    // likewise
 
 	OnAbort func() // what a second Ctrl-C does before the end, or nil; set before interruptible
 }
@@ -79,12 +81,15 @@ func (c *Console) Tell(n Notice) {
 	if n.Kind == KindDetail {
 		n.Kind = KindNote
 	}
-	if c.heard != nil {
-		c.heard(n)
+	if c.onNotice != nil {
+		c.onNotice(n)
+	}
+	if n.Kind == KindWarning {
+		child.Report(child.Event{Event: child.EventWarning, Text: n.Text})
 	}
 	c.text.Lock()
 	defer c.text.Unlock()
-	c.told = append(c.told, n)
+	c.notices = append(c.notices, n)
 	if silent {
 		return
 	}
@@ -96,18 +101,15 @@ func (c *Console) Tell(n Notice) {
 func (c *Console) Notices() []Notice {
 	c.text.Lock()
 	defer c.text.Unlock()
-	return slices.Clone(c.told)
+	return slices.Clone(c.notices)
 }
 
 // Fail writes an error, and the hint what can be done about it, to standard error. Joined errors are a line each. That
-// the user stopped the work is none.
+// the user stopped the work is none. A parent process gets them as an event.
 func (c *Console) Fail(err error) {
 	c.text.Lock()
 	defer c.text.Unlock()
 	c.show.EndLine()
-	if causes := fault.Causes(err); causes != "" {
-		_, _ = fmt.Fprintln(c.Stderr, causes)
-	}
 	lines, kind := linesOf(err), "error: "
 	if len(lines) == 1 && errors.Is(err, fault.ErrInterrupted) {
 		kind = ""
@@ -115,9 +117,14 @@ func (c *Console) Fail(err error) {
 	for _, line := range lines {
 		c.say("vksplat: %s%s\n", kind, wording.PrintableLines(line))
 	}
-	if h := fault.Hint(err); h != "" {
-		c.say("hint: %s\n", wording.PrintableLines(hintStyle(h)))
+	h := hintStyle(fault.Hint(err))
+	if h != "" {
+		c.say("hint: %s\n", wording.PrintableLines(h))
 	}
+	e := child.Event{Event: child.EventError, Text: wording.Printable(strings.Join(lines, "; ")),
+		Hint: wording.Printable(h)}
+	e.Kind, e.Causes = fault.Names(err)
+	child.Report(e)
 }
 
 // Follow ends the line l before other text is printed; nil ends that. While l draws, it must hold the lock that Follow

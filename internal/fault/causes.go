@@ -2,58 +2,55 @@ package fault
 
 import (
 	"errors"
-	"os"
-	"strings"
+	"slices"
 	"syscall"
 )
 
-// CausesVariable in a process's environment has it print the line of Causes before an error, for the process that
-// started it: errors do not cross processes, and their texts are for people.
-const CausesVariable = "VKSPLAT_CAUSES"
-
-// causesPrefix begins the line of Causes.
-const causesPrefix = "vksplat: causes: "
-
-// causes are those that a parent may want to tell apart.
-var causes = []struct {
+type named struct {
 	name string
 	err  error
-}{
-	{"device-lost", ErrDeviceLost},
-	{"disk-full", syscall.ENOSPC},
-	{"quota-exceeded", syscall.EDQUOT},
-	{"not-installed", ErrMissing},
 }
 
-// Causes is the line that tells a parent process why this one fails, "" where none listens or there is nothing to tell.
-func Causes(err error) string {
-	if os.Getenv(CausesVariable) == "" {
-		return ""
+// Names of errors in what processes report to their parents. The first kind that an error is of decides its exit code.
+var (
+	kindNames = []named{{"interrupted", ErrInterrupted}, {"usage", ErrUsage}, {"setup", ErrSetup},
+		{"device-lost", ErrDeviceLost}, {"data", ErrData}, {"try-again", ErrTryAgain}, {"machine", ErrMachine}}
+	causeNames = []named{{"device-lost", ErrDeviceLost}, {"disk-full", syscall.ENOSPC},
+		{"quota-exceeded", syscall.EDQUOT}, {"not-installed", ErrMissing}}
+)
+
+// Names gives the names of an error's kind, "" for ErrFailure, and of those causes that a parent may want to tell
+// apart: errors do not cross processes, and their texts are for people.
+func Names(err error) (kind string, causes []string) {
+	is := func(n named) bool { return errors.Is(err, n.err) }
+	i := slices.IndexFunc(kindNames, is)
+	switch code := ExitCode(err); {
+	case code == ExitInterrupted: // a context that was cancelled, too
+		kind = kindNames[0].name
+	case i >= 0:
+		kind = kindNames[i].name
+	case code == ExitTryAgain: // an error of the operating system
+		kind = "try-again"
 	}
-	var names []string
-	for _, c := range causes {
-		if errors.Is(err, c.err) {
-			names = append(names, c.name)
+	for _, n := range causeNames {
+		if is(n) {
+			causes = append(causes, n.name)
 		}
 	}
-	if len(names) == 0 {
-		return ""
-	}
-	return causesPrefix + strings.Join(names, " ")
+	return kind, causes
 }
 
-// ParseCauses reads a line of Causes. Is is false for other lines.
-func ParseCauses(line string) (list []error, is bool) {
-	names, is := strings.CutPrefix(line, causesPrefix)
-	if !is {
-		return nil, false
-	}
-	for name := range strings.FieldsSeq(names) {
-		for _, c := range causes {
-			if name == c.name {
-				list = append(list, c.err)
-			}
+// Causes gives the errors that Names named.
+func Causes(kind string, causes []string) (list []error) {
+	for _, n := range kindNames {
+		if n.name == kind {
+			list = append(list, n.err)
 		}
 	}
-	return list, true
+	for _, n := range causeNames {
+		if slices.Contains(causes, n.name) {
+			list = append(list, n.err)
+		}
+	}
+	return list
 }

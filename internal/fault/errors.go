@@ -32,7 +32,7 @@ var (
 	// ErrFailure is the kind of an Error that has only its cause's: a failed check or a defect where that has none.
 	ErrFailure = errors.New("failure")
 	// ErrMissing is the cause of an error about another program that the work needs.
-	ErrMissing = Sentinel(ErrMachine, "it is not installed", nil)
+	ErrMissing = Sentinel(ErrMachine, "it is not installed", "")
 )
 
 // Exit codes. Those above 2 are the ones of sysexits.h and of shells.
@@ -145,15 +145,15 @@ func Usagef(hint, format string, args ...any) error {
 type sentinel struct {
 	text string
 	kind error
-	hint func() string
+	hint string
 }
 
 func (s *sentinel) Error() string { return s.text }
 func (s *sentinel) Unwrap() error { return s.kind }
 
-// Sentinel gives an error for errors.Is that is of a kind. Its remedy, if hint is not nil, is for errors that wrap it
-// and have none. It is a function because sentinels exist before SpellSettings is called.
-func Sentinel(kind error, text string, hint func() string) error {
+// Sentinel gives an error for errors.Is that is of a kind. Its remedy, "" if none is known, is for errors that wrap it
+// and have none.
+func Sentinel(kind error, text, hint string) error {
 	return &sentinel{text, kind, hint}
 }
 
@@ -161,8 +161,8 @@ func Sentinel(kind error, text string, hint func() string) error {
 // the first sentinel with one.
 func Hint(err error) string {
 	return cmp.Or(OwnHint(err), find(err, func(e error) string {
-		if s, is := e.(*sentinel); is && s.hint != nil {
-			return s.hint()
+		if s, is := e.(*sentinel); is {
+			return s.hint
 		}
 		return ""
 	}))

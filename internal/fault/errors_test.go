@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"strings"
 	"syscall"
 	"testing"
 )
@@ -64,9 +65,9 @@ type child struct{ error }
 func (child) Exit() int { return 3 }
 
 func TestExitCode(t *testing.T) {
-	diverged := Sentinel(ErrData, "diverged", nil)
-	small := Sentinel(ErrMachine, "too small", nil)
-	lost := Sentinel(ErrDeviceLost, "device lost", nil)
+	diverged := Sentinel(ErrData, "diverged", "")
+	small := Sentinel(ErrMachine, "too small", "")
+	lost := Sentinel(ErrDeviceLost, "device lost", "")
 	for _, test := range []struct {
 		err  error
 		want int
@@ -94,46 +95,62 @@ func TestExitCode(t *testing.T) {
 }
 
 func TestSettings(t *testing.T) {
-	many := Sentinel(ErrUsage, "too many", func() string { return "raise " + Setting("most") })
-	if got := Hint(many); got != "raise most" {
-		t.Errorf("hint %q", got)
-	}
-	if got := Named("fps", "seconds"); got != "settings fps and seconds" {
-		t.Errorf("settings are named %q", got)
-	}
-	defer SpellSettings(noun, spell)
-	SpellSettings("flag", func(name string) string { return "--" + name })
+	many := Sentinel(ErrUsage, "too many", "raise "+Setting("most"))
 	if got := Hint(fmt.Errorf("plan: %w", many)); got != "raise --most" {
 		t.Errorf("hint %q", got)
 	}
-	if got := Named("most"); got != "flag --most" {
-		t.Errorf("a setting is named %q", got)
+	if got := Named("fps", "seconds"); got != "flags --fps and --seconds" {
+		t.Errorf("settings are named %q", got)
 	}
 	if got := Hint(fmt.Errorf("%w: %w", many, &Error{Hint: "raise it to 5"})); got != "raise it to 5" {
 		t.Errorf("hint %q: the sentinel's comes last", got)
 	}
 }
 
-// TestCauses has a parent read what a child prints.
-func TestCauses(t *testing.T) {
-	err := errors.Join(fmt.Errorf("submit: %w", Sentinel(ErrDeviceLost, "gone", nil)),
-		fmt.Errorf("write: %w", syscall.ENOSPC), fmt.Errorf("start colmap: %w", ErrMissing))
-	t.Setenv(CausesVariable, "")
-	if line := Causes(err); line != "" {
-		t.Errorf("%q with nobody to read it", line)
-	}
-	t.Setenv(CausesVariable, "1")
-	list, is := ParseCauses(Causes(err))
-	for _, want := range []error{ErrDeviceLost, syscall.ENOSPC, ErrMissing} {
-		if !is || !errors.Is(errors.Join(list...), want) {
-			t.Errorf("%q gives %v, without %v", Causes(err), list, want)
+// TestSpeller wants settings in the reader's words, and command lines as they are.
+func TestSpeller(t *testing.T) {
+	s := &Speller{Noun: "setting", Setting: strings.ToUpper, Commands: map[string]string{"devices": "Devices"}}
+	for _, test := range []struct{ text, want string }{
+		{"", ""},
+		{"no flag -- here", "no flag -- here"},
+		{Named("max-splats") + ": 0 is no number", "setting MAX-SPLATS: 0 is no number"},
+		{Named("fps", "seconds") + " exclude each other", "settings FPS and SECONDS exclude each other"},
+		{"raise " + Setting("max-vram") + " (" + Setting("max-ram") + "), or less\nor " + Setting("stream") + "=false",
+			"raise MAX-VRAM (MAX-RAM), or less\nor STREAM=false"},
+		{"list them: " + Command("devices"), "list them: Devices"},
+		{"choose one (" + Command("devices") + ") with " + Setting("device"), "choose one (Devices) with DEVICE"},
+		{"try " + Command("eval a.ply --compare b --all") + "; or " + Setting("eval"),
+			"try vksplat eval a.ply --compare b --all; or EVAL"},
+		{Command("eval --a") + "\n" + Setting("a"), "vksplat eval --a\nA"},
+	} {
+		if got := s.Spell(test.text); got != test.want {
+			t.Errorf("%q is %q, want %q", test.text, got, test.want)
 		}
 	}
-	if line := Causes(ErrData); line != "" {
-		t.Errorf("%q tells a parent nothing", line)
+}
+
+// TestCauses has a parent read what a child reports.
+func TestCauses(t *testing.T) {
+	err := errors.Join(fmt.Errorf("submit: %w", Sentinel(ErrDeviceLost, "gone", "")),
+		fmt.Errorf("write: %w", syscall.ENOSPC), fmt.Errorf("start colmap: %w", ErrMissing))
+	kind, names := Names(err)
+	list := errors.Join(Causes(kind, names)...)
+	for _, want := range []error{ErrDeviceLost, syscall.ENOSPC, ErrMissing} {
+		if !errors.Is(list, want) {
+			t.Errorf("%s, %q is without %v", kind, names, want)
+		}
 	}
-	if _, is := ParseCauses("vksplat: error: device-lost"); is {
-		t.Error("an error's text is no line of causes")
+	for _, e := range exits {
+		kind, _ := Names(e.kind)
+		if list := errors.Join(Causes(kind, nil)...); ExitCode(list) != e.code {
+			t.Errorf("%v becomes %q, %v", e.kind, kind, list)
+		}
+	}
+	if kind, _ := Names(syscall.EACCES); kind != "try-again" {
+		t.Errorf("no permission is of kind %q", kind)
+	}
+	if kind, names := Names(ErrFailure); kind != "" || names != nil {
+		t.Errorf("a failure is of kind %q, %q", kind, names)
 	}
 }
 

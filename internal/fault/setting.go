@@ -2,43 +2,101 @@ package fault
 
 import "strings"
 
-// How texts write a setting's name, and what they call it.
-var (
-	spell = func(name string) string { return name }
-	noun  = "setting"
-	// commands has what texts write for commands that the reader need not type.
-	commands map[string]string
-)
+// Setting names a setting in a text for users, as in Setting("init"): by the command's flag. A Speller has other words
+// for readers who do not type flags.
+func Setting(name string) string { return "--" + name }
 
-// SpellSettings says how texts write settings and what they call one: the command has flags for them, other programs
-// need not. It is called once, before anything else runs.
-func SpellSettings(called string, how func(name string) string) { noun, spell = called, how }
-
-// SpellCommands says what texts write for commands, by their lines: programs may have functions for them. It is called
-// once, before anything else runs.
-func SpellCommands(words map[string]string) { commands = words }
-
-// Setting names a setting in a text for users, as in Setting("init"): the command writes the flag, "--init".
-func Setting(name string) string { return spell(name) }
-
-// Named names the settings that an error is about, behind what they are called: the command writes "flag --init", or
-// "flags --fps and --seconds".
+// Named names the settings that an error is about, as in "flag --init", or "flags --fps and --seconds".
 func Named(names ...string) string {
 	list := make([]string, len(names))
 	for i, name := range names {
-		list[i] = spell(name)
+		list[i] = Setting(name)
 	}
 	if len(names) == 1 {
-		return noun + " " + list[0]
+		return "flag " + list[0]
 	}
-	return noun + "s " + strings.Join(list, " and ")
+	return "flags " + strings.Join(list, " and ")
 }
 
-// Command is a command of this program for the user to type, as in Command("eval OUT --compare"). It has flags whoever
-// reads it, unless SpellCommands has other words for it.
-func Command(line string) string {
-	if words, known := commands[line]; known {
-		return words
+// program begins the command lines in texts.
+const program = "vksplat"
+
+// Command is a command of this program for the user to type, as in Command("eval OUT --compare").
+func Command(line string) string { return program + " " + line }
+
+// Speller has words for readers who call this program's packages and type no commands.
+type Speller struct {
+	Noun     string                   // what a setting is called
+	Setting  func(name string) string // for a flag's name
+	Commands map[string]string        // for commands that need not be typed, by their lines
+}
+
+// Spell puts the speller's words in the place of the settings and commands that a text names. The flags of other
+// command lines stay: a line ends with its clause.
+func (s *Speller) Spell(text string) string {
+	var b strings.Builder
+	inCommand := false
+	for text != "" {
+		start := len(text) - len(strings.TrimLeft(text, " \n(\"'"))
+		inCommand = inCommand && !strings.Contains(text[:start], "\n")
+		b.WriteString(text[:start])
+		text = text[start:]
+		if words, rest, known := s.command(text); known {
+			b.WriteString(words)
+			text = rest
+			continue
+		}
+		end := strings.IndexAny(text, " \n")
+		if end < 0 {
+			end = len(text)
+		}
+		word := text[:end]
+		text = text[end:]
+		inCommand = inCommand || word == program
+		if !inCommand {
+			b.WriteString(s.word(word, text))
+		} else {
+			b.WriteString(word)
+		}
+		inCommand = inCommand && strings.TrimRight(word, ",;:.)") == word
 	}
-	return "vksplat " + line
+	return b.String()
+}
+
+// command gives the words for the command that begins a text, and the text behind it.
+func (s *Speller) command(text string) (words, rest string, known bool) {
+	for line, words := range s.Commands {
+		rest, begins := strings.CutPrefix(text, Command(line))
+		if begins && (rest == "" || strings.ContainsAny(rest[:1], " \n,;:.)")) {
+			return words, rest, true
+		}
+	}
+	return "", text, false
+}
+
+// word spells a word that is in no command, in front of a text.
+func (s *Speller) word(word, next string) string {
+	if name := flagName(word); name != "" {
+		return s.Setting(name) + word[len(Setting(name)):]
+	}
+	if plural, is := strings.CutPrefix(word, "flag"); is && (plural == "" || plural == "s") &&
+		flagName(strings.TrimLeft(next, " ")) != "" {
+		return s.Noun + plural
+	}
+	return word
+}
+
+// flagName is the name of the flag that a text begins with, "" if none.
+func flagName(text string) string {
+	name, is := strings.CutPrefix(text, "--")
+	if !is {
+		return ""
+	}
+	end := strings.IndexFunc(name, func(c rune) bool {
+		return c != '-' && (c < 'a' || c > 'z') && (c < '0' || c > '9')
+	})
+	if end >= 0 {
+		name = name[:end]
+	}
+	return name
 }

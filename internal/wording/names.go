@@ -23,8 +23,8 @@ func init() {
 	}
 }
 
-// IsDevice reports whether Windows takes a name for that of a device.
-func IsDevice(name string) bool {
+// isDevice reports whether Windows takes a name for that of a device.
+func isDevice(name string) bool {
 	base, _, _ := strings.Cut(name, ".")
 	return devices[strings.ToLower(strings.TrimRight(base, " "))]
 }
@@ -55,7 +55,7 @@ func BadName(name string) (why, hint string) {
 		return quoted + " begins or ends with a space, or ends with a dot, which Windows drops", leaveOut
 	case strings.ContainsAny(name[:1], ".-"):
 		return fmt.Sprintf("%s begins with %q: it would be hidden, or read as a flag", quoted, name[:1]), leaveOut
-	case IsDevice(name):
+	case isDevice(name):
 		return quoted + " is a device on Windows", "choose another, such as my-" + name
 	}
 	return "", ""
@@ -80,7 +80,7 @@ func PlainName(name string) string {
 		}
 		name = strings.TrimRight(strings.ToValidUTF8(name[:room-len(ext)], ""), ". ") + ext
 	}
-	if IsDevice(name) {
+	if isDevice(name) {
 		name = "_" + name
 	}
 	return name

@@ -1,8 +1,8 @@
 package check
 
 import (
-	"fmt"
 	"math"
+	"slices"
 
 	"vksplat/pipeline/ref"
 	"vksplat/shaders"
@@ -11,36 +11,37 @@ import (
 )
 
 func carveCases() []Case {
-	return []Case{
-		newCase("carve", "sizes", func(t *trial) error {
-			return each([]int{0, 1, 255, 256, 257, chunkSplats, chunkSplats + 1, 1000},
-				func(n int) error { return checkCarve(t, t.refinable(n, mix{keep: 1}), t.ring(9), 0) })
-		}),
-		newCase("carve", "one view, and many", func(t *trial) error {
-			return each([]int{1, 2, 300},
-				func(n int) error { return checkCarve(t, t.refinable(300, mix{keep: 1}), t.ring(n), 0) })
-		}),
-		newCase("carve", "poison", func(t *trial) error {
+	carve := func(n, views int, failed uint32) func(t *trial) {
+		return func(t *trial) { checkCarve(t, t.refinable(n, mix{keep: 1}), t.ring(views), failed) }
+	}
+	return slices.Concat(casesOf("carve", table{
+		{"sizes", over([]int{0, 1, 255, 256, 257, chunkSplats, chunkSplats + 1, 1000},
+			func(t *trial, n int) { carve(n, 9, 0)(t) })},
+		{"one view, and many", over([]int{1, 2, 300}, func(t *trial, n int) { carve(300, n, 0)(t) })},
+		{"poison", func(t *trial) {
 			// means, log scales, opacity
 			decide := append(indices(layout.RowQuats), indices(layout.RowSh)[layout.RowLogScales:]...)
 			m := t.refinable(len(decide)*len(bad), mix{keep: 1})
 			for i := range m.N {
 				*modelAt(m, decide[i/len(bad)], i) = bad[i%len(bad)]
 			}
-			return checkCarve(t, m, t.ring(9), 0)
-		}),
-		newCase("carve", "values on thresholds", checkCarveThresholds),
-		mixedCase("carve", "in mixed precision",
-			func(t *trial) error { return checkCarve(t, t.refinable(400, mix{keep: 1}), t.ring(9), 0) }),
-		newCase("carve", "a failed unit changes nothing", func(t *trial) error {
-			return checkCarve(t, t.refinable(400, mix{keep: 1}), t.ring(9), layout.FailedSplats)
-		}),
-	}
+			checkCarve(t, m, t.ring(9), 0)
+		}},
+		{"values on thresholds", checkCarveThresholds},
+		{"a failed unit changes nothing", carve(400, 9, layout.FailedSplats)},
+	}), []Case{
+		mixedCase("carve", "in mixed precision", carve(400, 9, 0)),
+		newCase("reset_opacity", "sizes", over([]int{0, 1, 255, 256, 257, chunkSplats, chunkSplats + 1, 1000},
+			func(t *trial, n int) { checkReset(t, n, 0) })),
+		mixedCase("reset_opacity", "in mixed precision", func(t *trial) { checkReset(t, 400, 0) }),
+		newCase("reset_opacity", "a failed unit changes nothing",
+			func(t *trial) { checkReset(t, 400, layout.FailedSplats) }),
+	}, relocationCases())
 }
 
 // ring returns n views of the splats of t.splats from all around, pinhole and fisheye, each with empty space up to some
 // depth among them, and the median of its points among them or beyond; one of four knows no points.
-func (t *trial) ring(n int) []ref.Voter[float32] {
+func (t source) ring(n int) []ref.Voter[float32] {
 	voters := make([]ref.Voter[float32], n)
 	for k := range voters {
 		v := t.camera(64, 48)
@@ -64,62 +65,44 @@ func (t *trial) ring(n int) []ref.Voter[float32] {
 // checkReach is how many distances to the nearest camera a splat may be large.
 const checkReach = 1.5
 
-// checkCarve carves a model. A splat within rounding of a threshold may go or stay.
-func checkCarve(t *trial, m *ref.Model[float32], voters []ref.Voter[float32], failed uint32) error {
-	l := t.list()
-	d := l.upload(m, chunkSplats, max(1, blocksOf(m.N, chunkSplats)))
+// checkCarve carves a model, and wants nothing else changed. A splat within rounding of a threshold may go or stay.
+func checkCarve(t *trial, m *ref.Model[float32], voters []ref.Voter[float32], failed uint32) {
+	d := t.upload(m, chunkSplats, 1)
 	list := make([]layout.Voter, len(voters))
 	for k := range voters {
 		list[k] = layout.Voter{View: paramsOf(&voters[k].View).View, Empty: voters[k].Empty, Median: voters[k].Median}
 	}
-	in := input(l, "voters", list)
-	counters := input(l, "counters", junkCounters(map[int]uint32{layout.NActive: uint32(m.N), layout.Failed: failed}))
-	for i, chunk := range d.chunks {
-		l.r.Dispatch(&shaders.Carve{
-			Counters: counters, Voters: in, Chunk: chunk.Slice,
-			Push: shaders.CarvePush{
-				FirstId: uint32(i * chunkSplats), ChunkSplats: chunkSplats, NVoters: uint32(len(voters)),
-				FirstMoments:  uint32(d.momentRow(layout.RowLogitOpacities, 0)),
-				SecondMoments: uint32(d.momentRow(layout.RowLogitOpacities, 1)), Reach: checkReach,
-			},
-		}, vk.Items(chunkSplats, 256))
-	}
-	if err := l.run(); err != nil {
-		return err
-	}
+	seen, first, second := in(t, list...), d.First+layout.RowLogitOpacities, d.Second+layout.RowLogitOpacities
+	counters := in(t, junkCounters(counts{layout.NActive: uint32(m.N), layout.Failed: failed})...)
+	d.dispatch(256, func(id uint32, chunk vk.Slice[float32]) vk.Pass {
+		return &shaders.Carve{Counters: counters, Voters: seen, Chunk: chunk, Push: shaders.CarvePush{
+			FirstId: id, ChunkSplats: chunkSplats, NVoters: uint32(len(voters)), FirstMoments: uint32(first),
+			SecondMoments: uint32(second), Reach: checkReach}}
+	})
+	t.run()
 	if failed != 0 {
-		return d.untouched()
+		d.untouched()
+		return
 	}
-	return judgeCarve(d, m, voters)
-}
-
-// judgeCarve compares what was carved with the twin, and requires that nothing else changed.
-func judgeCarve(d *model, m *ref.Model[float32], voters []ref.Voter[float32]) error {
-	for c, chunk := range d.chunks {
-		for k, was := range chunk.start {
-			id, row := c*chunkSplats+k%chunkSplats, k/chunkSplats
-			got := chunk.got[k]
-			logit := chunk.got[layout.RowLogitOpacities*chunkSplats+k%chunkSplats]
-			carved := id < m.N && math.Float32bits(logit) == math.Float32bits(layout.InvisibleLogit)
-			want := was
-			switch {
-			case carved && row == layout.RowLogitOpacities:
-				want = layout.InvisibleLogit
-			case carved && (row == d.momentRow(layout.RowLogitOpacities, 0) ||
-				row == d.momentRow(layout.RowLogitOpacities, 1)):
-				want = 0
-			}
-			if math.Float32bits(got) != math.Float32bits(want) {
-				return fmt.Errorf("binding chunk: row %d of splat %d: got %g, want %g", row, id, got, want)
-			}
-			if row == layout.RowLogitOpacities && id < m.N {
-				if goes, sure := isFloater(m, voters, id); sure && goes != carved {
-					return fmt.Errorf("binding chunk: splat %d is carved: %t, want %t", id, carved, goes)
-				}
-			}
+	carved := map[int]bool{}
+	d.words(func(row, id int, _, is uint32) {
+		if row != layout.RowLogitOpacities || id >= m.N {
+			return
 		}
-	}
-	return nil
+		carved[id] = is == math.Float32bits(layout.InvisibleLogit)
+		if goes, sure := isFloater(m, voters, id); sure && goes != carved[id] {
+			failf("binding chunk: splat %d is carved: %t, want %t", id, carved[id], goes)
+		}
+	})
+	d.becomes(func(row, id int, was uint32) uint32 {
+		switch {
+		case carved[id] && row == layout.RowLogitOpacities:
+			return math.Float32bits(layout.InvisibleLogit)
+		case carved[id] && (row == first || row == second):
+			return 0
+		}
+		return was
+	})
 }
 
 // isFloater is the twin's verdict; sure says that rounding cannot turn it.
@@ -153,7 +136,7 @@ func isFloater(m *ref.Model[float32], voters []ref.Voter[float32], id int) (goes
 
 // checkCarveThresholds puts splats at the depth where space ends to be empty, at the edge of the picture, and at the
 // median depth of two voters against one, and makes some as large as their distance.
-func checkCarveThresholds(t *trial) error {
+func checkCarveThresholds(t *trial) {
 	m := t.refinable(4*9, mix{keep: 1})
 	v := ref.View[float32]{R: [9]float32{0: 1, 4: 1, 8: 1}, Fx: 50, Fy: 50, Cx: 32, Cy: 24, Width: 64, Height: 48}
 	knows, other := ref.Voter[float32]{View: v, Empty: 2, Median: 9},
@@ -174,5 +157,183 @@ func checkCarveThresholds(t *trial) error {
 		copy(m.Means[3*i:], mean[:])
 		m.LogScales[3*i], m.LogScales[3*i+1], m.LogScales[3*i+2] = scale, -9, -9
 	}
-	return checkCarve(t, m, []ref.Voter[float32]{knows, other, other}, 0)
+	checkCarve(t, m, []ref.Voter[float32]{knows, other, other}, 0)
+}
+
+func checkReset(t *trial, n int, failed uint32) {
+	m := t.refinable(n, mix{keep: 1})
+	ceiling := float32(math.Log(0.01 / 0.99))
+	for i := 0; i < n; i += 5 {
+		m.LogitOpacities[i] = ceiling
+	}
+	d := t.upload(m, chunkSplats, 1)
+	params := in(t, layout.StepParams{ResetLogit: ceiling})
+	counters := in(t, junkCounters(counts{layout.NSplats: uint32(n), layout.Failed: failed})...)
+	d.dispatch(256, func(first uint32, chunk vk.Slice[float32]) vk.Pass {
+		return &shaders.ResetOpacity{Params: params, Counters: counters, Chunk: chunk, Push: shaders.ResetOpacityPush{
+			FirstId: first, ChunkSplats: chunkSplats, FirstMoments: uint32(d.First + layout.RowLogitOpacities),
+			SecondMoments: uint32(d.Second + layout.RowLogitOpacities)}}
+	})
+	t.run()
+	if failed == 0 {
+		ref.ResetOpacity(m, ceiling)
+	}
+	d.becomes(func(row, splat int, was uint32) uint32 {
+		if splat < n {
+			return d.word(m, row, splat)
+		}
+		return was
+	})
+}
+
+func relocationCases() []Case {
+	return []Case{
+		newCase("mcmc_relocation", "sizes", over([]int{0, 1, 255, 256, 257, 1000}, func(t *trial, n int) {
+			opacities, ratios := make([]float32, n), t.uints(n, 54)
+			for i := range opacities {
+				opacities[i] = float32(0.001 + 0.989*t.Float64())
+			}
+			checkRelocation(t, opacities, ratios)
+		})),
+		newCase("mcmc_relocation", "edges", func(t *trial) {
+			var opacities []float32
+			var ratios []uint32
+			for _, o := range []float32{0, 1e-42, 1e-9, 0.00499, 0.005, 0.00501, 0.1, 0.5, 0.9, 0.99, 0.999} {
+				for _, n := range []uint32{0, 1, 2, 3, 25, 50, 51, 52, math.MaxUint32} {
+					opacities, ratios = append(opacities, o), append(ratios, n)
+				}
+			}
+			checkRelocation(t, opacities, ratios)
+		}),
+	}
+}
+
+func checkRelocation(t *trial, opacities []float32, ratios []uint32) {
+	n := len(opacities)
+	scales := make([][3]float32, n)
+	var wantOpacities, wantScales []float64
+	for i, o := range opacities {
+		var s [3]float64
+		for k := range s {
+			scales[i][k] = float32(math.Exp(t.NormFloat64() - 3))
+			s[k] = float64(scales[i][k])
+		}
+		o, s := ref.Relocate(float64(o), s, int(min(ratios[i], 1000)))
+		wantOpacities, wantScales = append(wantOpacities, o), append(wantScales, s[:]...)
+	}
+	t.dispatch(&shaders.McmcRelocation{
+		Opacities: in(t, opacities...), Scales: in(t, scales...), Ratios: in(t, ratios...),
+		// 1 - pow(1 - o, 1/n): pow is right to a few 2^-22, and the difference keeps that as an absolute error.
+		NewOpacities: out[float32](t, n, roughly(wantOpacities, 2e-6, 1e-6)),
+		// The alternating sum's terms reach 100 times its value; and the opacity's error is relative to 0.005 at worst.
+		NewScales: out[[3]float32](t, n, roughly(wantScales, 1e-9, 1e-3)),
+		Push:      shaders.McmcRelocationPush{N: uint32(n), MinOpacity: ref.MinRelocatedOpacity},
+	}, vk.Items(n+256, 256))
+	t.run()
+}
+
+func reorderCases() []Case {
+	sizes := []int{0, 1, 255, 256, 257, chunkSplats, chunkSplats + 1, 1000}
+	return []Case{
+		newCase("reorder_keys", "sizes",
+			over(sizes, func(t *trial, n int) { checkReorderKeys(t, t.refinable(n, mix{keep: 1})) })),
+		newCase("reorder_keys", "edges of cells, and poison", checkReorderEdges),
+		newCase("reorder_ranks", "sizes", over(sizes, checkReorderRanks)),
+		newCase("reorder_out", "sizes", over(sizes, checkReorderOut)),
+		newCase("reorder_back", "sizes", over(sizes, func(t *trial, n int) { checkReorderBack(t, n, 0) })),
+		newCase("reorder_back", "a failed unit changes nothing",
+			func(t *trial) { checkReorderBack(t, 400, layout.FailedSplats) }),
+	}
+}
+
+func checkReorderKeys(t *trial, m *ref.Model[float32]) {
+	d := t.upload(m, chunkSplats, 1)
+	want := make([]uint32, m.N)
+	for i := range want {
+		want[i] = ref.ReorderKey([3]float32(m.Means[3*i : 3*i+3]))
+	}
+	counters := in(t, junkCounters(counts{layout.NActive: uint32(m.N)})...)
+	keys := out[uint32](t, len(d.chunks)*chunkSplats, exactly(want...))
+	d.dispatch(256, func(first uint32, chunk vk.Slice[float32]) vk.Pass {
+		return &shaders.ReorderKeys{Counters: counters, Chunk: chunk, ReorderKeys: keys,
+			Push: shaders.ReorderKeysPush{FirstId: first, ChunkSplats: chunkSplats}}
+	})
+	t.run()
+	d.untouched()
+}
+
+// checkReorderEdges puts splats next to both sides of the edges of cells, far out, and where no number is.
+func checkReorderEdges(t *trial) {
+	edges := []float64{0, 1e-42, 1. / 192, 5. / 192, 1, 383. / 192, 2, 2.25, 2.5, 33.5, 33.75, 34, 1e9, math.MaxFloat32}
+	var at []float32
+	for _, x := range edges {
+		for _, near := range []float64{1 - 1e-7, 1, 1 + 1e-7} {
+			at = append(at, float32(min(x*near, math.MaxFloat32)), -float32(min(x*near, math.MaxFloat32)))
+		}
+	}
+	at = append(append(at, float32(math.Copysign(0, -1))), bad...)
+	m := t.refinable(3*len(at), mix{keep: 1})
+	for i := range m.N {
+		m.Means[3*i+i%3] = at[i/3]
+	}
+	checkReorderKeys(t, m)
+}
+
+func checkReorderRanks(t *trial, n int) {
+	order := ref.Reordered(t.uints(n, uint32(n/3+1)))
+	want := make([]uint32, n)
+	for rank, id := range order {
+		want[id] = uint32(rank)
+	}
+	t.dispatch(&shaders.ReorderRanks{Counters: in(t, junkCounters(counts{layout.NActive: uint32(n)})...),
+		SplatFromRank: in(t, order...), RankFromSplat: out[uint32](t, n+100, exactly(want...))}, vk.Items(n+100, 256))
+	t.run()
+}
+
+// Rows that the checks of moving move.
+const (
+	movedRow  = 2
+	movedRows = 5
+)
+
+func checkReorderOut(t *trial, n int) {
+	m := t.refinable(n, mix{keep: 1})
+	d := t.upload(m, chunkSplats, 1)
+	capacity := len(d.chunks) * chunkSplats
+	ranks, want := make([]uint32, n), slices.Repeat([]uint32{guardWord}, movedRows*capacity) // where no splat is
+	for i, rank := range t.Perm(n) {
+		ranks[i] = uint32(rank)
+		for r := range movedRows {
+			want[r*capacity+rank] = math.Float32bits(*modelAt(m, movedRow+r, i))
+		}
+	}
+	counters := in(t, junkCounters(counts{layout.NActive: uint32(n)})...)
+	moved, rankOf := out[uint32](t, len(want), exactly(want...)), in(t, ranks...)
+	d.dispatch(256, func(first uint32, chunk vk.Slice[float32]) vk.Pass {
+		return &shaders.ReorderOut{Counters: counters, RankFromSplat: rankOf, Chunk: vk.Cast[uint32](chunk.View),
+			Moved: moved, Push: shaders.ReorderOutPush{FirstId: first, ChunkSplats: chunkSplats,
+				Capacity: uint32(capacity), Row: movedRow, NRows: movedRows}}
+	})
+	t.run()
+	d.untouched()
+}
+
+func checkReorderBack(t *trial, n int, failed uint32) {
+	d := t.upload(t.refinable(n, mix{keep: 1}), chunkSplats, 1)
+	capacity := len(d.chunks) * chunkSplats
+	moved := t.uints(movedRows*capacity, 1<<30)
+	counters := in(t, junkCounters(counts{layout.NActive: uint32(n), layout.Failed: failed})...)
+	from := in(t, moved...)
+	d.dispatch(256, func(first uint32, chunk vk.Slice[float32]) vk.Pass {
+		return &shaders.ReorderBack{Counters: counters, Moved: from, Chunk: vk.Cast[uint32](chunk.View),
+			Push: shaders.ReorderBackPush{FirstId: first, ChunkSplats: chunkSplats, Capacity: uint32(capacity),
+				Row: movedRow, NRows: movedRows}}
+	})
+	t.run()
+	d.becomes(func(row, id int, was uint32) uint32 {
+		if failed == 0 && id < n && row >= movedRow && row < movedRow+movedRows {
+			return moved[(row-movedRow)*capacity+id]
+		}
+		return was
+	})
 }

@@ -7,6 +7,8 @@
 package check
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"hash/fnv"
 	"math/rand/v2"
@@ -15,15 +17,32 @@ import (
 	"strings"
 
 	"vksplat/shaders"
+	"vksplat/shaders/layout"
 	"vksplat/vk"
 )
 
 // Case is one situation of one kernel.
 type Case struct {
-	Kernel string                   // as in shaders.All
-	Name   string                   // unique for the kernel
-	Bytes  int64                    // the largest binding, where it is more than 1 MiB; else 0
-	Run    func(d *vk.Device) error // the error names kernel, binding, first index, got, want, seed
+	Kernel string // as in shaders.All
+	Name   string // unique for the kernel
+	Bytes  int64  // the largest binding, where it is more than 1 MiB; else 0
+	check  func(t *trial)
+}
+
+// Run runs the case on a device. The error names kernel, binding, first index, got, want and the seed, which follows
+// from the names.
+func (c Case) Run(d *vk.Device) error {
+	h := fnv.New64a()
+	fmt.Fprintf(h, "%s/%s", c.Kernel, c.Name)
+	t := &trial{source: source{rand.New(rand.NewPCG(h.Sum64(), 0))}, d: d}
+	err := outcome(func() {
+		c.check(t)
+		t.allJudged()
+	})
+	if err = errors.Join(err, t.free()); err != nil {
+		return fmt.Errorf("run %s/%s with seed %#x: %w", c.Kernel, c.Name, h.Sum64(), err)
+	}
+	return nil
 }
 
 // longVariable turns on the cases of large sizes and of many random inputs, which take half a minute on a CPU.
@@ -31,32 +50,20 @@ const longVariable = "VKSPLAT_LONG"
 
 // Cases returns the whole table, kernel by kernel. With VKSPLAT_LONG=1 it holds large sizes too.
 func Cases() []Case {
-	table := slices.Concat(
-		beginCases(), finishCases(), scanCases(), sortCases(), sweepCases(), projectCases(), lensCases(), tileCases(),
-		scanTilesCases(), rasterizeCases(), lookCases(), lossCases(), maskCases(), shrinkCases(), appearanceCases(),
-		outlierCases(), depthCases(), poseCases(), packedCases(),
-		rasterizeBwdCases(), reduceCases(), projectBwdCases(), adamCases(), batchCases(), refineCases(),
-		rankedCases(), refineKernelCases(), carveCases(), resetCases(), relocationCases(), mcmcCases(), packetCases(),
-		reorderCases(), verifyCases(), benchCases(), pictureCases(), lpipsCases(),
-	)
+	cases := slices.Concat(beginCases(), finishCases(), scanCases(), sortCases(), sweepCases(), projectCases(),
+		tileCases(), rasterizeCases(), lossCases(), appearanceCases(), outlierCases(), depthCases(), depthLossCases(),
+		poseCases(), packedCases(), rasterizeBwdCases(), reduceCases(), projectBwdCases(), adamCases(), refineCases(),
+		refineKernelCases(), carveCases(), mcmcCases(), packetCases(), reorderCases(), verifyCases(),
+		benchCases(), pictureCases(), lpipsCases())
 	if os.Getenv(longVariable) == "1" {
-		table = slices.Concat(table, longCases())
+		cases = append(cases, longCases()...)
 	}
-	slices.SortStableFunc(table, func(a, b Case) int { return compareNames(a.Kernel, b.Kernel) })
-	return table
+	slices.SortStableFunc(cases, func(a, b Case) int { return cmp.Compare(a.Kernel, b.Kernel) })
+	return cases
 }
 
-func compareNames(a, b string) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
-}
-
-// kernels are those that have cases of their own. Variants for processors run in those of their kernel: see rasterCase.
+// kernels are those that have cases of their own. Variants for processors run in those of their kernel: see
+// rasterCases.
 func kernels() []*vk.Kernel {
 	return slices.DeleteFunc(slices.Clone(shaders.All), func(k *vk.Kernel) bool {
 		return strings.HasSuffix(k.Name, "_handed")
@@ -66,58 +73,118 @@ func kernels() []*vk.Kernel {
 // Fits reports whether the device can bind what c binds.
 func (c Case) Fits(d *vk.Device) bool { return c.Bytes <= d.Info().Limits.MaxStorageBufferRange }
 
-// trial is one run of a case: its device, and the random numbers of its seed.
-type trial struct {
-	*rand.Rand
-	d         *vk.Device
-	mixed     bool // chunks are in mixed precision
-	cpuRaster bool // rasterize and rasterize_bwd run as on processors
-	packed    bool // with packed states
-
-	lookback bool // isects are found by scan_tiles
-	rounds   bool // which takes several rounds
+// table is the cases of a kernel: their names and what they do.
+type table []struct {
+	name  string
+	check func(t *trial)
 }
 
-// newCase makes a case whose seed follows from its name.
-func newCase(kernel, name string, run func(t *trial) error) Case {
-	h := fnv.New64a()
-	fmt.Fprintf(h, "%s/%s", kernel, name)
-	seed := h.Sum64()
-	return Case{Kernel: kernel, Name: name, Run: func(d *vk.Device) error {
-		t := &trial{Rand: rand.New(rand.NewPCG(seed, 0)), d: d}
-		if err := run(t); err != nil {
-			return fmt.Errorf("run %s/%s with seed %#x: %w", kernel, name, seed, err)
-		}
-		return nil
-	}}
+// casesOf makes cases of a table. Modes change every trial before its check.
+func casesOf(kernel string, rows table, modes ...func(t *trial)) (cases []Case) {
+	for _, r := range rows {
+		cases = append(cases, Case{Kernel: kernel, Name: r.name, check: func(t *trial) {
+			for _, mode := range modes {
+				mode(t)
+			}
+			r.check(t)
+		}})
+	}
+	return cases
 }
 
-// each runs f for every value and names the value that fails.
-func each[T any](values []T, f func(T) error) error {
+// over makes a check that runs for every value, and names the value that fails.
+func over[T any](values []T, check func(t *trial, v T)) func(t *trial) {
+	return func(t *trial) { eachOf(values, func(v T) { check(t, v) }) }
+}
+
+// eachOf runs f for every value and names the value that fails.
+func eachOf[T any](values []T, f func(v T)) {
 	for _, v := range values {
-		if err := f(v); err != nil {
-			return fmt.Errorf("%v: %w", v, err)
-		}
+		during(v, func() { f(v) })
 	}
+}
+
+// during runs f and puts what it was about before its failure.
+func during(what any, f func()) {
+	if err := outcome(f); err != nil {
+		failf("%v: %w", what, err)
+	}
+}
+
+// failure is what a check that fails panics with.
+type failure struct{ error }
+
+func failf(format string, args ...any) { panic(failure{fmt.Errorf(format, args...)}) }
+
+func must(err error) {
+	if err != nil {
+		panic(failure{err})
+	}
+}
+
+// outcome returns what f fails with.
+func outcome(f func()) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			failed, is := r.(failure)
+			if !is {
+				panic(r)
+			}
+			err = failed.error
+		}
+	}()
+	f()
 	return nil
 }
 
-// inTurn runs checks until one fails.
-func inTurn(checks ...func() error) error {
-	for _, f := range checks {
-		if err := f(); err != nil {
-			return err
-		}
-	}
-	return nil
+func newCase(kernel, name string, check func(t *trial)) Case {
+	return Case{Kernel: kernel, Name: name, check: check}
 }
 
-// first returns the first error there is.
-func first(errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
+// longCases are sizes beyond what a step usually needs, and the same cases with other numbers.
+func longCases() []Case {
+	const many = 3<<20 + 5
+	big := func(kernel, name string, check func(t *trial)) Case {
+		c := newCase(kernel, name, check)
+		c.Bytes = 4*many + guardBytes
+		return c
 	}
-	return nil
+	return []Case{
+		big("scan_apply", "long: millions", func(t *trial) { checkScan(t, t.uints(many, 1000)) }),
+		big("sort_scatter", "long: millions of keys",
+			func(t *trial) { checkSort(t, sortShapes(t.d)[0].radixSort, t.keys(many, 18), 18) }),
+		big("sort_scatter", "long: millions of depths",
+			func(t *trial) { checkDepthSort(t, sortShapes(t.d)[0].radixSort, t.depthKeys(many, 0.2)) }),
+		big("sort_sweep", "long: millions of keys", func(t *trial) {
+			s := sweepShapes(t.d)[0].sorter
+			eachOf(oneBlock(t.d, []int{2000, many}, layout.SortBlock), func(n int) {
+				checkSort(t, s, t.keys(n, 18), 18)
+				checkDepthSort(t, s, t.depthKeys(n, 0.2))
+			})
+		}),
+		newCase("sort_scatter", "long: sizes around powers of two, all shapes", func(t *trial) {
+			for n := 1; n <= 1<<16; n *= 2 {
+				wholeSorts([]int{n - 1, n, n + 1}, []int{1 + t.IntN(32)})(t)
+			}
+		}),
+		newCase("refine_place", "long: thousands of splats, other mixes", func(t *trial) {
+			for range 200 {
+				m := mix{keep: 1 + t.IntN(5), duplicate: t.IntN(5), split: t.IntN(5), prune: t.IntN(5)}
+				n := t.IntN(900)
+				checkRefine(t, t.refinable(n, m), refinement{ceiling: t.IntN(2*n + 1), chunks: 15})
+			}
+		}),
+		newCase("emit_isects", "long: other ellipses", func(t *trial) {
+			for range 50 {
+				w, h := 1+t.IntN(500), 1+t.IntN(400)
+				checkTiles(t, t.ellipses(300, w, h), t.camera(w, h), 1, 1+t.IntN(10))
+			}
+		}),
+		newCase("rasterize_bwd", "long: other pictures", func(t *trial) {
+			for range 20 {
+				w, h := 1+t.IntN(100), 1+t.IntN(80)
+				checkRasterBwd(t, t.crowd(t.IntN(4*layout.MostBucket), w, h, t.Float64()), t.camera(w, h), false)
+			}
+		}),
+	}
 }

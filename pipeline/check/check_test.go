@@ -20,7 +20,7 @@ import (
 
 // TestTrials wants trials to have something to compare in every tensor of the schema.
 func TestTrials(t *testing.T) {
-	p := (&trial{Rand: rand.New(rand.NewPCG(1, 2))}).splats(50, 3)
+	p := (source{rand.New(rand.NewPCG(1, 2))}).splats(50, 3)
 	for _, x := range p.Tensors() {
 		if slices.Min(x.Data) == slices.Max(x.Data) {
 			t.Errorf("all of %s is %g", x.Name, x.Data[0])
@@ -142,32 +142,57 @@ func TestDoctorWithoutDevice(t *testing.T) {
 
 // TestComparisons makes sure that comparisons fail when they should.
 func TestComparisons(t *testing.T) {
-	nan := bad[0]
-	for name, err := range map[string]error{
-		"other integer": equal("x", []uint32{1, 2}, []uint32{1, 3}),
-		"fewer":         equal("x", []uint32{1}, []uint32{1, 3}),
-		"off":           closeTo("x", []float32{1}, []float64{1.1}, 0.05, 0.01),
-		"NaN got":       closeTo("x", []float32{nan}, []float64{1}, 1, 1),
-		"NaN norm":      normWithin("x", []float32{nan, 1}, []float64{1, 1}, 1),
-		"norm":          normWithin("x", []float32{1, 1}, []float64{1, 1.1}, 0.01),
-		"infinite":      finite("x", []float32{1, bad[1]}),
-		"signed zero":   sameBytes("x", []float32{0}, []float32{bad[9]}),
-		"image": compareImage([][4]float32{{1}, {nan}, {nan}},
-			&ref.Image[float64]{Width: 3, Height: 1, Render: [][4]float64{{1}, {1}, {1}}}),
+	for name, check := range map[string]func(){
+		"other integer": func() { same("x", []uint32{1, 2}, []uint32{1, 3}) },
+		"fewer":         func() { same("x", []uint32{1}, []uint32{1, 3}) },
+		"off":           func() { near("x", []float32{1}, []float64{1.1}, 0.05, 0.01) },
+		"NaN got":       func() { near("x", []float32{nan}, []float64{1}, 1, 1) },
+		"NaN norm":      func() { nearNorm("x", []float32{nan, 1}, []float64{1, 1}, 1) },
+		"norm":          func() { nearNorm("x", []float32{1, 1}, []float64{1, 1.1}, 0.01) },
+		"infinite":      func() { areFinite("x", []float32{1, bad[1]}) },
+		"signed zero":   func() { same("x", []float32{0}, []float32{bad[9]}) },
+		"beyond":        func() { writtenPart("x", []uint32{guardWord, 1}, 0, 1) },
+		"image": func() {
+			compareImage([][4]float32{{1}, {nan}, {nan}},
+				&ref.Image[float64]{Width: 3, Height: 1, Render: [][4]float64{{1}, {1}, {1}}})
+		},
 	} {
-		if err == nil {
+		if err := outcome(check); err == nil {
 			t.Errorf("%s: no error", name)
 		} else if !strings.Contains(err.Error(), "binding ") {
 			t.Errorf("%s: the error names no binding: %v", name, err)
 		}
 	}
-	for name, err := range map[string]error{
-		"equal": equal("x", []uint32{1}, []uint32{1}), "within": closeTo("x", []float32{1}, []float64{1.04}, 0.05, 0),
-		"both NaN": closeTo("x", []float32{nan}, []float32{nan}, 0, 0),
-		"same":     sameBytes("x", []float32{nan}, []float32{nan}),
+	if err := outcome(func() {
+		same("x", []uint32{1}, []uint32{1})
+		near("x", []float32{1}, []float64{1.04}, 0.05, 0)
+		near("x", []float32{nan}, []float32{nan}, 0, 0)
+		same("x", []float32{nan}, []float32{nan})
+		same("x", writtenPart("x", []uint32{1, guardWord}, 0, 1), []uint32{1})
+	}); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestUnjudged wants a case to fail if it compares nothing with what a kernel writes, or writes an input.
+func TestUnjudged(t *testing.T) {
+	d := vktest.Device(t)
+	for want, bind := range map[string]func(t *trial) vk.Slice[uint32]{
+		"nothing judges it": func(t *trial) vk.Slice[uint32] { return out[uint32](t, 300) },
+		"bound as an input": func(t *trial) vk.Slice[uint32] { return in(t, make([]uint32, 300)...) },
+		"got 0":             func(t *trial) vk.Slice[uint32] { return out[uint32](t, 300, exactly(uint32(1))) },
+		"behind its end":    func(t *trial) vk.Slice[uint32] { return out[uint32](t, 299, func(*binding) {}) },
+		"only [0:299] may be": func(t *trial) vk.Slice[uint32] {
+			return out[uint32](t, 300, exactly(make([]uint32, 299)...))
+		},
 	} {
-		if err != nil {
-			t.Errorf("%s: %v", name, err)
+		c := newCase("bench_shared", want, func(t *trial) {
+			t.dispatch(&shaders.BenchShared{SharedSums: bind(t), Push: shaders.BenchSharedPush{N: 300}}, vk.Items(300,
+				256))
+			t.run()
+		})
+		if err := c.Run(d); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %q", err, want)
 		}
 	}
 }

@@ -3,6 +3,7 @@ package check
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"vksplat/pipeline/ref"
 	"vksplat/shaders"
@@ -10,62 +11,62 @@ import (
 	"vksplat/vk"
 )
 
+// photoCheck makes the check of a case from what judges a photo's outputs.
+type photoCheck func(check func(*photo)) func(t *trial)
+
+// lossPair is a case of loss and one of loss_grad: of values and of gradients.
+func lossPair(ofLoss, ofGrad string, check photoCheck, loss, grad func(*photo)) []Case {
+	return []Case{newCase("loss", ofLoss, check(loss)), newCase("loss_grad", ofGrad, check(grad))}
+}
+
+// maskedPair is one of photos of which a part counts.
+func maskedPair(name string, check photoCheck) []Case {
+	return lossPair(name, name, check, (*photo).checkMasked, (*photo).checkMaskedGrad)
+}
+
 func lossCases() []Case {
-	sizes := [][2]int{{1, 1}, {10, 30}, {11, 11}, {16, 16}, {17, 33}, {50, 40}}
-	table := func(same bool, check func(*photo) error) func(t *trial) error {
-		return func(t *trial) error {
-			return each(sizes, func(s [2]int) error { return t.photo(s[0], s[1], same).then(check) })
+	windows := func(same bool) photoCheck {
+		return func(check func(*photo)) func(t *trial) {
+			return over([][2]int{{1, 1}, {10, 30}, {11, 11}, {16, 16}, {17, 33}, {50, 40}},
+				func(t *trial, s [2]int) { newPhoto(t, s[0], s[1], same).then(check) })
 		}
 	}
-	return []Case{
-		newCase("loss", "values, windows inside", table(false, (*photo).checkLoss)),
-		newCase("loss", "values, windows beyond the border", table(true, (*photo).checkLoss)),
-		newCase("loss", "values, quadratic below a difference", huberTable((*photo).checkLoss)),
-		newCase("loss_grad", "gradient, quadratic below a difference", huberTable((*photo).checkGrad)),
-		newCase("loss", "masks, quadratic below a difference", huberMasked((*photo).checkMasked)),
-		newCase("loss_grad", "masks, quadratic below a difference", huberMasked((*photo).checkMaskedGrad)),
-		newCase("loss", "float32 and RGBA8 photos agree",
-			func(t *trial) error { return t.photo(50, 40, false).checkFormats(false) }),
-		newCase("loss", "picture equal to its photo", func(t *trial) error { return checkPerfect(t, false) }),
-		newCase("loss_grad", "gradient, windows inside", table(false, (*photo).checkGrad)),
-		newCase("loss_grad", "gradient, windows beyond the border", table(true, (*photo).checkGrad)),
-		newCase("loss_grad", "float32 and RGBA8 photos agree",
-			func(t *trial) error { return t.photo(50, 40, true).checkFormats(true) }),
-		newCase("loss_grad", "picture equal to its photo", func(t *trial) error { return checkPerfect(t, true) }),
-		newCase("loss_grad", "L1 alone and SSIM alone", func(t *trial) error {
-			return each([]float32{0, 1}, func(lambda float32) error {
-				p := t.photo(40, 30, false)
-				p.lambda = lambda
-				return p.then((*photo).checkGrad)
-			})
-		}),
+	pair := func(name string, check photoCheck) []Case {
+		return lossPair("values, "+name, "gradient, "+name, check, (*photo).checkLoss, (*photo).checkGrad)
 	}
+	return slices.Concat(
+		pair("windows inside", windows(false)), pair("windows beyond the border", windows(true)),
+		pair("quadratic below a difference", huberTable),
+		maskedPair("masks, quadratic below a difference", huberMasked),
+		lossPair("float32 and RGBA8 photos agree", "float32 and RGBA8 photos agree", checkFormats,
+			(*photo).likeLoss, (*photo).likeGrad),
+		lossPair("picture equal to its photo", "picture equal to its photo", checkPerfect, (*photo).checkLoss,
+			(*photo).checkNoGrad),
+		[]Case{newCase("loss_grad", "L1 alone and SSIM alone", over([]float32{0, 1}, func(t *trial, lambda float32) {
+			p := newPhoto(t, 40, 30, false)
+			p.lambda = lambda
+			p.then((*photo).checkGrad)
+		}))}, maskCases(), shrinkCases())
 }
 
 // huberTable tries thresholds above and below which differences lie, and one that a third of them equal, with windows
 // inside and beyond the border.
-func huberTable(check func(*photo) error) func(t *trial) error {
-	return func(t *trial) error {
-		return each([]bool{false, true}, func(same bool) error {
-			return first(
-				each([]float32{0.05, 1}, func(h float32) error {
-					p := t.photo(40, 30, same)
-					p.huber = h
-					return p.then(check)
-				}),
-				t.photo(40, 30, same).atHuber(0.25).then(check))
+func huberTable(check func(*photo)) func(t *trial) {
+	return over([]bool{false, true}, func(t *trial, same bool) {
+		eachOf([]float32{0.05, 1}, func(h float32) {
+			p := newPhoto(t, 40, 30, same)
+			p.huber = h
+			p.then(check)
 		})
-	}
+		newPhoto(t, 40, 30, same).atHuber(0.25).then(check)
+	})
 }
 
 // huberMasked is huberTable under masks.
-func huberMasked(check func(*photo) error) func(t *trial) error {
-	return func(t *trial) error {
-		return each([]float64{0.3, 0.95}, func(share float64) error {
-			p := t.photo(40, 30, share > 0.5).atHuber(0.25)
-			return p.masked(share).then(check)
-		})
-	}
+func huberMasked(check func(*photo)) func(t *trial) {
+	return over([]float64{0.3, 0.95}, func(t *trial, share float64) {
+		newPhoto(t, 40, 30, share > 0.5).atHuber(0.25).masked(share).then(check)
+	})
 }
 
 // atHuber gives p a threshold, a power of 2, and a third of its pixels a difference of exactly that.
@@ -111,10 +112,11 @@ type photo struct {
 	partials [][3]float32
 	counted  [][3]float32
 	vRender  [][4]float32
+	before   *photo // with the outputs of another run
 }
 
-// photo makes a smooth picture with noise, not clamped, and a photo of which a third is transparent.
-func (t *trial) photo(width, height int, same bool) *photo {
+// newPhoto makes a smooth picture with noise, not clamped, and a photo of which a third is transparent.
+func newPhoto(t *trial, width, height int, same bool) *photo {
 	p := &photo{t: t, width: width, height: height, texelWidth: width, texelHeight: height, same: same, lambda: 0.2,
 		background: [3]float32{0.1, 0.6, 0.3}}
 	for i := range width * height {
@@ -134,13 +136,11 @@ func (t *trial) photo(width, height int, same bool) *photo {
 	return p
 }
 
-// decode makes texels and target of pix.
 func (p *photo) decode() {
 	p.texels = ref.TargetFromRGBA8(p.pix, p.background)
 	p.target = ref.Shrink(p.texels, p.texelWidth, p.texelHeight, 3, p.level)
 }
 
-// opaque makes the photo opaque.
 func (p *photo) opaque() {
 	for i := 3; i < len(p.pix); i += 4 {
 		p.pix[i] = 255
@@ -149,81 +149,57 @@ func (p *photo) opaque() {
 }
 
 // then runs the kernels with both formats and checks the outputs of each.
-func (p *photo) then(check func(*photo) error) error {
+func (p *photo) then(check func(*photo)) {
 	for _, p.floats = range []bool{false, true} {
-		if err := first(p.run(), check(p)); err != nil {
-			return fmt.Errorf("float32 photo %v: %w", p.floats, err)
-		}
+		during(fmt.Sprintf("float32 photo %v", p.floats), func() { p.run(check) })
 	}
-	return nil
 }
 
-// inputs makes what the kernels read of p.
-func (p *photo) inputs(l *list) (params layout.StepParams, render vk.Slice[[4]float32], target vk.Slice[uint32]) {
+func (p *photo) inputs() (params layout.StepParams, render vk.Slice[[4]float32], target vk.Slice[uint32]) {
 	params = paramsOf(&ref.View[float32]{Width: p.width, Height: p.height, Background: p.background})
-	params.SsimLambda, params.Huber = p.lambda, p.huber
-	if p.same {
-		params.SsimSame = 1
-	}
+	params.SsimLambda, params.Huber, params.SsimSame = p.lambda, p.huber, layout.Bit(p.same)
+	params.AlphaLoss = p.alphaLoss
+	params.Level, params.PhotoWidth, params.PhotoHeight = uint32(p.level), uint32(p.texelWidth), uint32(p.texelHeight)
 	words := wordsOf(p.pix)
 	if p.floats {
-		words = nil
-		for _, x := range p.texels {
-			words = append(words, math.Float32bits(x))
-		}
+		words = wordsOf32(p.texels)
 	}
 	if p.packed {
 		params.PhotoFlags, words = layout.PhotoPacked, packedWords(p.pix)
 	}
-	params.AlphaLoss = p.alphaLoss
 	if p.mask != nil && !p.robust {
 		params.PhotoFlags |= layout.PhotoMasked
 		words = append(words, p.mask...)
 	}
 	before := []uint32{0x7FC00000, 1, 0xFFFFFFFF} // another photo's
 	params.PhotoOffset = uint32(len(before))
-	words = append(append(before, words...), 0) // see target.glsl
-	params.Level, params.PhotoWidth, params.PhotoHeight = uint32(p.level), uint32(p.texelWidth), uint32(p.texelHeight)
-	return params, input(l, "render", p.render), input(l, "target", words)
+	return params, in(p.t, p.render...), in(p.t, append(append(before, words...), 0)...) // see target.glsl
 }
 
-func (p *photo) run() error {
-	l := p.t.list()
-	params, render, target := p.inputs(l)
+// run runs the kernels, and checks what they wrote.
+func (p *photo) run(check func(*photo)) {
+	t := p.t
+	params, render, target := p.inputs()
 	n, tiles := p.width*p.height, int(params.View.TileWidth*params.View.TileHeight)
-	in, inliers := input(l, "params", []layout.StepParams{params}), input(l, "inliers", p.inliers())
-	maps, partials := output[float32](l, "ssim_maps", 9*n), output[[3]float32](l, "partials", tiles)
-	counted, vRender := output[[3]float32](l, "counted", tiles), output[[4]float32](l, "v_render", n)
-	masked, alpha, packed, shrunk := p.mask != nil || p.maskable, p.alphaLoss > 0, p.packed || p.packable,
-		p.level > 0 || p.shrinkable
-	l.r.Dispatch(&shaders.Loss{
-		Params: in, Render: render, Target: target, SsimMaps: maps.Slice, Partials: partials.Slice,
-		Counted: counted.Slice, Inliers: inliers,
-		Spec: shaders.LossSpec{TargetFloat: p.floats, Masked: masked, Alpha: alpha, Packed: packed, Shrunk: shrunk,
-			Robust: p.robust},
-	}, vk.Groups(tiles+2))
-	l.r.Dispatch(&shaders.LossGrad{
-		Params: in, Render: render, Target: target, SsimMaps: maps.Slice, VRender: vRender.Slice, Inliers: inliers,
-		Spec: shaders.LossGradSpec{TargetFloat: p.floats, Masked: masked, Alpha: alpha, Packed: packed, Shrunk: shrunk,
-			Robust: p.robust},
-	}, vk.Groups(tiles+2))
-	if err := l.run(); err != nil {
-		return err
+	step, inliers, maps := in(t, params), in(t, p.inliers()...), scratch[float32](t, 9*n)
+	partials, counted := out[[3]float32](t, tiles), out[[3]float32](t, tiles)
+	vRender := out[[4]float32](t, n)
+	spec := shaders.LossSpec{TargetFloat: p.floats, Masked: p.mask != nil || p.maskable, Alpha: p.alphaLoss > 0,
+		Packed: p.packed || p.packable, Shrunk: p.level > 0 || p.shrinkable, Robust: p.robust}
+	t.dispatch(&shaders.Loss{Params: step, Render: render, Target: target, SsimMaps: maps, Partials: partials,
+		Counted: counted, Inliers: inliers, Spec: spec}, vk.Groups(tiles+2))
+	t.dispatch(&shaders.LossGrad{Params: step, Render: render, Target: target, SsimMaps: maps, VRender: vRender,
+		Inliers: inliers, Spec: shaders.LossGradSpec(spec)}, vk.Groups(tiles+2))
+	t.run()
+	if !spec.Masked && !spec.Alpha {
+		head(t, counted, 0)
 	}
-	p.partials, p.vRender, p.counted = partials.got, vRender.got, counted.got
-	if !masked && !alpha {
-		_, err := counted.written(0)
-		return err
-	}
-	return nil
+	p.partials, p.vRender, p.counted = got(t, partials), got(t, vRender), got(t, counted)
+	check(p)
 }
 
 // want is the reference in float64.
 func (p *photo) want() *ref.LossResult[float64] {
-	render := make([][4]float64, len(p.render))
-	for i, c := range p.render {
-		copy(render[i][:], ref.ConvertSlice[float64](c[:]))
-	}
 	c := ref.LossConfig[float64]{Lambda: float64(p.lambda), Huber: float64(p.huber), Same: p.same,
 		AlphaLoss: float64(p.alphaLoss)}
 	c.Mask = ref.ShrinkMask(p.mask, p.texelWidth, p.texelHeight, p.level)
@@ -234,11 +210,11 @@ func (p *photo) want() *ref.LossResult[float64] {
 		}
 		c.Alpha = ref.Shrink(texels, p.texelWidth, p.texelHeight, 1, p.level)
 	}
-	return ref.Loss(render, ref.ConvertSlice[float64](p.target), p.width, p.height, c)
+	return ref.Loss(pixels64(p.render), ref.ConvertSlice[float64](p.target), p.width, p.height, c)
 }
 
 // checkLoss compares the sums over tiles: the loss of colours and squares tile by tile, SSIM in all.
-func (p *photo) checkLoss() error {
+func (p *photo) checkLoss() {
 	cols := (p.width + 15) / 16
 	want := make([][3]float64, len(p.partials))
 	for i := range p.render {
@@ -255,9 +231,7 @@ func (p *photo) checkLoss() error {
 	ssim := 0.0
 	for tile, got := range p.partials {
 		// 768 values, each of 1 at most and right to 2^-24, summed by a tree; 8-bit photos are right to 2^-23 more.
-		if err := closeTo("partials", got[:2], want[tile][:2], 768*3e-7, 1e-6); err != nil {
-			return fmt.Errorf("tile %d: %w", tile, err)
-		}
+		near(fmt.Sprintf("partials of tile %d", tile), got[:2], want[tile][:2], 768*3e-7, 1e-6)
 		ssim += float64(got[2])
 	}
 	w, h := p.width, p.height
@@ -267,11 +241,9 @@ func (p *photo) checkLoss() error {
 	terms := float64(max(1, 3*w*h))
 	// E[x^2] - mu^2 cancels: in flat windows float32 leaves 1e-7 beside SSIM's constant of 9e-4.
 	r := p.want()
-	return closeTo("partials", []float32{float32(ssim / terms)}, []float64{r.SSIM * float64(3*r.Windows) / terms}, 1e-5,
-		0)
+	near("partials", []float32{float32(ssim / terms)}, []float64{r.SSIM * float64(3*r.Windows) / terms}, 1e-5, 0)
 }
 
-// colorLoss returns what a difference of colour adds to the loss.
 func (p *photo) colorLoss(d float64) float64 {
 	h := float64(p.huber)
 	if d < h {
@@ -280,52 +252,56 @@ func (p *photo) colorLoss(d float64) float64 {
 	return d - h/2
 }
 
-func (p *photo) checkGrad() error {
-	var want []float64
-	for _, c := range p.want().VRender {
-		want = append(want, c[:]...)
-	}
-	return normWithin("v_render", floatsOf(p.vRender), want, 1e-4) // as for SSIM's value: cancellation in flat windows
+func (p *photo) checkGrad() {
+	// As for SSIM's value: cancellation in flat windows.
+	nearNorm("v_render", floatsOf(p.vRender), flat64(p.want().VRender), 1e-4)
 }
 
-// checkFormats requires that both formats of one 8-bit photo give the same values to 1e-6. The photo is opaque, as
-// 8-bit targets are.
-func (p *photo) checkFormats(grad bool) error {
-	p.opaque()
-	if err := p.run(); err != nil {
-		return err
-	}
-	partials, vRender := floatsOf(p.partials), floatsOf(p.vRender)
-	p.floats = true
-	if err := p.run(); err != nil {
-		return err
-	}
-	if grad {
-		// Of gradients of size 1 / (3 pixels).
-		return closeTo("v_render", floatsOf(p.vRender), vRender, 1e-6/float64(3*p.width*p.height), 1e-4)
-	}
-	return closeTo("partials", floatsOf(p.partials), partials, 768*1e-6, 0)
+// checkNoGrad wants no gradient: L1's part is exactly 0, SSIM's is what cancellation leaves of it.
+func (p *photo) checkNoGrad() {
+	near("v_render", floatsOf(p.vRender), make([]float32, 4*len(p.vRender)), 1e-3/float64(3*p.width*p.height), 0)
 }
 
-// checkPerfect compares a picture with itself.
-func checkPerfect(t *trial, grad bool) error {
-	p := t.photo(40, 30, false)
-	p.opaque()
-	for i := range p.render {
-		copy(p.render[i][:3], p.target[3*i:3*i+3])
+// likeLoss wants what another variant of the kernels, or another format, made of the same photo. Compilers may contract
+// variants in their own ways, and 8-bit photos are right to 1e-6.
+func (p *photo) likeLoss() {
+	abs, rel := 768*3e-7, 1e-6
+	if p.floats != p.before.floats {
+		abs, rel = 768*1e-6, 0
 	}
-	p.floats = true // an 8-bit photo may differ from the picture by a rounding, whose sign is L1's gradient
-	if err := p.run(); err != nil {
-		return err
-	}
-	if !grad {
-		return p.checkLoss()
-	}
-	for i, v := range floatsOf(p.vRender) {
-		// L1's part is exactly 0; SSIM's is what cancellation leaves of it.
-		if !(math.Abs(float64(v)) <= 1e-3/float64(3*p.width*p.height)) {
-			return fmt.Errorf("binding v_render: [%d]: got %g, want 0", i, v)
+	near("partials", floatsOf(p.partials), floatsOf(p.before.partials), abs, rel)
+	near("counted", floatsOf(p.counted), floatsOf(p.before.counted), 0, 1e-6)
+}
+
+func (p *photo) likeGrad() { // gradients are of size 1 / (3 pixels)
+	near("v_render", floatsOf(p.vRender), floatsOf(p.before.vRender), 1e-6/float64(3*p.width*p.height), 1e-4)
+}
+
+// remember keeps the outputs, for likeLoss and likeGrad.
+func (p *photo) remember() {
+	before := *p
+	p.before = &before
+}
+
+// checkFormats compares both formats of one 8-bit photo, which is opaque, as 8-bit targets are.
+func checkFormats(check func(*photo)) func(t *trial) {
+	return over([]bool{false, true}, func(t *trial, same bool) {
+		p := newPhoto(t, 50, 40, same)
+		p.opaque()
+		p.run((*photo).remember)
+		p.floats = true
+		p.run(check)
+	})
+}
+
+func checkPerfect(check func(*photo)) func(t *trial) {
+	return func(t *trial) {
+		p := newPhoto(t, 40, 30, false)
+		p.opaque()
+		for i := range p.render {
+			copy(p.render[i][:3], p.target[3*i:3*i+3])
 		}
+		p.floats = true // an 8-bit photo may differ from the picture by a rounding, whose sign is L1's gradient
+		p.run(check)
 	}
-	return nil
 }

@@ -1,51 +1,76 @@
 package check
 
 import (
-	"fmt"
 	"math"
+	"slices"
 )
 
 // maskCases are photos of which a part counts, and photos whose alpha is compared.
 func maskCases() []Case {
 	sizes := [][2]int{{1, 1}, {10, 30}, {17, 33}, {50, 40}}
-	outliers := func(check func(*photo) error) func(t *trial) error {
-		return func(t *trial) error {
-			return each(sizes, func(s [2]int) error {
-				return each([]int{0, 1}, func(level int) error {
-					p := t.photo(s[0]<<level, s[1]<<level, level > 0).shrunk(level).masked(0.9)
-					p.robust = true
-					return p.then(check)
+	robust := func(check func(*photo)) func(t *trial) {
+		return over(sizes, func(t *trial, s [2]int) {
+			eachOf([]int{0, 1}, func(level int) {
+				p := newPhoto(t, s[0]<<level, s[1]<<level, level > 0).shrunk(level).masked(0.9)
+				p.robust = true
+				p.then(check)
+			})
+		})
+	}
+	windows := func(same bool) photoCheck {
+		return func(check func(*photo)) func(t *trial) {
+			return over(sizes, func(t *trial, s [2]int) {
+				eachOf([]float64{0, 0.3, 0.95, 1},
+					func(share float64) { newPhoto(t, s[0], s[1], same).masked(share).then(check) })
+			})
+		}
+	}
+	alpha := func(check func(*photo)) func(t *trial) {
+		return func(t *trial) {
+			p := newPhoto(t, 50, 40, false)
+			p.alphaLoss = 2
+			p.then(check)
+		}
+	}
+	const full = "a full mask, and none where photos may have one"
+	return slices.Concat(maskedPair("masks, windows inside", windows(false)),
+		maskedPair("masks, windows beyond the border", windows(true)), maskedPair("alpha without a mask", alpha),
+		maskedPair("outliers", robust),
+		lossPair(full, full, checkFullMask, func(p *photo) {
+			p.before.counted = p.counted // the variant without masks counts nothing
+			p.likeLoss()
+		}, (*photo).likeGrad),
+		[]Case{newCase("loss", "packed photos", over(sizes, func(t *trial, s [2]int) { checkPacked(t, s, 0) }))})
+}
+
+// shrinkCases are photos that are larger than the rendering they are compared with.
+func shrinkCases() []Case {
+	// Of texels: sides that are no multiples, a single pixel, more than a tile.
+	sizes := [][2]int{{7, 9}, {23, 61}, {64, 48}, {83, 101}, {150, 131}}
+	smaller := func(change func(*photo)) photoCheck {
+		return func(check func(*photo)) func(t *trial) {
+			return over([]int{1, 2, 4}, func(t *trial, level int) {
+				sizes := sizes
+				if level == 4 {
+					sizes = [][2]int{{16, 16}, {283, 271}} // no pixel of the others is left
+				}
+				eachOf(sizes, func(s [2]int) {
+					p := newPhoto(t, s[0], s[1], level == 1).shrunk(level)
+					change(p)
+					p.then(check)
 				})
 			})
 		}
 	}
-	table := func(same bool, check func(*photo) error) func(t *trial) error {
-		return func(t *trial) error {
-			return each(sizes, func(s [2]int) error {
-				return each([]float64{0, 0.3, 0.95, 1}, func(share float64) error {
-					return t.photo(s[0], s[1], same).masked(share).then(check)
-				})
-			})
-		}
-	}
-	return []Case{
-		newCase("loss", "masks, windows inside", table(false, (*photo).checkMasked)),
-		newCase("loss", "masks, windows beyond the border", table(true, (*photo).checkMasked)),
-		newCase("loss", "a full mask, and none where photos may have one",
-			func(t *trial) error { return checkFullMask(t, false) }),
-		newCase("loss", "alpha without a mask",
-			func(t *trial) error { return t.alphaPhoto().then((*photo).checkMasked) }),
-		newCase("loss", "packed photos",
-			func(t *trial) error { return each(sizes, func(s [2]int) error { return checkPacked(t, s, 0) }) }),
-		newCase("loss", "outliers", outliers((*photo).checkMasked)),
-		newCase("loss_grad", "outliers", outliers((*photo).checkMaskedGrad)),
-		newCase("loss_grad", "masks, windows inside", table(false, (*photo).checkMaskedGrad)),
-		newCase("loss_grad", "masks, windows beyond the border", table(true, (*photo).checkMaskedGrad)),
-		newCase("loss_grad", "a full mask, and none where photos may have one",
-			func(t *trial) error { return checkFullMask(t, true) }),
-		newCase("loss_grad", "alpha without a mask",
-			func(t *trial) error { return t.alphaPhoto().then((*photo).checkMaskedGrad) }),
-	}
+	const name, same = "smaller than the photo", "of the photo's size where others are smaller"
+	return slices.Concat(
+		lossPair(name, name, smaller(func(*photo) {}), (*photo).checkLoss, (*photo).checkGrad),
+		maskedPair(name+", alpha", smaller(func(p *photo) { p.alphaLoss = 2 })),
+		maskedPair(name+", masks", smaller(func(p *photo) { p.masked(0.93) })),
+		lossPair(same, same, checkUnshrunk, (*photo).likeLoss, (*photo).likeGrad),
+		[]Case{newCase("loss", name+", packed", over([]int{1, 2}, func(t *trial, level int) {
+			eachOf(sizes, func(s [2]int) { checkPacked(t, s, level) })
+		}))})
 }
 
 // masked gives p a random mask with share of its texels, and an alpha loss. What does not count holds numbers that
@@ -66,14 +91,6 @@ func (p *photo) masked(share float64) *photo {
 	return p
 }
 
-// alphaPhoto is a photo without mask whose alpha is compared.
-func (t *trial) alphaPhoto() *photo {
-	p := t.photo(50, 40, false)
-	p.alphaLoss = 2
-	return p
-}
-
-// counts reports whether pixel i counts: all of its texels do.
 func (p *photo) counts(i int) bool {
 	side := 1 << p.level
 	for k := range side * side {
@@ -86,25 +103,25 @@ func (p *photo) counts(i int) bool {
 }
 
 // checkMasked compares the sums, and the numbers of pixels and windows that count, which are exact.
-func (p *photo) checkMasked() error {
+func (p *photo) checkMasked() {
 	var pixels, windows, alpha float64
 	for _, c := range p.counted {
 		pixels, windows, alpha = pixels+float64(c[0]), windows+float64(c[1]), alpha+float64(c[2])
 	}
 	want := p.want()
 	if int(pixels) != want.Counted || int(windows) != want.Windows {
-		return fmt.Errorf("binding counted: %g pixels and %g windows, want %d and %d", pixels, windows, want.Counted,
-			want.Windows)
+		failf("binding counted: %g pixels and %g windows, want %d and %d", pixels, windows, want.Counted, want.Windows)
 	}
 	mean := float32(alpha / math.Max(1, pixels))
-	return first(closeTo("counted", []float32{mean}, []float64{want.Alpha}, 1e-6, 1e-6), p.checkLoss())
+	near("counted", []float32{mean}, []float64{want.Alpha}, 1e-6, 1e-6)
+	p.checkLoss()
 }
 
 // checkMaskedGrad requires exact zeros where pixels do not count.
-func (p *photo) checkMaskedGrad() error {
+func (p *photo) checkMaskedGrad() {
 	for i, v := range p.vRender {
 		if !p.counts(i) && v != [4]float32{} {
-			return fmt.Errorf("binding v_render: [%d]: got %v for a pixel that does not count", i, v)
+			failf("binding v_render: [%d]: got %v for a pixel that does not count", i, v)
 		}
 	}
 	want := p.want().VRender
@@ -114,38 +131,23 @@ func (p *photo) checkMaskedGrad() error {
 		colours, alphas = append(colours, v[:3]...), append(alphas, v[3])
 		wantColours, wantAlphas = append(wantColours, want[i][:3]...), append(wantAlphas, want[i][3])
 	}
-	return first(normWithin("v_render", colours, wantColours, 1e-4),
-		closeTo("v_render (alpha)", alphas, wantAlphas, 0, 1e-6))
+	nearNorm("v_render", colours, wantColours, 1e-4)
+	near("v_render (alpha)", alphas, wantAlphas, 0, 1e-6)
 }
 
-// checkFullMask requires what the variant without masks gives of the variant with them, for a photo without mask and
-// for one whose mask holds every pixel.
-func checkFullMask(t *trial, grad bool) error {
-	p := t.photo(50, 40, true)
-	if err := p.run(); err != nil {
-		return err
+// checkFullMask wants what the variant without masks gives of the variant with them, for a photo without mask and for
+// one whose mask holds every pixel.
+func checkFullMask(check func(*photo)) func(t *trial) {
+	return func(t *trial) {
+		p := newPhoto(t, 50, 40, true)
+		p.run((*photo).remember)
+		p.maskable = true
+		p.run(check)
+		p.mask = slices.Repeat([]uint32{math.MaxUint32}, (p.width*p.height+31)/32)
+		p.run(check)
 	}
-	partials, vRender := floatsOf(p.partials), floatsOf(p.vRender)
-	return each([]int{0, (p.width*p.height + 31) / 32}, func(words int) error {
-		p.maskable, p.mask = true, nil
-		if words > 0 {
-			p.mask = make([]uint32, words)
-			for i := range p.mask {
-				p.mask[i] = math.MaxUint32
-			}
-		}
-		if err := p.run(); err != nil {
-			return err
-		}
-		if grad {
-			return closeTo("v_render", floatsOf(p.vRender), vRender, 1e-6/float64(3*p.width*p.height), 1e-4)
-		}
-		// compilers may contract the variants in their own ways
-		return closeTo("partials", floatsOf(p.partials), partials, 768*3e-7, 1e-6)
-	})
 }
 
-// packedWords returns the words of RGB8 pixels.
 func packedWords(rgba []uint8) []uint32 {
 	words := make([]uint32, (3*len(rgba)/4+3)/4)
 	at := 0
@@ -158,38 +160,47 @@ func packedWords(rgba []uint8) []uint32 {
 	return words
 }
 
-// checkPacked requires that an opaque photo gives the same bytes in four bytes a texel and in three, with a mask and
-// without, with the alpha compared; and what the variant for photos in four bytes alone gives.
-func checkPacked(t *trial, size [2]int, level int) error {
-	for _, share := range []float64{1, 0.9} {
-		p := t.photo(size[0], size[1], false).shrunk(level)
+// checkPacked wants an opaque photo to give the same bytes in four bytes a texel and in three, with a mask and without,
+// with the alpha compared; and what the variant for photos in four bytes alone gives.
+func checkPacked(t *trial, size [2]int, level int) {
+	eachOf([]float64{1, 0.9}, func(share float64) {
+		p := newPhoto(t, size[0], size[1], false).shrunk(level)
 		p.opaque()
 		if p.alphaLoss = 0.5; share < 1 {
 			p = p.masked(share)
 		}
-		if err := p.run(); err != nil {
-			return err
-		}
-		plain := *p
+		p.run((*photo).remember)
 		p.packable = true
-		if err := p.run(); err != nil {
-			return err
-		}
-		wide := *p
+		p.run((*photo).likeLoss)
+		p.likeGrad()
+		p.remember()
 		p.packed = true
-		if err := p.run(); err != nil {
-			return err
+		p.run(func(p *photo) {
+			same("partials", p.partials, p.before.partials)
+			same("counted", p.counted, p.before.counted)
+			same("v_render", p.vRender, p.before.vRender)
+		})
+	})
+}
+
+// shrunk makes p a photo that is compared at 2^-level of its width and height.
+func (p *photo) shrunk(level int) *photo {
+	p.level, p.width, p.height = level, p.texelWidth>>level, p.texelHeight>>level
+	p.render = p.render[:p.width*p.height]
+	p.decode()
+	return p
+}
+
+// checkUnshrunk wants of the variant for smaller views, where the view is not smaller, what the one without gives: as
+// long as masks are read, too.
+func checkUnshrunk(check func(*photo)) func(t *trial) {
+	return over([]float64{1, 0.5}, func(t *trial, share float64) {
+		p := newPhoto(t, 50, 40, true)
+		if share < 1 {
+			p.masked(share)
 		}
-		// Compilers may contract the variants in their own ways.
-		err := first(sameBytes("partials", floatsOf(p.partials), floatsOf(wide.partials)),
-			sameBytes("counted", floatsOf(p.counted), floatsOf(wide.counted)),
-			sameBytes("v_render", floatsOf(p.vRender), floatsOf(wide.vRender)),
-			closeTo("partials", floatsOf(p.partials), floatsOf(plain.partials), 768*3e-7, 1e-6),
-			closeTo("counted", floatsOf(p.counted), floatsOf(plain.counted), 0, 1e-6),
-			closeTo("v_render", floatsOf(p.vRender), floatsOf(plain.vRender), 1e-6/float64(3*p.width*p.height), 1e-4))
-		if err != nil {
-			return fmt.Errorf("%dx%d, level %d, a share of %g: %w", size[0], size[1], level, share, err)
-		}
-	}
-	return nil
+		p.run((*photo).remember)
+		p.shrinkable = true
+		p.run(check)
+	})
 }

@@ -1,7 +1,6 @@
 package check
 
 import (
-	"fmt"
 	"math"
 	"slices"
 
@@ -13,59 +12,49 @@ import (
 
 func outlierCases() []Case {
 	sizes := [][2]int{{1, 1}, {3, 2}, {16, 16}, {17, 1}, {50, 40}, {70, 33}}
-	table := func(change func(*strayPixels)) func(t *trial) error {
-		return func(t *trial) error {
-			return each(sizes, func(s [2]int) error { return t.outliersOf(s[0], s[1], 0, change) })
-		}
+	found := func(change func(*strayPixels)) func(t *trial) {
+		return over(sizes, func(t *trial, s [2]int) { checkOutliers(t, s[0], s[1], 0, change) })
 	}
-	places := func(bands int) func(t *trial) error {
-		return func(t *trial) error {
-			return each(sizes, func(s [2]int) error {
-				return first(checkPlaces(t, t.ellipses(60, s[0], s[1]), t.camera(s[0], s[1]), bands),
-					checkPlaces(t, t.crowd(200, s[0], s[1], 0.5), t.camera(s[0], s[1]), bands))
-			})
-		}
+	places := func(bands int) func(t *trial) {
+		return over(sizes, func(t *trial, s [2]int) {
+			checkPlaces(t, t.ellipses(60, s[0], s[1]), t.camera(s[0], s[1]), bands)
+			checkPlaces(t, t.crowd(200, s[0], s[1], 0.5), t.camera(s[0], s[1]), bands)
+		})
 	}
-	return []Case{
-		newCase("find_places", "sizes", places(1)),
-		newCase("find_places", "bands", places(3)),
-		newCase("find_places", "fisheye", func(t *trial) error {
+	return slices.Concat(casesOf("find_places", table{
+		{"sizes", places(1)}, {"bands", places(3)},
+		{"fisheye", func(t *trial) {
 			v := t.camera(50, 40)
 			v.Fisheye = true
-			return checkPlaces(t, t.crowd(200, 50, 40, 0.5), v, 1)
-		}),
-		newCase("find_places", "no splats",
-			func(t *trial) error { return checkPlaces(t, t.ellipses(0, 40, 30), t.camera(40, 30), 1) }),
-		newCase("find_outliers", "sizes", table(func(*strayPixels) {})),
-		newCase("find_outliers", "nothing is known", table(func(o *strayPixels) { o.share = 0 })),
-		newCase("find_outliers", "most is suspect", table(func(o *strayPixels) { o.share = 0.2 })),
-		newCase("find_outliers", "nobody agrees", table(func(o *strayPixels) { o.agree = 0 })),
-		newCase("find_outliers", "masks", table(func(o *strayPixels) { o.photo.masked(0.8) })),
-		newCase("find_outliers", "smaller than the photo", func(t *trial) error {
-			return each([]int{1, 2}, func(level int) error {
-				return t.outliersOf(150, 131, level, func(o *strayPixels) { o.photo.masked(0.97) })
-			})
-		}),
-		newCase("track_errors", "sizes", func(t *trial) error {
-			return each(sizes, func(s [2]int) error { return t.tracked(s[0], s[1], 0) })
-		}),
-		newCase("track_errors", "a failed unit changes nothing", func(t *trial) error {
-			return each([]uint32{layout.FailedIsects, layout.FailedPeer},
-				func(f uint32) error { return t.tracked(50, 40, f) })
-		}),
-	}
+			checkPlaces(t, t.crowd(200, 50, 40, 0.5), v, 1)
+		}},
+		{"no splats", func(t *trial) { checkPlaces(t, t.ellipses(0, 40, 30), t.camera(40, 30), 1) }},
+	}), casesOf("find_outliers", table{
+		{"sizes", found(func(*strayPixels) {})},
+		{"nothing is known", found(func(o *strayPixels) { o.share = 0 })},
+		{"most is suspect", found(func(o *strayPixels) { o.share = 0.2 })},
+		{"nobody agrees", found(func(o *strayPixels) { o.agree = 0 })},
+		{"masks", found(func(o *strayPixels) { o.photo.masked(0.8) })},
+		{"smaller than the photo", over([]int{1, 2}, func(t *trial, level int) {
+			checkOutliers(t, 150, 131, level, func(o *strayPixels) { o.photo.masked(0.97) })
+		})},
+	}), casesOf("track_errors", table{
+		{"sizes", over(sizes, func(t *trial, s [2]int) { checkTracked(t, s[0], s[1], 0) })},
+		{"a failed unit changes nothing", over([]uint32{layout.FailedIsects, layout.FailedPeer},
+			func(t *trial, f uint32) { checkTracked(t, 50, 40, f) })},
+	}))
 }
 
 // checkPlaces finds places band after band into one buffer.
-func checkPlaces(t *trial, p *ref.Projection[float32], v *ref.View[float32], bands int) error {
+func checkPlaces(t *trial, p *ref.Projection[float32], v *ref.View[float32], bands int) {
 	for i := range p.DepthKeys {
 		if p.DepthKeys[i] != layout.Culled {
 			p.DepthKeys[i] = math.Float32bits(1 + 5*t.Float32())
 		}
 	}
-	l, whole := t.list(), v.Grid()
+	whole := v.Grid()
 	n := whole.Tiles() * layout.TileSquares
-	out, want := output[uint32](l, "places", n), make([][]uint32, n)
+	shown, want := out[uint32](t, n), make([][]uint32, n)
 	for band := range bands {
 		g := whole.Band(band, bands)
 		lists := ref.NewLists(p, g)
@@ -74,29 +63,20 @@ func checkPlaces(t *trial, p *ref.Projection[float32], v *ref.View[float32], ban
 				want[i] = x
 			}
 		}
-		l.r.Dispatch(&shaders.FindPlaces{
-			Params:        input(l, "params", []layout.StepParams{paramsOf(v)}),
-			TileOffsets:   input(l, "tile_offsets", lists.TileOffsets),
-			SlotFromIsect: input(l, "slot_from_isect", lists.SlotFromIsect),
-			SplatFromSlot: input(l, "splat_from_slot", lists.SplatFromSlot),
-			Shapes:        input(l, "shapes", shapesOf(p)),
-			Paints:        input(l, "paints", paintsOf(p.Splats)),
-			DepthKeys:     input(l, "depth_keys", p.DepthKeys),
-			Places:        out.Slice, Push: shaders.FindPlacesPush{Band: uint32(band), NBands: uint32(bands)},
-		}, vk.Groups(whole.Tiles()+6))
+		t.dispatch(&shaders.FindPlaces{Params: in(t, paramsOf(v)), TileOffsets: in(t, lists.TileOffsets...),
+			SlotFromIsect: in(t, lists.SlotFromIsect...), SplatFromSlot: in(t, lists.SplatFromSlot...), Shapes: in(t,
+				shapesOf(p)...), Paints: in(t, paintsOf(p.Splats)...), DepthKeys: in(t, p.DepthKeys...), Places: shown,
+			Push: shaders.FindPlacesPush{Band: uint32(band), NBands: uint32(bands)}}, vk.Groups(whole.Tiles()+6))
 	}
-	if err := l.run(); err != nil {
-		return err
-	}
+	t.run()
 	differ := 0 // splats on the threshold of alpha may go either way
-	for i, x := range out.got {
+	for i, x := range got(t, shown) {
 		if !slices.Contains(want[i], x) {
 			if differ++; differ > outliers(len(want)) {
-				return fmt.Errorf("binding places: square %d shows place %d, want one of %d", i, x, want[i])
+				failf("binding places: square %d shows place %d, want one of %d", i, x, want[i])
 			}
 		}
 	}
-	return nil
 }
 
 // strayPixels is a photo of which some pixels count.
@@ -119,18 +99,18 @@ func (p *photo) inliers() []uint32 {
 	return words
 }
 
-// outliersOf makes a photo with a lump of large errors, and checks what is found of it.
-func (t *trial) outliersOf(width, height, level int, change func(*strayPixels)) error {
-	o := &strayPixels{photo: t.photo(width, height, false).shrunk(level), share: 0.7, agree: 0.8}
+// checkOutliers makes a photo with a lump of large errors, and checks what is found of it.
+func checkOutliers(t *trial, width, height, level int, change func(*strayPixels)) {
+	o := &strayPixels{photo: newPhoto(t, width, height, false).shrunk(level), share: 0.7, agree: 0.8}
 	for i := range o.photo.render {
 		if x, y := i%o.photo.width, i/o.photo.width; x > 20 && x < 41 && y > 9 && y < 33 {
 			o.photo.render[i][1] += 0.9
 		}
 	}
 	change(o)
-	return each([]bool{false, true}, func(floats bool) error {
+	eachOf([]bool{false, true}, func(floats bool) {
 		o.photo.floats = floats
-		return o.check()
+		o.check()
 	})
 }
 
@@ -176,32 +156,26 @@ func onBorder(large float64, errors []float64) bool {
 	})
 }
 
-func (o *strayPixels) check() error {
-	p := o.photo
-	l := p.t.list()
-	params, render, target := p.inputs(l)
+func (o *strayPixels) check() {
+	p, t := o.photo, o.photo.t
+	params, render, target := p.inputs()
 	tiles := int(params.View.TileWidth * params.View.TileHeight)
 	c := o.judge(ref.ShrinkMask(p.mask, p.texelWidth, p.texelHeight, p.level), tiles)
 	params.RobustFactor, params.ViewId = float32(c.Factor), c.Photo
-	inliers, errors := output[uint32](l, "inliers", layout.CountWords*tiles),
-		output[uint32](l, "errors", layout.TileSquares*tiles)
-	l.r.Dispatch(&shaders.FindOutliers{
-		Params: input(l, "params", []layout.StepParams{params}), History: input(l, "history", []uint32(c.History)),
-		Render: render, Target: target, Places: input(l, "places", c.Places), Inliers: inliers.Slice,
-		Errors: errors.Slice,
-		Spec:   shaders.FindOutliersSpec{TargetFloat: p.floats, Masked: p.mask != nil, Shrunk: p.level > 0},
-	}, vk.Groups(tiles+2))
-	if err := l.run(); err != nil {
-		return err
-	}
 	want, squares := ref.FindOutliers(pixels64(p.render), ref.ConvertSlice[float64](p.target), p.width, p.height, c)
 	counted := *p
 	counted.level, counted.texelWidth, counted.texelHeight, counted.mask = 0, p.width, p.height, want
-	return first(equal("inliers", inliers.got, counted.inliers()), sameSquares(errors.got, squares))
+	t.dispatch(&shaders.FindOutliers{
+		Params: in(t, params), History: in(t, []uint32(c.History)...), Render: render, Target: target,
+		Places: in(t, c.Places...), Inliers: out[uint32](t, layout.CountWords*tiles, exactly(counted.inliers()...)),
+		Errors: out[uint32](t, layout.TileSquares*tiles, func(b *binding) { sameSquares(b.words, squares) }),
+		Spec:   shaders.FindOutliersSpec{TargetFloat: p.floats, Masked: p.mask != nil, Shrunk: p.level > 0},
+	}, vk.Groups(tiles+2))
+	t.run()
 }
 
 // sameSquares compares squares: a float32 error may be rounded to the next number, and lie beyond a border.
-func sameSquares(got, want []uint32) error {
+func sameSquares(got, want []uint32) {
 	off := 0
 	for i := range want {
 		if got[i] == want[i] {
@@ -210,15 +184,14 @@ func sameSquares(got, want []uint32) error {
 		off++
 		d := int32(got[i]&0xFFFF) - int32(want[i]&0xFFFF)
 		if got[i] == layout.NoSquare || want[i] == layout.NoSquare || d < -1 || d > 1 || off > 1+len(want)/50 {
-			return fmt.Errorf("binding errors: square %d is %#x, want %#x; %d differ so far", i, got[i], want[i], off)
+			failf("binding errors: square %d is %#x, want %#x; %d differ so far", i, got[i], want[i], off)
 		}
 	}
-	return nil
 }
 
-// tracked checks a step that sees some places several times.
-func (t *trial) tracked(width, height int, failed uint32) error {
-	l, v := t.list(), t.camera(width, height)
+// checkTracked takes a step that sees some places several times.
+func checkTracked(t *trial, width, height int, failed uint32) {
+	v := t.camera(width, height)
 	n := v.Grid().Tiles() * layout.TileSquares
 	history, places, squares := make([]uint32, layout.HistoryWords), make([]uint32, n), make([]uint32, n)
 	for i := range 100 {
@@ -236,21 +209,15 @@ func (t *trial) tracked(width, height int, failed uint32) error {
 			squares[i] |= layout.SquareDiffers
 		}
 	}
-	counters, params := make([]uint32, layout.NCounters), paramsOf(v)
-	counters[layout.Failed], params.ViewId = failed, 45
-	out := inout(l, "history", slices.Clone(history))
+	want, params := slices.Clone(history), paramsOf(v)
+	if params.ViewId = 45; failed == 0 {
+		ref.TrackErrors(want, places, squares, params.ViewId)
+	}
+	tracked := update(t, history, exactly(want...))
 	for note := range uint32(2) {
-		l.r.Dispatch(&shaders.TrackErrors{
-			Params: input(l, "params", []layout.StepParams{params}), Counters: input(l, "counters", counters),
-			Places: input(l, "places", places), Errors: input(l, "errors", squares), History: out.Slice,
-			Push: shaders.TrackErrorsPush{Note: note},
-		}, vk.Items(n+300, 256))
+		t.dispatch(&shaders.TrackErrors{Params: in(t, params), Counters: in(t, with(make([]uint32, layout.NCounters),
+			layout.Failed, failed)...), Places: in(t, places...), Errors: in(t, squares...), History: tracked,
+			Push: shaders.TrackErrorsPush{Note: note}}, vk.Items(n+300, 256))
 	}
-	if err := l.run(); err != nil {
-		return err
-	}
-	if failed == 0 {
-		ref.TrackErrors(history, places, squares, 45)
-	}
-	return equal("history", out.got, history)
+	t.run()
 }

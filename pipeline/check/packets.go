@@ -1,8 +1,8 @@
 package check
 
 import (
-	"fmt"
 	"math"
+	"math/rand/v2"
 	"slices"
 
 	"vksplat/pipeline/ref"
@@ -22,7 +22,7 @@ func packetCases() []Case {
 }
 
 // anyFloats are floats of any kind, of which copies must keep every bit.
-func (t *trial) anyFloats(n int) []float32 {
+func (t source) anyFloats(n int) []float32 {
 	x := make([]float32, n)
 	for i := range x {
 		if x[i] = float32(t.NormFloat64()); t.IntN(4) == 0 {
@@ -33,7 +33,7 @@ func (t *trial) anyFloats(n int) []float32 {
 }
 
 // projection makes n projected splats, of which a share is seen.
-func (t *trial) projection(n int, share float64) *ref.Projection[float32] {
+func (t source) projection(n int, share float64) *ref.Projection[float32] {
 	p := &ref.Projection[float32]{Splats: make([]ref.Projected[float32], n), Extents: make([][3]float32, n),
 		DepthKeys: t.uints(n, 1<<31)}
 	for i := range n {
@@ -49,46 +49,26 @@ func (t *trial) projection(n int, share float64) *ref.Projection[float32] {
 }
 
 func sendCases() []Case {
-	sizes := func(share float64) func(t *trial) error {
-		return func(t *trial) error {
-			return each(packetSizes, func(n int) error { return checkSend(t, t.projection(n, share), 3, 0) })
-		}
+	sizes := func(share float64, room int) func(t *trial) {
+		return over(packetSizes, func(t *trial, n int) { checkSend(t, t.projection(n, share), room, 0) })
 	}
-	return []Case{
-		newCase("mark_visible", "sizes", func(t *trial) error {
-			return each(packetSizes, func(n int) error { return checkMark(t, t.projection(n, 0.4).DepthKeys) })
-		}),
-		newCase("send_visible", "sizes", sizes(0.3)),
-		newCase("send_visible", "all seen", sizes(1)),
-		newCase("send_visible", "none seen", sizes(0)),
-		newCase("send_visible", "few seen", sizes(0.002)),
-		newCase("send_visible", "exactly full", func(t *trial) error {
-			return each(packetSizes, func(n int) error { return checkSend(t, t.projection(n, 0.3), 0, 0) })
-		}),
-		newCase("send_visible", "one over", func(t *trial) error {
-			return each(packetSizes[1:], func(n int) error { return checkSend(t, t.projection(n, 1), -1, 0) })
-		}),
-		newCase("send_visible", "after a failure", func(t *trial) error {
-			return each([]int{-1, 0, 5}, func(room int) error {
-				return first(checkSend(t, t.projection(700, 0.5), room, layout.FailedIsects),
-					checkSend(t, t.projection(700, 0.5), room, layout.FailedPacket))
-			})
-		}),
-	}
+	return append(casesOf("send_visible", table{
+		{"sizes", sizes(0.3, 3)}, {"all seen", sizes(1, 3)}, {"none seen", sizes(0, 3)}, {"few seen", sizes(0.002, 3)},
+		{"exactly full", sizes(0.3, 0)},
+		{"one over", over(packetSizes[1:], func(t *trial, n int) { checkSend(t, t.projection(n, 1), -1, 0) })},
+		{"after a failure", over([]int{-1, 0, 5}, func(t *trial, room int) {
+			checkSend(t, t.projection(700, 0.5), room, layout.FailedIsects)
+			checkSend(t, t.projection(700, 0.5), room, layout.FailedPacket)
+		})},
+	}), newCase("mark_visible", "sizes", over(packetSizes,
+		func(t *trial, n int) { checkMark(t, t.projection(n, 0.4).DepthKeys) })))
 }
 
-func checkMark(t *trial, keys []uint32) error {
-	l := t.list()
-	marks := output[uint32](l, "marks", len(keys)+7)
-	l.r.Dispatch(&shaders.MarkVisible{
-		Counters:  input(l, "counters", junkCounters(map[int]uint32{layout.NActive: uint32(len(keys))})),
-		DepthKeys: input(l, "depth_keys", keys), Marks: marks.Slice,
-	}, vk.Items(len(keys)+3*layout.Group, layout.Group))
-	if err := l.run(); err != nil {
-		return err
-	}
-	got, err := marks.written(len(keys))
-	return first(err, equal("marks", got, ref.Mark(keys)))
+func checkMark(t *trial, keys []uint32) {
+	t.dispatch(&shaders.MarkVisible{Counters: in(t, junkCounters(counts{layout.NActive: uint32(len(keys))})...),
+		DepthKeys: in(t, keys...), Marks: out[uint32](t, len(keys)+7, exactly(ref.Mark(keys)...))},
+		vk.Items(len(keys)+3*layout.Group, layout.Group))
+	t.run()
 }
 
 // failedCounters are those of a unit at work, or of one that an earlier unit's failure emptied.
@@ -110,58 +90,29 @@ func withFailure(c []uint32, f ref.Failure) []uint32 {
 }
 
 // checkSend sends what p sees in a packet with so much more room than that takes.
-func checkSend(t *trial, p *ref.Projection[float32], room int, failed uint32) error {
-	l := t.list()
+func checkSend(t *trial, p *ref.Projection[float32], room int, failed uint32) {
 	n := len(p.DepthKeys)
 	marks, sum := ref.Scan(ref.Mark(p.DepthKeys))
 	capacity := max(0, int(sum)+room)
-	start, fail := failedCounters(failed, map[int]uint32{layout.NActive: uint32(n), layout.NSent: sum})
-	counters, indexOf := inout(l, "counters", start), inout(l, "index_of", append(marks, guardWord, guardWord))
-	headers := output[layout.PacketHeader](l, "headers", 4)
-	shapes, paints := output[[4]float32](l, "out_shapes", 2*(capacity+1)),
-		output[[4]float32](l, "out_paints", capacity+1)
-	keys, sentOf := output[uint32](l, "out_keys", capacity+1), output[[2]uint32](l, "sent_of", 3)
-	l.r.Dispatch(&shaders.SendVisible{
-		Params: input(l, "params", []layout.StepParams{{Unit: unitOfPackets}}), Counters: counters.Slice,
-		DepthKeys: input(l, "depth_keys", p.DepthKeys),
-		Shapes:    input(l, "shapes", shapesOf(p)), Paints: input(l, "paints", paintsOf(p.Splats)),
-		IndexOf: indexOf.Slice, Headers: headers.Slice, OutShapes: shapes.Slice, OutPaints: paints.Slice,
-		OutKeys: keys.Slice, SentOf: sentOf.Slice,
-		Push: shaders.SendVisiblePush{Capacity: uint32(capacity), HeaderId: 2, View: 1},
-	}, vk.Items(n+2*layout.SendBlock, layout.SendBlock)) // of no splats, and of too many, the header is written once
-	if err := l.run(); err != nil {
-		return err
-	}
+	start, fail := failedCounters(failed, counts{layout.NActive: uint32(n), layout.NSent: sum})
 	packet, index := ref.SendVisible(p)
 	want := fail.SplatsHeader(sum, uint32(capacity), unitOfPackets, start[layout.NSplats])
 	if int(sum) > capacity {
 		packet = &ref.Projection[float32]{}
 	}
-	sent := len(packet.Splats)
-	gotShapes, errS := shapes.written(2 * sent)
-	gotPaints, errP := paints.written(sent)
-	gotKeys, errK := keys.written(sent)
-	return first(
-		equal("headers", headers.got[2:3], []layout.PacketHeader{want}), onlyWritten(headers, 2, 3),
-		equal("sent_of", sentOf.got[1:2], [][2]uint32{{0, want.N}}), onlyWritten(sentOf, 1, 2),
-		equal("counters", counters.got, withFailure(start, fail)),
-		equal("index_of", indexOf.got, append(index, guardWord, guardWord)),
-		errS, errP, errK, sameBytes("out_shapes", gotShapes, shapesOf(packet)),
-		sameBytes("out_paints", gotPaints, paintsOf(packet.Splats)),
-		sameBytes("out_keys", gotKeys, packet.DepthKeys),
-	)
-}
-
-// onlyWritten requires that nothing was written of b but the elements from a to z.
-func onlyWritten[T any](b *buffer[T], a, z int) error {
-	for i := range b.got {
-		for _, w := range wordsOf(vk.Bytes(&b.got[i])) {
-			if w != guardWord && (i < a || i >= z) {
-				return fmt.Errorf("binding %s: element [%d] was written, only [%d:%d] may be", b.name, i, a, z)
-			}
-		}
-	}
-	return nil
+	t.dispatch(&shaders.SendVisible{
+		Params:    in(t, layout.StepParams{Unit: unitOfPackets}),
+		Counters:  update(t, start, exactly(withFailure(start, fail)...)),
+		DepthKeys: in(t, p.DepthKeys...), Shapes: in(t, shapesOf(p)...), Paints: in(t, paintsOf(p.Splats)...),
+		IndexOf:   update(t, append(marks, guardWord, guardWord), exactly(append(index, guardWord, guardWord)...)),
+		Headers:   out[layout.PacketHeader](t, 4, exactlyAt(2, want)),
+		OutShapes: out[[4]float32](t, 2*(capacity+1), exactly(shapesOf(packet)...)),
+		OutPaints: out[[4]float32](t, capacity+1, exactly(paintsOf(packet.Splats)...)),
+		OutKeys:   out[uint32](t, capacity+1, exactly(packet.DepthKeys...)),
+		SentOf:    out[[2]uint32](t, 3, exactlyAt(1, [2]uint32{0, want.N})),
+		Push:      shaders.SendVisiblePush{Capacity: uint32(capacity), HeaderId: 2, View: 1},
+	}, vk.Items(n+2*layout.SendBlock, layout.SendBlock)) // of no splats, and of too many, the header is written once
+	t.run()
 }
 
 // headersOf are headers of packets of this unit with so many records.
@@ -173,7 +124,6 @@ func headersOf(n ...uint32) []layout.PacketHeader {
 	return h
 }
 
-// joining is one call of join_packets and of settle.
 type joining struct {
 	headers  []layout.PacketHeader
 	capacity uint32
@@ -198,74 +148,34 @@ func joinCases() []Case {
 			others = append(others, joining{early, 1 << 20, 0}, joining{late, 1 << 20, layout.FailedIsects})
 		}
 	}
-	over := []joining{
-		{headersOf(math.MaxUint32, 1), 1 << 20, 0}, {headersOf(1<<31, 1<<31), 1 << 20, 0},
-		{headersOf(1<<31, 1<<31, 7), math.MaxUint32 - 1, 0},
-	}
-	var cases []Case
-	for _, kernel := range []string{"join_packets", "settle"} {
-		check := func(list []joining) func(t *trial) error {
-			return func(t *trial) error {
-				return each(list, func(j joining) error {
-					if kernel == "settle" {
-						return checkSettle(t, j)
-					}
-					return checkJoin(t, j)
-				})
-			}
-		}
-		cases = append(cases, newCase(kernel, "one to four devices", check(plain)),
-			newCase(kernel, "a peer failed", check(failing)),
-			newCase(kernel, "packets of another unit", check(others)))
-		if kernel == "join_packets" {
-			cases = append(cases, newCase(kernel, "exactly full and one over", check(full)),
-				newCase(kernel, "sums beyond 32 bits", check(over)))
-		}
-	}
-	return cases
+	beyond := []joining{{headersOf(math.MaxUint32, 1), 1 << 20, 0}, {headersOf(1<<31, 1<<31), 1 << 20, 0},
+		{headersOf(1<<31, 1<<31, 7), math.MaxUint32 - 1, 0}}
+	return slices.Concat(casesOf("join_packets", table{{"one to four devices", over(plain, checkJoin)},
+		{"a peer failed", over(failing, checkJoin)}, {"packets of another unit", over(others, checkJoin)},
+		{"exactly full and one over", over(full, checkJoin)}, {"sums beyond 32 bits", over(beyond, checkJoin)}}),
+		casesOf("settle", table{{"one to four devices", over(plain, checkSettle)}, {"a peer failed", over(failing,
+			checkSettle)}, {"packets of another unit", over(others, checkSettle)}}))
 }
 
-func checkJoin(t *trial, j joining) error {
-	l := t.list()
-	start, fail := failedCounters(j.failed, map[int]uint32{layout.NSplats: 1234, layout.NActive: 1234})
-	p := layout.StepParams{Unit: unitOfPackets, View: layout.View{TileWidth: 7, TileHeight: 40}}
-	counters, args := inout(l, "counters", start), output[[3]uint32](l, "dispatch_args", layout.NArgs)
-	firstOf := output[uint32](l, "first_of", len(j.headers)+2)
-	l.r.Dispatch(&shaders.JoinPackets{
-		Params: input(l, "params", []layout.StepParams{p}), Counters: counters.Slice, DispatchArgs: args.Slice,
-		Headers: input(l, "headers", j.headers),
-		FirstOf: firstOf.Slice, Push: shaders.JoinPacketsPush{NDevices: uint32(len(j.headers)), Capacity: j.capacity},
-	}, vk.Groups(1))
-	if err := l.run(); err != nil {
-		return err
-	}
-	want := fail.FirstOf(j.headers, j.capacity, unitOfPackets)
-	after := withFailure(start, fail)
-	after[layout.NActive] = want[len(j.headers)]
-	got, err := firstOf.written(len(want))
-	if err := first(err, equal("first_of", got, want), equal("counters", counters.got, after)); err != nil {
-		return err
-	}
-	tiles := uint32(7 * 40)
+func checkJoin(t *trial, j joining) {
+	start, fail := failedCounters(j.failed, counts{layout.NSplats: 1234, layout.NActive: 1234})
+	first := fail.FirstOf(j.headers, j.capacity, unitOfPackets)
+	after, tiles := withFailure(start, fail), uint32(7*40)
+	after[layout.NActive] = first[len(j.headers)]
 	if fail.Failed != 0 {
 		tiles = 0
 	}
-	return checkArgs(args.got, after[layout.NActive], tiles)
+	t.dispatch(&shaders.JoinPackets{Params: in(t, layout.StepParams{Unit: unitOfPackets, View: layout.View{TileWidth: 7,
+		TileHeight: 40}}), Counters: update(t, start, exactly(after...)), DispatchArgs: argsOf(t,
+		unitGrids(after[layout.NActive], tiles)), Headers: in(t, j.headers...), FirstOf: out[uint32](t, len(first)+1,
+		exactly(first...)), Push: shaders.JoinPacketsPush{NDevices: uint32(len(j.headers)), Capacity: j.capacity}},
+		vk.Groups(1))
+	t.run()
 }
 
-func checkSettle(t *trial, j joining) error {
-	l := t.list()
-	start, fail := failedCounters(j.failed, map[int]uint32{layout.NSplats: 1234, layout.NActive: 99})
-	counters, firstOf := inout(l, "counters", start), output[uint32](l, "first_of", len(j.headers)+2)
-	l.r.Dispatch(&shaders.Settle{
-		Params: input(l, "params", []layout.StepParams{{Unit: unitOfPackets}}), Counters: counters.Slice,
-		Headers: input(l, "headers", j.headers),
-		FirstOf: firstOf.Slice, Push: shaders.SettlePush{NDevices: uint32(len(j.headers))},
-	}, vk.Groups(1))
-	if err := l.run(); err != nil {
-		return err
-	}
-	want := fail.FirstOf(j.headers, math.MaxUint32, unitOfPackets)
+func checkSettle(t *trial, j joining) {
+	start, fail := failedCounters(j.failed, counts{layout.NSplats: 1234, layout.NActive: 99})
+	first := fail.FirstOf(j.headers, math.MaxUint32, unitOfPackets)
 	after := withFailure(start, fail)
 	after[layout.NActive], after[layout.NTotal] = 1234, 0
 	for _, h := range j.headers {
@@ -274,77 +184,66 @@ func checkSettle(t *trial, j joining) error {
 	if fail.Failed != 0 {
 		after[layout.NActive] = 0
 	}
-	got, err := firstOf.written(len(want))
-	return first(err, equal("first_of", got, want), equal("counters", counters.got, after))
+	t.dispatch(&shaders.Settle{Params: in(t, layout.StepParams{Unit: unitOfPackets}), Counters: update(t, start,
+		exactly(after...)), Headers: in(t, j.headers...), FirstOf: out[uint32](t, len(first)+1, exactly(first...)),
+		Push: shaders.SettlePush{NDevices: uint32(len(j.headers))}}, vk.Groups(1))
+	t.run()
 }
 
 func copyCases() []Case {
-	words := func(words int) func(t *trial) error {
-		return func(t *trial) error {
-			return each(packetSizes, func(n int) error {
-				return each([]int{1, 2, 3, 4}, func(pieces int) error {
-					return each([]int{1, 3, 1000},
-						func(groups int) error {
-							return checkCopy(t, n, words, pieces, groups,
-								(n+pieces+groups)%2 == 0)
-						})
-				})
+	words := func(words int) func(t *trial) {
+		return over(packetSizes, func(t *trial, n int) {
+			eachOf([]int{1, 2, 3, 4}, func(pieces int) {
+				eachOf([]int{1, 3, 1000},
+					func(groups int) { checkCopy(t, n, words, pieces, groups, (n+pieces+groups)%2 == 0) })
 			})
-		}
+		})
 	}
-	return []Case{
-		newCase("copy_records", "keys", words(1)), newCase("copy_records", "absolute gradients", words(2)),
-		newCase("copy_records", "gradients beside with depths", words(3)), newCase("copy_records", "paints", words(4)),
-		newCase("copy_records", "shapes", words(8)), newCase("copy_records", "gradients", words(9)),
-	}
+	return casesOf("copy_records", table{{"keys", words(1)}, {"absolute gradients", words(2)},
+		{"gradients beside with depths", words(3)}, {"paints", words(4)}, {"shapes", words(8)}, {"gradients",
+			words(9)}})
+}
+
+// packetBefore is how many records stand before the second of three packets.
+const packetBefore = 13
+
+// offsetsOf says where three packets begin, the second of which has n records, and where they end.
+func offsetsOf(n int) []uint32 {
+	return []uint32{0, packetBefore, uint32(packetBefore + n), uint32(packetBefore + n + 5)}
 }
 
 // checkCopy copies the second of three packets, to its place among them or the beginning, part after part in any order.
-func checkCopy(t *trial, n, words, pieces, groups int, at bool) error {
-	l := t.list()
-	const before = 13
-	offsets := []uint32{0, before, uint32(before + n), uint32(before + n + 5)}
+func checkCopy(t *trial, n, words, pieces, groups int, at bool) {
 	source := t.uints(n*words+7, math.MaxUint32)
-	parts := 1 + n%3
-	push := shaders.CopyRecordsPush{Index: 1, Words: uint32(words), NPieces: uint32(pieces), NParts: uint32(parts)}
-	to := 0
+	parts, to := 1+n%3, 0
 	if at {
-		push.AtOffset, to = 1, before*words
+		to = packetBefore * words
 	}
-	from, firstOf := input(l, "source", source), input(l, "first_of", offsets)
-	out := output[uint32](l, "destination", (before+n)*words+11)
+	from, firstOf := in(t, source...), in(t, offsetsOf(n)...)
+	copied := out[uint32](t, (packetBefore+n)*words+11, exactlyAt(to, source[:n*words]...))
 	for _, k := range t.Perm(pieces * parts) {
-		push.Piece, push.Part = uint32(k%pieces), uint32(k/pieces)
-		l.r.Dispatch(&shaders.CopyRecords{FirstOf: firstOf, Source: from, Destination: out.Slice, Push: push},
-			vk.Groups(groups))
+		t.dispatch(&shaders.CopyRecords{FirstOf: firstOf, Source: from, Destination: copied,
+			Push: shaders.CopyRecordsPush{Index: 1, Words: uint32(words), NPieces: uint32(pieces),
+				NParts: uint32(parts), AtOffset: layout.Bit(at), Piece: uint32(k % pieces), Part: uint32(k / pieces)},
+		}, vk.Groups(groups))
 	}
-	if err := l.run(); err != nil {
-		return err
-	}
-	return first(equal("destination", out.got[to:to+n*words], source[:n*words]), onlyWritten(out, to, to+n*words))
+	t.run()
 }
 
 func gradCases() []Case {
-	sizes := func(absgrad bool) func(t *trial) error {
-		return func(t *trial) error {
-			return each(packetSizes, func(n int) error { return checkSendGrads(t, n, absgrad, 0) })
-		}
+	sizes := func(absgrad bool) func(t *trial) {
+		return over(packetSizes, func(t *trial, n int) { checkSendGrads(t, n, absgrad, 0) })
 	}
-	return []Case{
-		newCase("send_grads", "sizes", sizes(false)), newCase("send_grads", "absolute gradients", sizes(true)),
-		newCase("send_grads", "after a failure", func(t *trial) error {
-			return each([]uint32{layout.FailedIsects, layout.FailedPeer},
-				func(failed uint32) error { return checkSendGrads(t, 700, true, failed) })
-		}),
-	}
+	return append(casesOf("send_grads", table{
+		{"sizes", sizes(false)}, {"absolute gradients", sizes(true)},
+		{"after a failure", over([]uint32{layout.FailedIsects, layout.FailedPeer},
+			func(t *trial, failed uint32) { checkSendGrads(t, 700, true, failed) })},
+	}), newCase("send_grads_depth", "sizes", over(packetSizes, checkSendGradsDepth)))
 }
 
 // checkSendGrads sends the gradients of the second of three packets' splats.
-func checkSendGrads(t *trial, n int, absgrad bool, failed uint32) error {
-	l := t.list()
-	const before = 13
-	offsets := []uint32{0, before, uint32(before + n), uint32(before + n + 5)}
-	splats := t.projection(before+n+5, 1).Splats
+func checkSendGrads(t *trial, n int, absgrad bool, failed uint32) {
+	splats := t.projection(packetBefore+n+5, 1).Splats
 	grads := make([]ref.ProjectedGrad[float32], len(splats))
 	for i := range splats {
 		grads[i] = ref.ProjectedGrad[float32](t.anyFloats(9))
@@ -354,34 +253,221 @@ func checkSendGrads(t *trial, n int, absgrad bool, failed uint32) error {
 	}
 	abs := t.anyFloats(2 * len(splats))
 	start, fail := failedCounters(failed, nil)
-	headers := output[layout.PacketHeader](l, "headers", 4)
-	out, outAbs := output[float32](l, "out_grads", 9*(n+3)), output[float32](l, "out_abs", 2*(n+3))
-	l.r.Dispatch(&shaders.SendGrads{
-		Params: input(l, "params", []layout.StepParams{{Unit: unitOfPackets}}), Counters: input(l, "counters", start),
-		FirstOf:    input(l, "first_of", offsets),
-		Paints:     input(l, "paints", floatsOf(paintsOf(splats))),
-		VProjected: input(l, "v_projected", floatsOf(gradientsOf(grads))),
-		VAbsMean2d: input(l, "v_abs_mean2d", abs), Headers: headers.Slice, OutGrads: out.Slice, OutAbs: outAbs.Slice,
-		Push: shaders.SendGradsPush{Index: 1, HeaderId: 3}, Spec: shaders.SendGradsSpec{Absgrad: absgrad},
-	}, vk.Items((n+700)*9, layout.CopyBlock))
-	if err := l.run(); err != nil {
-		return err
-	}
-	want := fail.GradsHeader(uint32(n), unitOfPackets, start[layout.NSplats])
-	sent := int(want.N)
-	gotGrads, errG := out.written(9 * sent)
-	gotAbs, errA := outAbs.written(0)
+	header := fail.GradsHeader(uint32(n), unitOfPackets, start[layout.NSplats])
+	end, wantAbs := packetBefore+int(header.N), []float32(nil)
 	if absgrad {
-		gotAbs, errA = outAbs.written(2 * sent)
-		abs = abs[2*before : 2*(before+sent)]
-	} else {
-		abs = nil
+		wantAbs = abs[2*packetBefore : 2*end]
 	}
-	return first(
-		equal("headers", headers.got[3:], []layout.PacketHeader{want}), onlyWritten(headers, 3, 4), errG, errA,
-		// Products with 1, which may lose what is below float32's normal numbers.
-		closeTo("out_grads", gotGrads,
-			floatsOf(gradientsOf(ref.SendGrads(splats[before:before+sent], grads[before:before+sent]))), 1.2e-38, 0),
-		sameBytes("out_abs", gotAbs, abs),
-	)
+	sent := out[float32](t, 9*(n+3))
+	t.dispatch(&shaders.SendGrads{Params: in(t, layout.StepParams{Unit: unitOfPackets}), Counters: in(t, start...),
+		FirstOf: in(t, offsetsOf(n)...), Paints: in(t, floatsOf(paintsOf(splats))...), VProjected: in(t,
+			floatsOf(grads)...), VAbsMean2d: in(t, abs...),
+		Headers:  out[layout.PacketHeader](t, 4, exactlyAt(3, header)),
+		OutGrads: sent, OutAbs: out[float32](t, 2*(n+3), exactly(wantAbs...)), Push: shaders.SendGradsPush{Index: 1,
+			HeaderId: 3}, Spec: shaders.SendGradsSpec{Absgrad: absgrad}}, vk.Items((n+700)*9, layout.CopyBlock))
+	t.run()
+	// Products with 1, which may lose what is below float32's normal numbers.
+	near("out_grads", head(t, sent, 9*int(header.N)),
+		floatsOf(ref.SendGrads(splats[packetBefore:end], grads[packetBefore:end])), 1.2e-38, 0)
+}
+
+// checkSendGradsDepth sends those of splats that are white.
+func checkSendGradsDepth(t *trial, n int) {
+	all, end := packetBefore+n+5, packetBefore+n
+	grads, beside := t.anyPositive(9*all), t.anyPositive(3*all)
+	paints := slices.Repeat([]float32{0, 1, 1, 1}, all)
+	t.dispatch(&shaders.SendGradsDepth{
+		Params: in(t, layout.StepParams{Unit: unitOfPackets}), Counters: in(t, junkCounters(nil)...),
+		FirstOf: in(t, offsetsOf(n)...), Paints: in(t, paints...), VProjected: in(t, grads...),
+		VBeside: in(t, beside...), Headers: out[layout.PacketHeader](t, 4, func(*binding) {}),
+		OutGrads:  out[float32](t, 9*(n+3), exactly(grads[9*packetBefore:9*end]...)),
+		OutBeside: out[float32](t, 3*(n+3), exactly(beside[3*packetBefore:3*end]...)),
+		Push:      shaders.SendGradsDepthPush{Index: 1, HeaderId: 3},
+	}, vk.Items((n+700)*9, layout.CopyBlock))
+	t.run()
+}
+
+func reduceCases() []Case {
+	return slices.Concat(casesOf("reduce_slots", table{
+		{"sizes", over([]int{0, 1, 3, 4, 5, 27, 28, 29, 255, 256, 257, 513},
+			func(t *trial, n int) { checkReduce(t, t.ellipses(n, 250, 130), t.camera(250, 130), 1) })},
+		{"64 slots and 65", func(t *trial) {
+			p := &ref.Projection[float32]{}
+			for _, size := range [][2]float64{{8, 8}, {8, 9}, {9, 8}, {8, 7}} { // tiles
+				addCircle(t.source, p, [2]float64{8 * size[0], 8 * size[1]}, 8*size[0]-0.6, 8*size[1]-0.6)
+			}
+			checkReduce(t, p, t.camera(200, 200), 1)
+		}},
+		{"more than 28 and 56 rows of tiles", func(t *trial) {
+			p := t.withHuge(t.ellipses(20, 60, 1100), [2]float64{30, 500}, 4000)
+			checkReduce(t, p, t.camera(60, 1100), 1)
+		}},
+		{"bands give the same bytes", func(t *trial) {
+			p := t.withHuge(t.ellipses(300, 250, 130), [2]float64{125, 65}, 4000)
+			checkReduce(t, p, t.camera(250, 130), 1, 2, 3, 9, 20)
+		}},
+		{"a unit without isects sets zeros", func(t *trial) {
+			p := t.ellipses(300, 100, 60)
+			for i := range p.Extents {
+				p.Extents[i] = [3]float32{}
+				p.Splats[i].Mean2D = [2]float32{-100, -100}
+			}
+			checkReduce(t, p, t.camera(100, 60), 1)
+		}},
+		{"a unit whose isects did not fit sets zeros", over([]int{1, 2}, checkReduceFailed)},
+	}), []Case{newCase("reduce_slots_depth", "bands", over([]int{1, 2, 5}, func(t *trial, bands int) {
+		v := t.camera(250, 130)
+		p := t.withHuge(t.ellipses(120, 250, 130), [2]float64{125, 65}, 400)
+		checkBands(t, p, v, runTiles(t, p, v, 0, 1, len(p.Splats)*v.Grid().Tiles()), bands, withDepth)
+	}))})
+}
+
+// withHuge adds three splats that cover very many tiles.
+func (t source) withHuge(p *ref.Projection[float32], mean [2]float64, size float64) *ref.Projection[float32] {
+	for range 3 {
+		t.addEllipse(p, mean, size, size, 0.9)
+	}
+	return p
+}
+
+// checkReduceFailed has first isects without isects, in the first of so many bands. Some splats have very many tiles,
+// and slots that are not there.
+func checkReduceFailed(t *trial, bands int) {
+	p, v := t.ellipses(600, 250, 130), t.camera(250, 130)
+	p = t.withHuge(p, [2]float64{125, 65}, 400)
+	s := runTiles(t, p, v, 0, bands, 100)
+	same("counters", s.counters[layout.NIsects:layout.NIsects+1], []uint32{0})
+	start := stepBefore(len(p.Splats))
+	want := slices.Clone(start)
+	for _, splat := range s.ranks {
+		want[splat] = ref.ProjectedGrad[float32]{}
+	}
+	t.reduce(plain, p, v, s, 0, bands, update(t, floatsOf(start), exactly(floatsOf(want)...)), out[float32](t, 0,
+		nothing))
+	t.run()
+}
+
+// addCircle adds an upright ellipse with the given extents.
+func addCircle(t source, p *ref.Projection[float32], mean [2]float64, ex, ey float64) {
+	t.addEllipse(p, mean, 1, 1, 0.5)
+	last := len(p.Splats) - 1
+	p.Extents[last] = [3]float32{float32(ex), float32(ey), float32(ex)}
+	p.Splats[last].Conic = [3]float32{float32(9.7 / (ex * ex)), 0, float32(9.7 / (ey * ey))}
+}
+
+// slotGrad is the gradient that the check invents for a (splat, tile) pair, whatever its slot.
+func slotGrad(splat, tile uint32) (g ref.ProjectedGrad[float32]) {
+	r := rand.New(rand.NewPCG(uint64(splat), uint64(tile)))
+	for k := range g {
+		g[k] = float32(r.NormFloat64())
+	}
+	return g
+}
+
+// stepBefore are gradients of the step before.
+func stepBefore(n int) []ref.ProjectedGrad[float32] {
+	g := make([]ref.ProjectedGrad[float32], n)
+	for i := range g {
+		g[i] = slotGrad(uint32(i), 1<<31)
+	}
+	return g
+}
+
+// What is summed beside gradients, by how many numbers it has.
+const (
+	plain        = 0
+	withAbsolute = 2
+	withDepth    = 3
+)
+
+// checkReduce sums in every number of bands and wants the bytes of slotSums, in float32: additions are exactly rounded
+// on every device.
+func checkReduce(t *trial, p *ref.Projection[float32], v *ref.View[float32], bands ...int) {
+	whole := runTiles(t, p, v, 0, 1, len(p.Splats)*v.Grid().Tiles())
+	eachOf(bands, func(n int) {
+		checkBands(t, p, v, whole, n, plain)
+		checkBands(t, p, v, whole, n, withAbsolute)
+	})
+}
+
+func checkBands(t *trial, p *ref.Projection[float32], v *ref.View[float32], whole *isects, n, beside int) {
+	start, sums := stepBefore(len(p.Splats)), slotSums(whole, len(p.Splats), v.Grid().Cols)
+	want := slices.Clone(start)
+	for i := range want {
+		if p.DepthKeys[i] != ref.Culled {
+			want[i] = sums[i]
+		}
+	}
+	var parts []*isects
+	for band := range n {
+		parts = append(parts, runTiles(t, p, v, band, n, len(whole.tiles)))
+	}
+	grads := update(t, floatsOf(start), exactly(floatsOf(want)...))
+	others := update(t, besideOf(start, withAbsolute), exactly(besideOf(start, withAbsolute)...))
+	if beside != plain {
+		others = update(t, besideOf(start, beside), exactly(besideOf(want, beside)...))
+	}
+	for band, s := range parts {
+		t.reduce(beside, p, v, s, band, n, grads, others)
+	}
+	t.run()
+}
+
+// besideOf are the numbers that the check invents beside gradients: the first n of each, which need not be positive for
+// their sums to be right.
+func besideOf(v []ref.ProjectedGrad[float32], n int) (out []float32) {
+	for _, g := range v {
+		out = append(out, g[:n]...)
+	}
+	return out
+}
+
+// reduce records reduce_slots, or reduce_slots_depth, for one band.
+func (t *trial) reduce(beside int, p *ref.Projection[float32], v *ref.View[float32], s *isects, band, bands int, grads,
+	others vk.Slice[float32]) {
+	slots := make([]ref.ProjectedGrad[float32], len(s.tiles))
+	for slot, tile := range s.tiles {
+		slots[slot] = slotGrad(s.splats[slot], tile)
+	}
+	pass := shaders.ReduceSlots{Params: in(t, paramsOf(v)), Counters: in(t, s.counters...), SplatFromRank: in(t,
+		s.ranks...), FirstIsect: in(t, s.first...), Shapes: in(t, shapesOf(p)...), VSlots: in(t, floatsOf(slots)...),
+		VProjected: grads, VAbsSlots: in(t, besideOf(slots, max(beside, withAbsolute))...), VAbsMean2d: others,
+		Spec: shaders.ReduceSlotsSpec{Absgrad: beside == withAbsolute},
+		Push: shaders.ReduceSlotsPush{Band: uint32(band), NBands: uint32(bands)}}
+	grid := vk.Items(len(s.ranks)+256, layout.ReduceRanks)
+	if beside != withDepth {
+		t.dispatch(&pass, grid)
+		return
+	}
+	t.dispatch(&shaders.ReduceSlotsDepth{Params: pass.Params, Counters: pass.Counters,
+		SplatFromRank: pass.SplatFromRank, FirstIsect: pass.FirstIsect, Shapes: pass.Shapes, VSlots: pass.VSlots,
+		VProjected: grads, VBesideSlots: pass.VAbsSlots, VBeside: others,
+		Push: shaders.ReduceSlotsDepthPush(pass.Push)}, grid)
+}
+
+// slotSums adds the gradients of each splat's tiles: in the order of its slots, or where they are many along a row of
+// tiles from left to right, then the rows from top to bottom.
+func slotSums(s *isects, n, cols int) []ref.ProjectedGrad[float32] {
+	sums := make([]ref.ProjectedGrad[float32], n)
+	add := func(to *ref.ProjectedGrad[float32], g ref.ProjectedGrad[float32]) {
+		for k := range g {
+			to[k] += g[k]
+		}
+	}
+	for rank, splat := range s.ranks {
+		a, b := s.slots(rank)
+		for slot := a; slot < b; {
+			if b-a <= layout.ManySlots {
+				add(&sums[splat], slotGrad(splat, s.tiles[slot]))
+				slot++
+				continue
+			}
+			var row ref.ProjectedGrad[float32]
+			for y := int(s.tiles[slot]) / cols; slot < b && int(s.tiles[slot])/cols == y; slot++ {
+				add(&row, slotGrad(splat, s.tiles[slot]))
+			}
+			add(&sums[splat], row)
+		}
+	}
+	return sums
 }

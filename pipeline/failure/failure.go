@@ -14,20 +14,17 @@ import (
 // Kinds of failure, for errors.Is. Package pipeline hands them on under the same names.
 var (
 	// ErrDiverged says that the loss, the model or a picture of it is no longer finite.
-	ErrDiverged = fault.Sentinel(fault.ErrData, "training diverged", func() string {
-		return "lower the learning rates, then start over or resume from an earlier checkpoint (" +
-			fault.Setting("resume") + ")."
-	})
+	ErrDiverged = fault.Sentinel(fault.ErrData, "training diverged",
+		"lower the learning rates, then start over or resume from an earlier checkpoint ("+
+			fault.Setting("resume")+").")
 	// ErrTooSmall says that the memory budget cannot hold what was asked for.
-	ErrTooSmall = fault.Sentinel(fault.ErrMachine, "device memory budget too small", func() string {
-		return fmt.Sprintf("%s, use smaller photos (%s), start with fewer points (%s) or allow fewer splats (%s).",
-			RaiseMemory(), fault.Setting("downscale"), fault.Setting("init-grid"), fault.Setting("max-splats"))
-	})
+	ErrTooSmall = fault.Sentinel(fault.ErrMachine, "device memory budget too small",
+		fmt.Sprintf("%s, use smaller photos (%s), start with fewer points (%s) or allow fewer splats (%s).",
+			RaiseMemory(), fault.Setting("downscale"), fault.Setting("init-grid"), fault.Setting("max-splats")))
 	// ErrLittleRAM says that the budget of host memory cannot hold what was asked for.
-	ErrLittleRAM = fault.Sentinel(fault.ErrMachine, "host memory budget too small", func() string {
-		return fmt.Sprintf("raise %s, or use smaller photos (%s).", fault.Setting("max-ram"),
-			fault.Setting("downscale"))
-	})
+	ErrLittleRAM = fault.Sentinel(fault.ErrMachine, "host memory budget too small",
+		fmt.Sprintf("raise %s, or use smaller photos (%s).", fault.Setting("max-ram"),
+			fault.Setting("downscale")))
 )
 
 // RaiseMemory is the remedy of little device memory where the device is not known.

@@ -1,17 +1,18 @@
 package ref
 
-import "math"
+import (
+	"math"
+
+	"vksplat/shaders/layout"
+)
 
 // twin: bench_copy bench_fma bench_shared
-
-// FMARound is how many multiplications and additions an invocation of bench_fma does in a round.
-const FMARound = 8 * 16
 
 // BenchFMA returns what invocation i of bench_fma writes: eight chains x = x scale + shift, summed.
 func BenchFMA(i, rounds int, scale, shift float32) (sum float32) {
 	for chain := range 8 {
 		x := float32(i&255) + float32(chain)
-		for range rounds * FMARound / 8 {
+		for range rounds * layout.FMARound / 8 {
 			x = float32(math.FMA(float64(x), float64(scale), float64(shift)))
 		}
 		sum += x
@@ -19,16 +20,13 @@ func BenchFMA(i, rounds int, scale, shift float32) (sum float32) {
 	return sum
 }
 
-// SharedRound is how many words an invocation of bench_shared reads or hands round in a round.
-const SharedRound = 4 * 32
-
 // BenchShared returns what invocation i of bench_shared writes, when lanes hand words round or read shared memory.
 func BenchShared(i, rounds, stride int, shuffle bool) (sum uint32) {
 	const words = 256
 	for chain := range 4 {
 		at := (i + 64*chain) % words
 		// Each word goes to the neighbour and back as often.
-		if at += rounds * SharedRound / 4 * stride; !shuffle {
+		if at += rounds * layout.SharedRound / 4 * stride; !shuffle {
 			at %= words
 		}
 		sum += uint32(at)

@@ -12,7 +12,7 @@ import (
 // random bits.
 func TestHalves(t *testing.T) {
 	for h := range 1 << 16 {
-		x, want := HalfValue(uint16(h)), 0.0
+		x, want := layout.HalfValue(uint16(h)), 0.0
 		switch e, f := h>>10&31, float64(h&0x3FF); {
 		case e == 31 && f == 0:
 			want = math.Inf(1)
@@ -30,7 +30,7 @@ func TestHalves(t *testing.T) {
 			t.Fatalf("half %#x is %g, want %g", h, x, want)
 		}
 		for _, random := range []uint16{0, 1, 1 << 15, 0xFFFF} {
-			if got := RoundHalf(x, random); got != uint16(h) && x == x {
+			if got := layout.RoundHalf(x, random); got != uint16(h) && x == x {
 				t.Fatalf("half %#x, %g, becomes %#x by %#x", h, x, got, random)
 			}
 			if y := BFloatValue(uint16(h)); y == y && RoundBFloat(y, random) != uint16(h) {
@@ -49,7 +49,8 @@ func TestRoundingEdges(t *testing.T) {
 			{math.MaxFloat32, 65504, BFloatValue(0x7F7F)},
 			{-math.MaxFloat32, -65504, BFloatValue(0xFF7F)},
 		} {
-			if got := HalfValue(RoundHalf(x.in, random)); got != x.half && !(got != got && x.half != x.half) {
+			got := layout.HalfValue(layout.RoundHalf(x.in, random))
+			if got != x.half && !(got != got && x.half != x.half) {
 				t.Errorf("half of %g: %g, want %g", x.in, got, x.half)
 			}
 			if got := BFloatValue(RoundBFloat(x.in, random)); x.bfloat != 0 && got != x.bfloat &&
@@ -68,7 +69,8 @@ func TestRoundingEdges(t *testing.T) {
 	}
 	// The halves around 1 + 2^-11 are 1 and 1 + 2^-10, those around 2^-25 are 0 and 2^-24.
 	for random, want := range map[uint16][2]uint16{0x7FF8: {0x3C00, 0}, 0x7FFF: {0x3C00, 0}, 0x8000: {0x3C01, 1}} {
-		if a, b := RoundHalf(1+1.0/2048, random), RoundHalf(1.0/(1<<25), random); a != want[0] || b != want[1] {
+		a, b := layout.RoundHalf(1+1.0/2048, random), layout.RoundHalf(1.0/(1<<25), random)
+		if a != want[0] || b != want[1] {
 			t.Errorf("random %#x: %#x and %#x, want %#x", random, a, b, want)
 		}
 	}
@@ -84,7 +86,7 @@ func TestRoundingUnbiased(t *testing.T) {
 			var half, first, second float64
 			for splat := range n {
 				a, b, value := Rounding{Seed: 42, Step: 1234}.Bits(splat, r)
-				half += float64(HalfValue(RoundHalf(x, value)))
+				half += float64(layout.HalfValue(layout.RoundHalf(x, value)))
 				a, b = RoundMoments(x, x, a, b)
 				first, second = first+float64(BFloatValue(a)), second+float64(BFloatValue(b))
 			}
@@ -112,7 +114,7 @@ func TestRoundingEveryBits(t *testing.T) {
 	for _, x := range []float32{1.0003, -0.70011, 1000.3, 60001, 6.2e-5, 6e-5, -3e-5, 1.3e-7, 2e-9, 3e-12} {
 		var half, bfloat float64
 		for random := range 1 << 16 {
-			half += float64(HalfValue(RoundHalf(x, uint16(random)))) / (1 << 16)
+			half += float64(layout.HalfValue(layout.RoundHalf(x, uint16(random)))) / (1 << 16)
 			bfloat += float64(BFloatValue(RoundBFloat(x, uint16(random)))) / (1 << 16)
 		}
 		limit := 0.0
@@ -187,7 +189,7 @@ func TestRoundingIndependent(t *testing.T) {
 		a, b, value := Rounding{Seed: 3, Step: uint32(step)}.Bits(splat, r)
 		a, b = RoundMoments(y, y, a, b)
 		return [3]float64{(float64(BFloatValue(a)) - y) / bfloat, (float64(BFloatValue(b)) - y) / bfloat,
-			(float64(HalfValue(RoundHalf(x, value))) - x) / half}
+			(float64(layout.HalfValue(layout.RoundHalf(x, value))) - x) / half}
 	}
 	for _, r := range []int{layout.RowSh, layout.RowSh + 20, layout.RowSh + 47} {
 		var sums [3][6]float64

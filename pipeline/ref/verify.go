@@ -71,7 +71,7 @@ func (v *Verification) finiteWord(w uint32) bool {
 	if v.Mode == layout.VerifyFiniteRows {
 		return finiteWords([]uint32{w})
 	}
-	value := HalfValue
+	value := layout.HalfValue
 	if v.Mode == layout.VerifyFiniteBfloats {
 		value = BFloatValue
 	}

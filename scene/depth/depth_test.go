@@ -81,13 +81,13 @@ func TestVisible(t *testing.T) {
 // TestThin leaves about as many depths as a photo may have, at the same places whatever they are.
 func TestThin(t *testing.T) {
 	var list []scene.KnownDepth
-	for p := range 4 * MostKnown {
+	for p := range 4 * mostKnown {
 		list = append(list, scene.KnownDepth{X: uint16(p % 1024), Y: uint16(p / 1024), Depth: 1})
 	}
-	few := thin(append([]scene.KnownDepth(nil), list[:MostKnown]...))
+	few := thin(append([]scene.KnownDepth(nil), list[:mostKnown]...))
 	kept := thin(list)
-	if len(few) != MostKnown || math.Abs(float64(len(kept))/MostKnown-1) > 0.01 {
-		t.Errorf("%d of %d, %d of %d", len(few), MostKnown, len(kept), 4*MostKnown)
+	if len(few) != mostKnown || math.Abs(float64(len(kept))/mostKnown-1) > 0.01 {
+		t.Errorf("%d of %d, %d of %d", len(few), mostKnown, len(kept), 4*mostKnown)
 	}
 }
 

@@ -13,14 +13,14 @@ import (
 	"vksplat/scene"
 )
 
-// Params take the numbers of a photo's map of inverse depth to inverse depths in the capture's unit.
-type Params struct {
+// inverseFit takes the numbers of a photo's map of inverse depth to inverse depths in the capture's unit.
+type inverseFit struct {
 	Scale  float64 `json:"scale"`
 	Offset float64 `json:"offset"`
 }
 
 // depth is the depth that a number of the map says, 0 where none is known.
-func (p Params) depth(value float64) float64 {
+func (p inverseFit) depth(value float64) float64 {
 	if inverse := p.Scale*value + p.Offset; inverse > 0 {
 		return 1 / inverse
 	}
@@ -43,7 +43,7 @@ const (
 const maxParams = 128 << 20
 
 // readParams reads the scales and offsets of photos by their names without extension; nil: there is no such file.
-func readParams(file string) (params map[string]Params, err error) {
+func readParams(file string) (params map[string]inverseFit, err error) {
 	info, err := os.Stat(file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -96,13 +96,13 @@ func fitUnit(maps []reading) (unit float64, n int) {
 // fitInverse finds scale and offset of a photo's inverse depths: as INRIA's make_depth_scale.py does, so that medians
 // meet, and mean distances from them, and then so that the sum of what is left over is least, because points at the
 // edges of things may lie on either side. The zero value says that its points do not tell.
-func fitInverse(r *reading) Params {
+func fitInverse(r *reading) inverseFit {
 	m, q := r.values, make([]float64, len(r.depths)) // of the map, of the points
 	for i, depth := range r.depths {
 		q[i] = 1 / depth
 	}
 	if len(q) <= leastFitted || !(slices.Max(q)-slices.Min(q) > leastRange) {
-		return Params{}
+		return inverseFit{}
 	}
 	tm, tq := scene.Median(slices.Clone(m)), scene.Median(slices.Clone(q))
 	var sm, sq float64
@@ -110,9 +110,9 @@ func fitInverse(r *reading) Params {
 		sm, sq = sm+math.Abs(m[i]-tm), sq+math.Abs(q[i]-tq)
 	}
 	if sm == 0 {
-		return Params{}
+		return inverseFit{}
 	}
-	p := Params{Scale: sq / sm, Offset: tq - tm*sq/sm}
+	p := inverseFit{Scale: sq / sm, Offset: tq - tm*sq/sm}
 	for range fitRounds {
 		p = p.refit(m, q, fitFloor*sq/float64(len(q)))
 	}
@@ -127,7 +127,7 @@ const (
 )
 
 // refit is the line through (m, q) that least squares give, weighed by the inverse of p's distance from each.
-func (p Params) refit(m, q []float64, floor float64) Params {
+func (p inverseFit) refit(m, q []float64, floor float64) inverseFit {
 	var sum, sm, sq, smm, smq float64
 	for i := range m {
 		w := 1 / max(math.Abs(p.Scale*m[i]+p.Offset-q[i]), floor)
@@ -139,7 +139,7 @@ func (p Params) refit(m, q []float64, floor float64) Params {
 		return p
 	}
 	scale := (sum*smq - sm*sq) / det
-	return Params{Scale: scale, Offset: (sq - scale*sm) / sum}
+	return inverseFit{Scale: scale, Offset: (sq - scale*sm) / sum}
 }
 
 // leastSpread is how far the depths of a photo's points must lie apart, in the mean of logarithms, to judge its map by
@@ -168,7 +168,7 @@ func (r *reading) misfits(depthOf func(value float64) float64) bool {
 }
 
 // medianScale is the median of the positive scales.
-func medianScale(fits []Params) float64 {
+func medianScale(fits []inverseFit) float64 {
 	var scales []float64
 	for _, f := range fits {
 		if f.Scale > 0 {

@@ -8,8 +8,8 @@ import (
 	"vksplat/scene"
 )
 
-// MostKnown is how many pixels of a photo have a known depth at most: more say little more, and take memory.
-const MostKnown = 1 << 18
+// mostKnown is how many pixels of a photo have a known depth at most: more say little more, and take memory.
+const mostKnown = 1 << 18
 
 // Known [cameras] are the pixels of each camera whose depth is known.
 type Known [][]scene.KnownDepth
@@ -58,12 +58,12 @@ func (k Known) Add(more Known) {
 // streamThin is the third word of the Philox counter of thin; see package philox.
 const streamThin = 0x10021
 
-// thin leaves about MostKnown of a camera's pixels, chosen at random by their places alone.
+// thin leaves about mostKnown of a camera's pixels, chosen at random by their places alone.
 func thin(list []scene.KnownDepth) []scene.KnownDepth {
-	if len(list) <= MostKnown {
+	if len(list) <= mostKnown {
 		return list
 	}
-	share := float64(MostKnown) / float64(len(list))
+	share := float64(mostKnown) / float64(len(list))
 	kept := list[:0]
 	for _, p := range list {
 		bits := philox.Block([4]uint32{uint32(p.X), uint32(p.Y), streamThin, 0}, [2]uint32{})

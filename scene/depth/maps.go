@@ -211,8 +211,8 @@ func (r *Result) measure(dir string, cams []scene.Camera, maps []reading) error 
 }
 
 // invert turns inverse depths, which have a scale and an offset for each photo, into depths.
-func (r *Result) invert(cams []scene.Camera, maps []reading, params map[string]Params) {
-	fits := make([]Params, len(cams))
+func (r *Result) invert(cams []scene.Camera, maps []reading, params map[string]inverseFit) {
+	fits := make([]inverseFit, len(cams))
 	if params == nil {
 		r.Fitted = true
 		parallel.For(len(cams), func(i int) { fits[i] = fitInverse(&maps[i]) })

@@ -110,7 +110,7 @@ func TestMaps(t *testing.T) {
 	} {
 		t.Run(m.name, func(t *testing.T) {
 			m.o.Dir = t.TempDir()
-			params := map[string]Params{}
+			params := map[string]inverseFit{}
 			for i := range c.Cameras {
 				cam := &c.Cameras[i]
 				var values []float64
@@ -126,7 +126,7 @@ func TestMaps(t *testing.T) {
 				stem := strings.TrimSuffix(cam.Name, ".png")
 				scenetest.Put(t, filepath.Join(m.o.Dir, stem+m.ext), data)
 				scale := 0.5 + 0.1*float64(stem[len(stem)-1]-'0')
-				params[stem] = Params{1 / scale, -0.02}
+				params[stem] = inverseFit{1 / scale, -0.02}
 			}
 			if file := filepath.Join(c.Model, paramsFile); m.params {
 				data, _ := json.Marshal(params) // numbers marshal
@@ -214,7 +214,7 @@ func TestMapsMisfit(t *testing.T) {
 
 // TestParamsDepth: what is infinitely far or behind the camera is not known.
 func TestParamsDepth(t *testing.T) {
-	p := Params{Scale: 2, Offset: -1}
+	p := inverseFit{Scale: 2, Offset: -1}
 	for value, want := range map[float64]float64{1: 1, 0.75: 2, 0.5: 0, 0.25: 0} {
 		if got := p.depth(value); got != want {
 			t.Errorf("%g is at depth %g, want %g", value, got, want)

@@ -150,7 +150,7 @@ func (r *normalReading) read(c *scene.Camera, file string) error {
 		return &fault.Error{Op: opNormals, Path: file, Err: err}
 	}
 	shift := 0
-	for c.Width>>shift*(c.Height>>shift) > MostKnown {
+	for c.Width>>shift*(c.Height>>shift) > mostKnown {
 		shift++
 	}
 	r.NormalMap = scene.NewNormalMap(c.Width, c.Height, shift)

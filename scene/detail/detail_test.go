@@ -158,7 +158,7 @@ func TestChoosePages(t *testing.T) {
 	for _, m.page = range []int{1, page, 1000} {
 		_, err := m.Choose(&c, 1)
 		var enough int
-		if _, scanned := fmt.Sscanf(fault.Hint(err), "raise max-splats to %d", &enough); scanned != nil {
+		if _, scanned := fmt.Sscanf(fault.Hint(err), "raise --max-splats to %d", &enough); scanned != nil {
 			t.Fatal(err, fault.Hint(err))
 		}
 		parts, err := m.Choose(&c, enough)

@@ -194,7 +194,7 @@ var announcements = []string{"masks", "other-format", "unused-split", "reduced-p
 // add notes a problem with its remedy.
 func (r *Report) add(p Problem) {
 	if p.Remedy == "" {
-		p.Remedy = scene.Remedies()[p.Code]
+		p.Remedy = scene.Remedies[p.Code]
 	}
 	r.Problems = append(r.Problems, p)
 }

@@ -116,7 +116,7 @@ func TestMissingPhotoOfAnotherKind(t *testing.T) {
 				t.Errorf("%s, JSON %v: %q, remedy %q", name, json, w.Text, w.Remedy)
 			}
 			p, _ := problem(inspected(t, c), "missing-photos")
-			if want != "" && p.Remedy != want || want == "" && p.Remedy != scene.Remedies()["missing-photos"] {
+			if want != "" && p.Remedy != want || want == "" && p.Remedy != scene.Remedies["missing-photos"] {
 				t.Errorf("%s, JSON %v: %+v", name, json, p)
 			}
 			o := loadtest.AnyModel()

@@ -291,7 +291,7 @@ func TestUnclearMotion(t *testing.T) {
 		[]float64{0, 1, 0, 0})), loadtest.AnyModel())
 	sameCameras(t, c.Cameras, scenetest.TinyCameras(), 1e-12)
 	w, ok := scenetest.WarningOf(c, "unclear-motion")
-	if !ok || !slices.Equal(w.Names, []string{"images/p1.png", "images/p3.png"}) || scene.Remedies()[w.Code] == "" ||
+	if !ok || !slices.Equal(w.Names, []string{"images/p1.png", "images/p3.png"}) || scene.Remedies[w.Code] == "" ||
 		!strings.Contains(w.Text, "2 of 5 cameras") || !strings.Contains(w.Text, "camera_linear_velocity is") {
 		t.Errorf("%v", w)
 	}

@@ -113,7 +113,7 @@ func DropWildPoses(c *scene.Capture, strict bool) error {
 		"the median one is %.3g away", len(names), len(groups), at, far.median)
 	if kept := len(groups) - len(names); strict || kept < scene.MinPhotos {
 		err := fmt.Errorf("%s", scene.Warning{Count: len(names), Names: scene.FirstNames(names), Text: text})
-		hint := scene.Remedies()["wild-poses"]
+		hint := scene.Remedies["wild-poses"]
 		if kept < scene.MinPhotos {
 			hint += fmt.Sprintf("; at least %d photos are needed", scene.MinPhotos)
 		} else {

@@ -49,10 +49,10 @@ func (c colours) read(out []float64, first int, mask []uint32) {
 	}
 }
 
-// MSE returns the mean squared difference of two RGB images [pixels*3] over
+// meanSquaredError returns the mean squared difference of two RGB images [pixels*3] over
 // the pixels that count; mask is as in Image.Mask, nil for all.
 // The sum is taken in float64 in a fixed order.
-func MSE(a, b []float32, mask []uint32) (float64, error) {
+func meanSquaredError(a, b []float32, mask []uint32) (float64, error) {
 	if len(a) != len(b) || len(a) == 0 || len(a)%3 != 0 {
 		return 0, fmt.Errorf("compare images: %d and %d values: %w", len(a), len(b), scene.ErrShape)
 	}
@@ -62,7 +62,7 @@ func MSE(a, b []float32, mask []uint32) (float64, error) {
 	return meanSquare(colours{rgb: a}, colours{rgb: b}, len(a)/3, mask)
 }
 
-// meanSquare is MSE of so many pixels.
+// meanSquare is meanSquaredError of n pixels.
 func meanSquare(a, b colours, pixels int, mask []uint32) (float64, error) {
 	// One partial sum per block: the order of additions depends on the length
 	// alone, not on the number of workers.
@@ -142,7 +142,7 @@ func Quantise(render []float32) {
 // PSNR returns 10*log10(1/MSE) in decibels of two RGB images with values in 0..1 over the pixels that count.
 // Equal images give +Inf. Nothing is clamped.
 func PSNR(a, b []float32, mask []uint32) (float64, error) {
-	mse, err := MSE(a, b, mask)
+	mse, err := meanSquaredError(a, b, mask)
 	if err != nil {
 		return 0, err
 	}

@@ -109,7 +109,7 @@ func TestMetricsMasked(t *testing.T) {
 			n++
 		}
 	}
-	if got, err := MSE(a, b, m.Words); err != nil || math.Abs(got-sum/float64(n)) > 1e-12 {
+	if got, err := meanSquaredError(a, b, m.Words); err != nil || math.Abs(got-sum/float64(n)) > 1e-12 {
 		t.Errorf("MSE %v %v, want %v", got, err, sum/float64(n))
 	}
 	for _, padding := range []Padding{PaddingSame, PaddingValid} {
@@ -125,7 +125,7 @@ func TestMetricsMasked(t *testing.T) {
 		!strings.Contains(err.Error(), "no pixel") {
 		t.Errorf("no pixel: %v", err)
 	}
-	if _, err := MSE(a, b, m.Words[1:]); err == nil {
+	if _, err := meanSquaredError(a, b, m.Words[1:]); err == nil {
 		t.Error("a mask of another size was taken")
 	}
 }
@@ -189,11 +189,11 @@ func TestMetricsDeterministic(t *testing.T) {
 	a, b := randomImage(4, 3*97*83), randomImage(5, 3*97*83)
 	old := runtime.GOMAXPROCS(1)
 	defer runtime.GOMAXPROCS(old)
-	mse, _ := MSE(a, b, nil)
+	mse, _ := meanSquaredError(a, b, nil)
 	ssim, _ := SSIM(a, b, 97, 83, PaddingSame, nil)
 	for procs := 2; procs < 9; procs++ {
 		runtime.GOMAXPROCS(procs)
-		m, _ := MSE(a, b, nil)
+		m, _ := meanSquaredError(a, b, nil)
 		s, _ := SSIM(a, b, 97, 83, PaddingSame, nil)
 		if m != mse || s != ssim {
 			t.Fatalf("%d processors: %v, %v, with one %v, %v", procs, m, s, mse, ssim)

@@ -42,7 +42,7 @@ func TestWriteFileDiskFull(t *testing.T) {
 	s := scenetest.RandomSplats(5000, 1)
 	for _, room := range []int{0, 100, 5000 * 26 * 4} {
 		err := atomicfile.Write(path, func(w io.Writer) error {
-			p, err := NewWriter(&fullDisk{w, room}, s.N, s.Degree, Meta{})
+			p, err := newWriter(&fullDisk{w, room}, s.N, s.Degree, Meta{})
 			if err != nil {
 				return err
 			}
@@ -66,7 +66,7 @@ func TestPLYWriterDevFull(t *testing.T) {
 		t.Skip("no /dev/full here")
 	}
 	defer f.Close()
-	if _, err := NewWriter(f, 1, 0, Meta{}); !errors.Is(err, syscall.ENOSPC) {
+	if _, err := newWriter(f, 1, 0, Meta{}); !errors.Is(err, syscall.ENOSPC) {
 		t.Errorf("error %v", err)
 	}
 }

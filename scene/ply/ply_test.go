@@ -34,7 +34,7 @@ func encodeSplats(t *testing.T, s *scene.Splats, meta Meta) []byte {
 }
 
 func decodeBytes(data []byte) (*scene.Splats, Info, error) {
-	return Decode(bytes.NewReader(data), int64(len(data)))
+	return decode(bytes.NewReader(data), int64(len(data)))
 }
 
 // sameSplats compares two models; rotations up to the length that writing fixes.
@@ -176,7 +176,7 @@ func TestPLYWriterPieces(t *testing.T) {
 	s := scenetest.RandomSplats(2500, 3)
 	whole := encodeSplats(t, s, Meta{Step: 1})
 	var b bytes.Buffer
-	p, err := NewWriter(&b, s.N, s.Degree, Meta{Step: 1})
+	p, err := newWriter(&b, s.N, s.Degree, Meta{Step: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -194,7 +194,7 @@ func TestPLYWriterPieces(t *testing.T) {
 	if err := p.Append(s.Slice(0, 1)); err == nil {
 		t.Error("a splat too many passes")
 	}
-	if p, err = NewWriter(&b, 5, 3, Meta{}); err != nil {
+	if p, err = newWriter(&b, 5, 3, Meta{}); err != nil {
 		t.Fatal(err)
 	}
 	if err := p.Close(); err == nil {

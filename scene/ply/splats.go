@@ -20,7 +20,7 @@ type Info struct {
 	Comments  []string // all of them, as written
 	Meta      Meta     // the comments this program writes, parsed; Meta.Comments holds the others
 	Ignored   []string // vertex properties that mean nothing to a splat; normals are not listed
-	Flat      bool     // the third scale is missing and is FlatScale, as of 2D Gaussian Splatting
+	Flat      bool     // the third scale is missing and is flatScale, as of 2D Gaussian Splatting
 	Surplus   string   // what is wrong with the end of the file; "" for nothing
 	Clamped   int      // splats whose infinite logit opacity or log scale became +-30, see clampInfinite
 	NonFinite int      // splats with another NaN or infinite number, which renderers skip
@@ -33,7 +33,7 @@ func (i *Info) Notes() (notes []string) {
 	}
 	if i.Flat {
 		notes = append(notes, fmt.Sprintf("the splats are flat disks (2DGS): scale_2 is missing, and %g is taken",
-			FlatScale))
+			flatScale))
 	}
 	if i.Surplus != "" {
 		notes = append(notes, i.Surplus)
@@ -66,8 +66,8 @@ func Read(path string) (*scene.Splats, Info, error) {
 	return s, f.Info, nil
 }
 
-// Decode is Read for a stream of size bytes.
-func Decode(r io.Reader, size int64) (*scene.Splats, Info, error) {
+// decode is Read for a stream of size bytes.
+func decode(r io.Reader, size int64) (*scene.Splats, Info, error) {
 	rows, err := newSplatRows(r, size)
 	if err != nil {
 		return nil, Info{}, plyError("", err)
@@ -285,11 +285,11 @@ type columns struct {
 // a scale: 1/(1+exp(-30)) is 1 in float32, exp(-30) is far below any pixel.
 const InfiniteLog = 30
 
-// FlatScale is the third scale of splats that are trained as disks and whose files have two: what SuperSplat and
+// flatScale is the third scale of splats that are trained as disks and whose files have two: what SuperSplat and
 // splat-transform take, which makes them ellipsoids that are thinner than any pixel.
-const FlatScale = 1e-6
+const flatScale = 1e-6
 
-var flatLog = float32(math.Log(FlatScale))
+var flatLog = float32(math.Log(flatScale))
 
 // clampInfinite makes +-Inf finite where it has a meaning, and tells whether
 // it did: converters write an opacity of 255/255 as the logit +Inf and a

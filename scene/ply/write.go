@@ -38,7 +38,7 @@ func WritePieces(path string, n, degree int, meta Meta, pieces func(put func(pie
 func StartPieces(path string, n, degree int, meta Meta,
 	pieces func(put func(piece *scene.Splats) error) error) (finish func() error, err error) {
 	return atomicfile.Start(path, func(w io.Writer) error {
-		p, err := NewWriter(w, n, degree, meta)
+		p, err := newWriter(w, n, degree, meta)
 		if err != nil {
 			return err
 		}
@@ -50,10 +50,10 @@ func StartPieces(path string, n, degree int, meta Meta,
 	})
 }
 
-// Writer writes a model piece by piece: the pieces of a large model need
+// writer writes a model piece by piece: the pieces of a large model need
 // not be in memory together. While splats are encoded, or come from a device,
 // those before are being written.
-type Writer struct {
+type writer struct {
 	w       io.Writer
 	n, done int
 	degree  int
@@ -69,9 +69,9 @@ const (
 	plyGroup = 16
 )
 
-// NewWriter writes the header of a model of n splats. Line 3 is the element
+// newWriter writes the header of a model of n splats. Line 3 is the element
 // line, because SIBR's reader takes the count from there; comments follow it.
-func NewWriter(w io.Writer, n, degree int, meta Meta) (*Writer, error) {
+func newWriter(w io.Writer, n, degree int, meta Meta) (*writer, error) {
 	if n < 0 || degree < 0 || degree > scene.MaxSHDegree {
 		return nil, fmt.Errorf("write ply: %d splats of sh degree %d", n, degree)
 	}
@@ -83,7 +83,7 @@ func NewWriter(w io.Writer, n, degree int, meta Meta) (*Writer, error) {
 	if err := writePLYHeader(w, n, comments, names, nil); err != nil {
 		return nil, err
 	}
-	p := &Writer{w: w, n: n, degree: degree, row: 4 * len(names)}
+	p := &writer{w: w, n: n, degree: degree, row: 4 * len(names)}
 	for i := range p.buf {
 		p.buf[i] = make([]byte, p.row*min(n, plyGroup*plyBatch))
 	}
@@ -112,7 +112,7 @@ func writePLYHeader(w io.Writer, n int, comments, floats, bytes []string) error 
 
 // Append writes further splats. Their degree must be the header's. It may return before they are written, and with the
 // error of a write before: Close must be called in any case.
-func (p *Writer) Append(s *scene.Splats) error {
+func (p *writer) Append(s *scene.Splats) error {
 	if err := s.CheckLengths(); err != nil {
 		return err
 	}
@@ -133,7 +133,7 @@ func (p *Writer) Append(s *scene.Splats) error {
 }
 
 // appendPart writes splats that the buffer holds, encoded on several cores.
-func (p *Writer) appendPart(s *scene.Splats) error {
+func (p *writer) appendPart(s *scene.Splats) error {
 	buf := p.buf[0]
 	errs := make([]error, (s.N+plyBatch-1)/plyBatch)
 	parallel.For(len(errs), func(batch int) {
@@ -163,7 +163,7 @@ func (p *Writer) appendPart(s *scene.Splats) error {
 }
 
 // wait returns the result of the write that goes on, if one does.
-func (p *Writer) wait() error {
+func (p *writer) wait() error {
 	if p.writing == nil {
 		return nil
 	}
@@ -173,7 +173,7 @@ func (p *Writer) wait() error {
 
 // Close waits until everything is written, and checks that as many splats came
 // as the header says. It does not close the underlying writer.
-func (p *Writer) Close() error {
+func (p *writer) Close() error {
 	if err := p.wait(); err != nil {
 		return err
 	}
@@ -187,7 +187,7 @@ func (p *Writer) Close() error {
 var errZeroQuat = errors.New("rotation has length zero")
 
 // encode fills row with splat i of s.
-func (p *Writer) encode(row []byte, s *scene.Splats, i int) error {
+func (p *writer) encode(row []byte, s *scene.Splats, i int) error {
 	at := 0
 	put := func(values ...float32) {
 		for _, v := range values {

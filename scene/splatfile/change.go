@@ -70,8 +70,8 @@ func Merge(models []Source) (Source, error) {
 				m.info.Notes = append(m.info.Notes, note)
 			}
 		}
-		if m.info.N += info.N; m.info.N > MaxSplats {
-			return nil, fmt.Errorf("splatfile: merge models: more than %d splats", MaxSplats)
+		if m.info.N += info.N; m.info.N > maxSplats {
+			return nil, fmt.Errorf("splatfile: merge models: more than %d splats", maxSplats)
 		}
 		model = WithDegree(model, m.info.Degree)
 		if a, b := originOf(first), originOf(info); a != b {
@@ -86,8 +86,8 @@ func Merge(models []Source) (Source, error) {
 	return m, nil
 }
 
-// MaxSplats is the most splats of a model: their numbers fit 32 bits.
-const MaxSplats = 1<<31 - 1
+// maxSplats is the most splats of a model: their numbers fit 32 bits.
+const maxSplats = 1<<31 - 1
 
 func originOf(info Info) (origin [3]float64) {
 	if info.Meta.Origin != nil {

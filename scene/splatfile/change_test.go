@@ -105,7 +105,7 @@ func TestFlipTurns(t *testing.T) {
 			t.Fatal(err)
 		}
 		flipped := model(20, 3)
-		Flip(flipped, c.sign[0], c.sign[1], c.sign[2])
+		flip(flipped, c.sign[0], c.sign[1], c.sign[2])
 		got, err := All(Move(Memory(model(20, 3), ply.Meta{}), s, ""))
 		if err != nil {
 			t.Fatal(err)
@@ -330,7 +330,7 @@ func TestMerge(t *testing.T) {
 	} else if s, err := All(low); err != nil || s.SH[0] != a.SH[0] || len(s.SH) != 150 {
 		t.Errorf("%v", err)
 	}
-	many := &counted{N: MaxSplats}
+	many := &counted{N: maxSplats}
 	if _, err := Merge([]Source{many, many}); err == nil || !strings.Contains(err.Error(), "more than") {
 		t.Errorf("%v", err)
 	}

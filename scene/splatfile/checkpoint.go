@@ -122,9 +122,9 @@ func (c *checkpointSource) find() error {
 
 func (c *checkpointSource) Close() error { return c.file.Close() }
 
-// EarlierCheckpoint returns the newest checkpoint of an earlier step in the same folder, "" if there is none. Steps are
+// earlierCheckpoint returns the newest checkpoint of an earlier step in the same folder, "" if there is none. Steps are
 // taken from the files' names.
-func EarlierCheckpoint(path string) string {
+func earlierCheckpoint(path string) string {
 	number, ok := strings.CutPrefix(filepath.Base(path), checkpointPrefix)
 	step, err := strconv.Atoi(strings.TrimSuffix(number, checkpointSuffix))
 	if !ok || err != nil {
@@ -137,7 +137,7 @@ func EarlierCheckpoint(path string) string {
 // CheckpointError is the error of a damaged checkpoint. Its hint names an earlier one, if there is one.
 func CheckpointError(path string, why error) error {
 	hint := "the file is damaged: copy it again, or train again"
-	if earlier := EarlierCheckpoint(path); earlier != "" {
+	if earlier := earlierCheckpoint(path); earlier != "" {
 		hint = "the file is damaged: use an earlier checkpoint, such as " + photo.ShellWord(earlier) +
 			", or copy it again"
 	}

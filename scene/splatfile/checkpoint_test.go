@@ -161,7 +161,7 @@ func TestEarlierCheckpoint(t *testing.T) {
 	}
 	for name, want := range map[string]string{"step_100.safetensors": "step_10.safetensors",
 		"step_10.safetensors": "step_9.safetensors", "step_9.safetensors": "", "other.safetensors": ""} {
-		if got := EarlierCheckpoint(filepath.Join(dir, name)); got != "" && filepath.Base(got) != want || got == "" &&
+		if got := earlierCheckpoint(filepath.Join(dir, name)); got != "" && filepath.Base(got) != want || got == "" &&
 			want != "" {
 			t.Errorf("before %s: %q, want %q", name, got, want)
 		}

@@ -11,10 +11,10 @@ var flipSign = [15][3]int{
 	{0, 1, 0}, {1, 1, 1}, {0, 1, 0}, {0, 0, 1}, {1, 0, 0}, {0, 0, 1}, {1, 0, 0},
 }
 
-// Flip turns axes of a model's frame round, in place: diag(x, y, z) with entries +-1, as between COLMAP's frame (right,
+// flip turns axes of a model's frame round, in place: diag(x, y, z) with entries +-1, as between COLMAP's frame (right,
 // down, forward) and SPZ's (right, up, back): Flip(s, 1, -1, -1), or glTF's (left, up, forward): Flip(s, -1, -1, 1). It
 // is its own inverse and exact. One axis or three mirror the model.
-func Flip(s *scene.Splats, x, y, z float32) {
+func flip(s *scene.Splats, x, y, z float32) {
 	sign := [3]float32{x, y, z}
 	var sh [15]float32
 	for k, parity := range flipSign {

@@ -57,7 +57,7 @@ func TestFlip(t *testing.T) {
 		{-1, 1, 1}, {1, -1, 1}, {1, 1, -1}, {-1, -1, -1}} {
 		for degree := range 4 {
 			before, after := madeModel(9, degree, "edges"), madeModel(9, degree, "edges")
-			Flip(after, sign[0], sign[1], sign[2])
+			flip(after, sign[0], sign[1], sign[2])
 			turn := func(v [3]float64) [3]float64 {
 				return [3]float64{v[0] * float64(sign[0]), v[1] * float64(sign[1]), v[2] * float64(sign[2])}
 			}

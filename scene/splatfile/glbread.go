@@ -304,7 +304,7 @@ func (s *glbSource) unpack(first int, piece *scene.Splats) error {
 	if s.place.Similarity != Unmoved() {
 		s.place.apply(piece)
 	}
-	Flip(piece, glbFrame[0], glbFrame[1], glbFrame[2])
+	flip(piece, glbFrame[0], glbFrame[1], glbFrame[2])
 	return nil
 }
 

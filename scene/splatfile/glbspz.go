@@ -22,7 +22,7 @@ func writeGLBPacked(op, path string, model Source, o WriteOptions) (s spzPacked,
 	info := model.Info()
 	turned := &changed{model, info, func(piece *scene.Splats) *scene.Splats {
 		// to where the writer's own turn makes glTF's axes of it
-		Flip(piece, glbFrame[0]*spzFrame[0], glbFrame[1]*spzFrame[1], glbFrame[2]*spzFrame[2])
+		flip(piece, glbFrame[0]*spzFrame[0], glbFrame[1]*spzFrame[1], glbFrame[2]*spzFrame[2])
 		return piece
 	}}
 	if s, err = packSPZFile(op, path, turned, o); err != nil {
@@ -42,7 +42,7 @@ func writeGLBPacked(op, path string, model Source, o WriteOptions) (s spzPacked,
 	}
 	positions := emptyBox()
 	err = eachPiece(model, func(_ int, piece *scene.Splats) error {
-		Flip(piece, glbFrame[0], glbFrame[1], glbFrame[2])
+		flip(piece, glbFrame[0], glbFrame[1], glbFrame[2])
 		positions.add(piece.Means)
 		return nil
 	})

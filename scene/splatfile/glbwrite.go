@@ -107,7 +107,7 @@ func glbPlanes(model Source, p *planes) (positions box, err error) {
 	positions = emptyBox()
 	packed := make([][]byte, len(p.widths))
 	err = eachWritable(model, func(first int, piece *scene.Splats) error {
-		Flip(piece, glbFrame[0], glbFrame[1], glbFrame[2])
+		flip(piece, glbFrame[0], glbFrame[1], glbFrame[2])
 		positions.add(piece.Means)
 		if err := packGLB(first, piece, packed); err != nil {
 			return err

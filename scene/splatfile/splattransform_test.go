@@ -79,7 +79,7 @@ func spzByConverter(t *testing.T, convert converter) {
 			table := filepath.Join(folder, "a.csv")
 			convert(t, path, table)
 			theirs := csvModel(t, table)
-			Flip(theirs, 1, -1, -1)
+			flip(theirs, 1, -1, -1)
 			ours, _ := readModel(t, spz, path)
 			compareModels(t, ours, theirs, sameReading)
 			compareModels(t, theirs, model, spzTolerance(12))
@@ -90,7 +90,7 @@ func spzByConverter(t *testing.T, convert converter) {
 			}
 			convert(t, "--spz-version", strconv.Itoa(version), file, packed)
 			read, _ := readModel(t, spz, packed)
-			Flip(read, 1, -1, -1)
+			flip(read, 1, -1, -1)
 			compareModels(t, read, model, spzTolerance(12))
 		}
 		file, binary := filepath.Join(folder, "c.ply"), filepath.Join(folder, "c.glb")

@@ -220,7 +220,7 @@ var quarterTurn = sync.OnceValue(func() *mover {
 
 // toOurs turns splats in place.
 func (a spzAxes) toOurs(s *scene.Splats) {
-	Flip(s, a.sign[0], a.sign[1], a.sign[2])
+	flip(s, a.sign[0], a.sign[1], a.sign[2])
 	if a.upright {
 		quarterTurn().apply(s)
 	}

@@ -121,7 +121,7 @@ func packModel(model Source, bits int, p *planes) (cut spzCut, err error) {
 	}
 	var packed [spzPlanes][]byte
 	err = eachWritable(model, func(first int, piece *scene.Splats) error {
-		Flip(piece, spzFrame[0], spzFrame[1], spzFrame[2])
+		flip(piece, spzFrame[0], spzFrame[1], spzFrame[2])
 		packSPZ(bits, piece, &packed, &cut)
 		for plane, b := range packed {
 			if err := p.put(plane, first, b); err != nil {

@@ -86,7 +86,7 @@ func usdPlanes(model Source, p *planes) (extent box, err error) {
 	extent = emptyBox()
 	packed := make([][]byte, len(p.widths))
 	err = eachWritable(model, func(first int, piece *scene.Splats) error {
-		Flip(piece, glbFrame[0], glbFrame[1], glbFrame[2]) // y up, as glTF has it
+		flip(piece, glbFrame[0], glbFrame[1], glbFrame[2]) // y up, as glTF has it
 		for plane := range packed {
 			packed[plane] = packed[plane][:0]
 		}

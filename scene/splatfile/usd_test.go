@@ -125,6 +125,6 @@ func (r *usdRead) splats() *scene.Splats {
 	for i, x := range r.Has.SH {
 		copy(s.SH[3*i:], x[:])
 	}
-	Flip(s, glbFrame[0], glbFrame[1], glbFrame[2])
+	flip(s, glbFrame[0], glbFrame[1], glbFrame[2])
 	return s
 }

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// Refine is how children take the place of a tile: all of them together replace it.
-const Refine = "REPLACE"
+// replacing is how children take the place of a tile: all of them together replace it.
+const replacing = "REPLACE"
 
 // Tileset is a tileset.json.
 type Tileset struct {
@@ -66,7 +66,7 @@ type Content struct {
 
 // New makes a tileset around a tree, whose content needs these extensions of glTF.
 func New(root *Tile, generator string, gltf []string) *Tileset {
-	root.Refine = Refine
+	root.Refine = replacing
 	return &Tileset{
 		Asset:          Asset{"1.1", generator},
 		Error:          max(root.Volume.Diagonal(), root.Error), // never 0: viewers would draw nothing
@@ -109,7 +109,7 @@ func (c *Content) name() string {
 }
 
 // Finest lists the files that are drawn where everything is refined. Tiles with a transform of their own are refused.
-func (t *Tile) Finest() ([]string, error) { return t.finest(Refine, nil) }
+func (t *Tile) Finest() ([]string, error) { return t.finest(replacing, nil) }
 
 func (t *Tile) finest(refine string, list []string) (_ []string, err error) {
 	if t.Transform != nil {
@@ -118,7 +118,7 @@ func (t *Tile) finest(refine string, list []string) (_ []string, err error) {
 	if t.Refine != "" { // else as above
 		refine = t.Refine
 	}
-	if len(t.Children) == 0 || !strings.EqualFold(refine, Refine) {
+	if len(t.Children) == 0 || !strings.EqualFold(refine, replacing) {
 		list = t.own(list)
 	}
 	for _, child := range t.Children {

@@ -15,7 +15,7 @@ const coveredAngle = math.Pi / 6
 // from above: what they see nobody has photographed. Captures without a point to go around have no such way, and none
 // is counted.
 func Uncovered(way, cams []scene.Camera) (n int) {
-	focus, err := FocusPoint(cams)
+	focus, err := focusPoint(cams)
 	if err != nil {
 		return 0
 	}

@@ -50,7 +50,7 @@ func Make(kind string, cams []scene.Camera, n int, near, far float64) ([]scene.C
 	case Spiral:
 		return spiralTrajectory(cams, n, near, far), nil
 	case Ellipse, Orbit:
-		focus, err := FocusPoint(cams)
+		focus, err := focusPoint(cams)
 		if err != nil {
 			return nil, &fault.Error{Op: "make trajectory", Err: err, Kind: fault.ErrUsage,
 				Hint: "take the trajectory spiral or interp"}
@@ -193,9 +193,9 @@ func spiralTrajectory(cams []scene.Camera, n int, near, far float64) []scene.Cam
 	return out
 }
 
-// FocusPoint gives the point that is nearest to all axes of the cameras, by least squares. Cameras that look in about
+// focusPoint gives the point that is nearest to all axes of the cameras, by least squares. Cameras that look in about
 // one direction have none.
-func FocusPoint(cams []scene.Camera) (p [3]float64, err error) {
+func focusPoint(cams []scene.Camera) (p [3]float64, err error) {
 	var a [9]float64
 	var b, mean [3]float64
 	for i := range cams {

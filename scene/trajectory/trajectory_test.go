@@ -42,7 +42,7 @@ func looksAt(t *testing.T, c scene.Camera, at, up [3]float64) {
 func TestOrbitAndEllipse(t *testing.T) {
 	at, up := [3]float64{3, -2, 5}, [3]float64{0, 0, 1}
 	cams := circle(24, 4, 1, at)
-	focus, err := FocusPoint(cams)
+	focus, err := focusPoint(cams)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,5 +1,12 @@
 package layout
 
+// What an invocation does in a round: bench_fma multiplications with additions, bench_shared reads of shared memory or
+// shuffles.
+const (
+	FMARound    = 8 * 16
+	SharedRound = 4 * 32
+)
+
 // Tiles returns how many tiles so many pixels take.
 func Tiles(pixels int) int { return (pixels + TileSize - 1) / TileSize }
 

@@ -83,6 +83,15 @@ func (k *kernel) sameInterface(v *kernel) bool {
 		})
 }
 
+// emitVariantVars prints the kernels of the variants.
+func emitVariantVars(b *bytes.Buffer, k *kernel) {
+	for _, one := range k.variants {
+		v := lowerFirst(one.goName)
+		emitEmbed(b, one, v)
+		fmt.Fprintf(b, "var %sKernel = variantOf(%sKernel, %q, %sSPIRV)\n\n", v, lowerFirst(k.goName), one.name, v)
+	}
+}
+
 // emitVariantFields prints the fields of a pass that choose a variant.
 func emitVariantFields(b *bytes.Buffer, k *kernel) {
 	for _, v := range k.variants {

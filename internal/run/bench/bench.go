@@ -147,7 +147,7 @@ func Run(console *cli.Console, o *Options, captures []string) error {
 // openDevice measures what the device can do. It is opened for that alone, so that what it takes does not count as
 // memory of training.
 func (b *bencher) openDevice() (err error) {
-	if err := pipeline.LimitHeap(b.o.Device); err != nil {
+	if err := models.LimitHeap(b.console, b.o.Device); err != nil {
 		return err
 	}
 	d, err := pipeline.OpenDevice(b.o.Device)

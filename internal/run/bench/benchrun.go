@@ -114,7 +114,7 @@ func (b *bencher) measure(ctx context.Context, s subject) error {
 	if err := s.trainer.RunTo(ctx, s.trained, show.Update); err != nil {
 		return err
 	}
-	s.trainer.Hold()
+	s.trainer.HoldAt(0, false)
 	if s.limit > 0 { // the first steps say how long the others will take; they compile and load, too
 		var err error
 		if settle, m.Steps, err = b.fit(ctx, s, settle, m.Steps, show); err != nil {
@@ -163,7 +163,7 @@ const benchProbe = 3
 func (b *bencher) show(t *pipeline.Trainer, total int) *meter.Meter {
 	p := meter.New(b.events, b.o.Progress, 0, total)
 	p.Use = func() meter.DeviceUse {
-		return meter.DeviceUse{Bytes: t.MemoryStats().DeviceBytes, Seconds: t.StepSeconds()}
+		return meter.DeviceUse{Bytes: t.MemoryStats().DeviceBytes, Seconds: t.PassTimes().StepSeconds()}
 	}
 	p.Spent = t.Seconds
 	p.Text = b.console.Follow(p)

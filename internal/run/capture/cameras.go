@@ -16,18 +16,18 @@ type cameraPlan struct {
 }
 
 // planCameras decides which photos share a camera.
-func (r *running) planCameras() (cameraPlan, error) {
-	p := cameraPlan{share: r.o.Cameras, model: r.o.CameraModel, why: "as asked for"}
-	if r.cubed() {
+func (m *mapper) planCameras() (cameraPlan, error) {
+	p := cameraPlan{share: m.o.Cameras, model: m.o.CameraModel, why: "as asked for"}
+	if m.cubed() {
 		return cameraPlan{share: CamerasOne, model: "PINHOLE", why: "faces of panoramas"}, nil
 	}
 	videos := 0
-	for _, s := range r.sources {
+	for _, s := range m.sources {
 		if s.video {
 			videos++
 		}
 	}
-	kinds, err := r.kindsOfPhotos()
+	kinds, err := m.kindsOfPhotos()
 	if err != nil {
 		return p, err
 	}
@@ -36,9 +36,9 @@ func (r *running) planCameras() (cameraPlan, error) {
 		return p, fault.Usagef("leave out "+fault.Setting("cameras")+", or give folders of their own to photos of one size",
 			"%s one: the photos have %d sizes", fault.Named("cameras"), kinds.sizes)
 	case p.share != Auto:
-	case videos > 0 && len(r.sources) == 1:
+	case videos > 0 && len(m.sources) == 1:
 		p.share, p.why = CamerasOne, "a video has one camera"
-	case videos == len(r.sources):
+	case videos == len(m.sources):
 		p.share, p.why = CamerasFolder, "each video has a camera"
 	case kinds.sizes == 1 && kinds.lenses <= 1:
 		p.share, p.why = CamerasOne, "all photos have one size and one lens"
@@ -58,13 +58,13 @@ func (r *running) planCameras() (cameraPlan, error) {
 type photoKinds struct{ sizes, lenses, all int }
 
 // kindsOfPhotos looks at sizes and EXIF of all photos.
-func (r *running) kindsOfPhotos() (photoKinds, error) {
+func (m *mapper) kindsOfPhotos() (photoKinds, error) {
 	sizes, lenses, all := map[string]bool{}, map[string]bool{}, map[string]bool{}
-	for _, name := range r.photos {
-		path := r.o.in(imagesFolder, name)
+	for _, name := range m.photos {
+		path := m.o.in(imagesFolder, name)
 		w, h, err := photo.Size(path)
 		if err != nil {
-			return photoKinds{}, &fault.Error{Op: "read photo", Path: cmp.Or(r.files[name], path), Err: err,
+			return photoKinds{}, &fault.Error{Op: "read photo", Path: cmp.Or(m.files[name], path), Err: err,
 				Hint: "remove or replace the file, then run the same command again"}
 		}
 		size := fmt.Sprintf("%dx%d", w, h)

@@ -136,7 +136,7 @@ const otherEnding = "give it the ending of what it is, or copy it again from the
 
 // convertPhoto writes a photo that is read to a file, which appears whole. Of files with several pictures it takes the
 // first.
-func (r *running) convertPhoto(in, out string) error {
+func (b *base) convertPhoto(in, out string) error {
 	c := conversionOf(in)
 	coder, err := c.coder(in)
 	if err != nil {
@@ -154,7 +154,7 @@ func (r *running) convertPhoto(in, out string) error {
 	defer os.RemoveAll(dir) // what is left harms nobody: the next one removes it
 	from, to := "photo"+strings.ToLower(filepath.Ext(in)), "made"+c.suffix
 	if err := errors.Join(os.RemoveAll(dir), os.Mkdir(dir, 0o777)); err != nil {
-		return output.FolderError(r.o.Out, err)
+		return output.FolderError(b.o.Out, err)
 	}
 	if err := linkOrCopy(in, filepath.Join(dir, from)); err != nil {
 		return err
@@ -164,7 +164,7 @@ func (r *running) convertPhoto(in, out string) error {
 	if by.ppm {
 		p.stdout = &ppm
 	}
-	if err := r.run(p); err != nil {
+	if err := b.run(p); err != nil {
 		if errors.Is(err, fault.ErrInterrupted) {
 			return err
 		}
@@ -190,7 +190,7 @@ func (r *running) convertPhoto(in, out string) error {
 			Hint: hint}
 	}
 	if len(made) > 1 {
-		r.several = append(r.several, in)
+		b.several = append(b.several, in)
 	}
 	return os.Rename(made[0], out)
 }

@@ -17,37 +17,38 @@ import (
 )
 
 // findFeatures has COLMAP find the features of all photos.
-func (r *running) findFeatures() error {
-	plan, err := r.planCameras()
+func (m *mapper) findFeatures() error {
+	plan, err := m.planCameras()
 	if err != nil {
 		return err
 	}
-	k, err := r.colmap.call(r.ctx, "feature_extractor")
+	k, err := m.colmap.call(m.ctx, "feature_extractor")
 	if err != nil {
 		return err
 	}
-	list := r.o.in(logsFolder, photoList)
-	if err := r.featureOptions(k, plan); err != nil {
+	list := m.o.in(logsFolder, photoList)
+	if err := m.featureOptions(k, plan); err != nil {
 		return err
 	}
-	key := text(k.args, r.colmap.version, r.photos)
+	key := text(k.args, m.colmap.version, m.photos)
 	do := func() (string, error) {
-		if err := writeLines(list, r.photos); err != nil {
+		if err := writeLines(list, m.photos); err != nil {
 			return "", err
 		}
-		args := k.arguments("database_path", r.o.in(databaseFile), "image_path", r.o.in(imagesFolder),
+		args := k.arguments("database_path", m.o.in(databaseFile), "image_path", m.o.in(imagesFolder),
 			"image_list_path", list)
-		err := r.run(process{stage: stageFeatures, program: r.colmap.path, args: args, heard: r.show.parts("photo", 0)})
+		err := m.run(process{stage: stageFeatures, program: m.colmap.path, args: args,
+			onLine: m.show.parts("photo", 0)})
 		cameras := map[string]string{CamerasOne: "one camera", CamerasMany: "a camera each",
 			CamerasFolder: "a camera for each folder"}[plan.share]
-		return fmt.Sprintf("%s with %s (%s), %s", cli.Count(len(r.photos), "photo"), cameras, plan.why, plan.model), err
+		return fmt.Sprintf("%s with %s (%s), %s", cli.Count(len(m.photos), "photo"), cameras, plan.why, plan.model), err
 	}
-	return r.do(stage{name: stageFeatures, key: key, outputs: []string{databaseFile}, adds: true, do: do})
+	return m.stages.do(stage{name: stageFeatures, key: key, outputs: []string{databaseFile}, adds: true, do: do})
 }
 
 // featureOptions sets the options that decide features.
-func (r *running) featureOptions(k *colmapCall, plan cameraPlan) error {
-	o := r.o
+func (m *mapper) featureOptions(k *colmapCall, plan cameraPlan) error {
+	o := m.o
 	share := map[string]string{CamerasOne: "ImageReader.single_camera",
 		CamerasFolder: "ImageReader.single_camera_per_folder"}
 	if name := share[plan.share]; name != "" {
@@ -58,12 +59,12 @@ func (r *running) featureOptions(k *colmapCall, plan cameraPlan) error {
 	if err := k.must(plan.model, "", "ImageReader.camera_model"); err != nil {
 		return err
 	}
-	if r.cubed() {
-		if err := k.must(r.faceCamera(), "camera-model", "ImageReader.camera_params"); err != nil {
+	if m.cubed() {
+		if err := k.must(m.faceCamera(), "camera-model", "ImageReader.camera_params"); err != nil {
 			return err
 		}
 	}
-	k.set(o.gpu(r.colmap), "FeatureExtraction.use_gpu", "SiftExtraction.use_gpu")
+	k.set(o.gpu(m.colmap), "FeatureExtraction.use_gpu", "SiftExtraction.use_gpu")
 	if o.Masks != "" {
 		if err := k.must(o.in(masksFolder), "masks", "ImageReader.mask_path"); err != nil {
 			return err
@@ -96,26 +97,26 @@ func writeLines(path string, lines []string) error {
 var errNoModel = errors.New("no part of the photos hangs together well enough to find their cameras")
 
 // findCameras has the mapper find cameras and points.
-func (r *running) findCameras() error {
-	program, args, err := r.mapperCommand()
+func (m *mapper) findCameras() error {
+	program, args, err := m.mapperCommand()
 	if err != nil {
 		return err
 	}
-	folder := r.o.in(componentsFolder)
+	folder := m.o.in(componentsFolder)
 	key := text(filepath.Base(program), args)
-	args = append(slices.Clone(args), options("database_path", r.o.in(databaseFile), "image_path", r.o.in(imagesFolder),
+	args = append(slices.Clone(args), options("database_path", m.o.in(databaseFile), "image_path", m.o.in(imagesFolder),
 		"output_path", folder)...)
 	do := func() (string, error) {
 		if err := os.MkdirAll(folder, 0o777); err != nil {
 			return "", output.FolderError(folder, err)
 		}
-		err := r.run(process{stage: stageMapping, program: program, args: args, heard: r.show.cameras(len(r.photos))})
+		err := m.run(process{stage: stageMapping, program: program, args: args, onLine: m.show.cameras(len(m.photos))})
 		found := listComponents(folder)
 		if len(found) == 0 && !errors.Is(err, fault.ErrInterrupted) {
 			if err != nil {
-				r.console.Note("the mapper says: " + err.Error())
+				m.console.Note("the mapper says: " + err.Error())
 			}
-			return "", r.noModel()
+			return "", m.noModel()
 		}
 		if err != nil {
 			return "", err
@@ -123,37 +124,37 @@ func (r *running) findCameras() error {
 		return cli.Count(len(found), "component"), nil
 	}
 	outputs, changes := []string{componentsFolder}, []string{databaseFile}
-	return r.do(stage{name: stageMapping, key: key, outputs: outputs, changes: changes, do: do})
+	return m.stages.do(stage{name: stageMapping, key: key, outputs: outputs, changes: changes, do: do})
 }
 
 // mapperCommand chooses the mapper: COLMAP's incremental one, its global one, or the program glomap that was that
 // before it became part of COLMAP.
-func (r *running) mapperCommand() (program string, args []string, err error) {
+func (m *mapper) mapperCommand() (program string, args []string, err error) {
 	switch {
-	case r.o.Mapper != MapGlobal:
-		k, err := r.colmap.call(r.ctx, "mapper")
+	case m.o.Mapper != MapGlobal:
+		k, err := m.colmap.call(m.ctx, "mapper")
 		if err != nil {
 			return "", nil, err
 		}
-		if r.cubed() {
+		if m.cubed() {
 			err = k.must("0", "camera-model", "Mapper.ba_refine_focal_length")
 		}
-		return r.colmap.path, k.args, err
-	case r.colmap.commands["global_mapper"]:
-		return r.colmap.path, []string{"global_mapper"}, nil
+		return m.colmap.path, k.args, err
+	case m.colmap.commands["global_mapper"]:
+		return m.colmap.path, []string{"global_mapper"}, nil
 	}
 	glomap, err := exec.LookPath("glomap")
 	if err != nil {
 		return "", nil, &fault.Error{Op: "start mapper", Kind: fault.ErrMachine,
-			Err:  fmt.Errorf("COLMAP %s has no global_mapper, and glomap: %w", r.colmap.version, fault.ErrMissing),
+			Err:  fmt.Errorf("COLMAP %s has no global_mapper, and glomap: %w", m.colmap.version, fault.ErrMissing),
 			Hint: "leave out " + fault.Setting("mapper") + ", or install COLMAP 4.0 or newer, or glomap"}
 	}
 	return glomap, []string{"mapper"}, nil
 }
 
 // noModel is the error of photos whose cameras cannot be found, with what helps.
-func (r *running) noModel() error {
-	looks := r.looksOf(r.photos, 40)
+func (m *mapper) noModel() error {
+	looks := m.looksOf(m.photos, 40)
 	dark := 0
 	for _, l := range looks {
 		if l.bright < darkBelow {
@@ -165,9 +166,9 @@ func (r *running) noModel() error {
 	switch {
 	case dark > len(looks)/2:
 		hint = "most photos are dark: take them with more light"
-	case r.planMatching() == MatchSequential:
+	case m.planMatching() == MatchSequential:
 		hint = "if the photos are not in the order in which they were taken, give " + fault.Setting("matching") +
 			" exhaustive; else " + hint
 	}
-	return &fault.Error{Op: "find cameras", Path: r.o.in(imagesFolder), Err: errNoModel, Hint: hint}
+	return &fault.Error{Op: "find cameras", Path: m.o.in(imagesFolder), Err: errNoModel, Hint: hint}
 }

@@ -26,9 +26,9 @@ var matchCommands = map[string]string{MatchAll: "exhaustive_matcher", MatchSeque
 	MatchTree: "vocab_tree_matcher"}
 
 // planMatching decides which pairs of photos are matched.
-func (r *running) planMatching() string {
+func (m *mapper) planMatching() string {
 	ordered := true
-	for _, s := range r.sources {
+	for _, s := range m.sources {
 		ordered = ordered && s.video
 	}
 	most := exhaustiveUpTo
@@ -36,53 +36,54 @@ func (r *running) planMatching() string {
 		most = exhaustiveVideoUpTo
 	}
 	switch {
-	case r.o.Matching != Auto:
-		return r.o.Matching
-	case len(r.photos) <= most && !r.o.Loops:
+	case m.o.Matching != Auto:
+		return m.o.Matching
+	case len(m.photos) <= most && !m.o.Loops:
 		return MatchAll
-	case r.o.VocabTree != "" && !ordered:
+	case m.o.VocabTree != "" && !ordered:
 		return MatchTree
 	}
 	return MatchSequential
 }
 
 // matchPhotos has COLMAP match the features of pairs of photos.
-func (r *running) matchPhotos() error {
-	how := r.planMatching()
-	k, err := r.matchCall(matchCommands[how])
+func (m *mapper) matchPhotos() error {
+	how := m.planMatching()
+	k, err := m.matchCall(matchCommands[how])
 	if err != nil {
 		return err
 	}
-	if err := r.matchOptions(k, how); err != nil {
+	if err := m.matchOptions(k, how); err != nil {
 		return err
 	}
 	var pairs []string
 	var more *colmapCall
-	if how == MatchSequential && !r.o.Loops && r.o.VocabTree == "" {
-		pairs = distantPairs(r.photos)
-		if more, err = r.matchCall("matches_importer"); err != nil {
+	if how == MatchSequential && !m.o.Loops && m.o.VocabTree == "" {
+		pairs = distantPairs(m.photos)
+		if more, err = m.matchCall("matches_importer"); err != nil {
 			return err
 		}
 	}
 	do := func() (string, error) {
-		later := float64(len(pairs)) / float64(len(r.photos)*sequentialNeighbours)
-		if err := r.match(k.arguments("database_path", r.o.in(databaseFile)), later); err != nil || len(pairs) == 0 {
+		later := float64(len(pairs)) / float64(len(m.photos)*sequentialNeighbours)
+		if err := m.match(k.arguments("database_path", m.o.in(databaseFile)), later); err != nil || len(pairs) == 0 {
 			return how + " matching", err
 		}
-		list := r.o.in(logsFolder, pairList)
+		list := m.o.in(logsFolder, pairList)
 		if err := writeLines(list, pairs); err != nil {
 			return "", err
 		}
-		err := r.match(more.arguments("database_path", r.o.in(databaseFile), "match_list_path", list), 0)
+		err := m.match(more.arguments("database_path", m.o.in(databaseFile), "match_list_path", list), 0)
 		return fmt.Sprintf("%s matching, and %s farther apart", how, cli.Count(len(pairs), "pair")), err
 	}
 	key := text(k.args, len(pairs))
 	// COLMAP leaves out pairs that are matched, also those that were with other options.
-	return r.do(stage{name: stageMatches, key: key, changes: []string{databaseFile}, forget: r.forgetMatches, do: do})
+	return m.stages.do(stage{name: stageMatches, key: key, changes: []string{databaseFile}, forget: m.forgetMatches,
+		do: do})
 }
 
-func (r *running) match(args []string, later float64) error {
-	return r.run(process{stage: stageMatches, program: r.colmap.path, args: args, heard: r.show.parts("part", later)})
+func (m *mapper) match(args []string, later float64) error {
+	return m.run(process{stage: stageMatches, program: m.colmap.path, args: args, onLine: m.show.parts("part", later)})
 }
 
 // distantPairs returns pairs of the photos at even distances, as COLMAP's list has them. It cannot hold names with
@@ -104,29 +105,29 @@ func distantPairs(photos []string) (pairs []string) {
 }
 
 // matchCall begins a command that matches, with the options that they all have.
-func (r *running) matchCall(command string) (*colmapCall, error) {
-	k, err := r.colmap.call(r.ctx, command)
+func (m *mapper) matchCall(command string) (*colmapCall, error) {
+	k, err := m.colmap.call(m.ctx, command)
 	if err != nil {
 		return nil, err
 	}
-	k.set(r.o.gpu(r.colmap), "FeatureMatching.use_gpu", "SiftMatching.use_gpu")
-	if r.o.Features == FeaturesALIKED {
+	k.set(m.o.gpu(m.colmap), "FeatureMatching.use_gpu", "SiftMatching.use_gpu")
+	if m.o.Features == FeaturesALIKED {
 		err = k.must("ALIKED_LIGHTGLUE", "features", "FeatureMatching.type")
 	}
 	return k, err
 }
 
 // matchOptions sets the options that decide which pairs are matched.
-func (r *running) matchOptions(k *colmapCall, how string) error {
-	o := r.o
+func (m *mapper) matchOptions(k *colmapCall, how string) error {
+	o := m.o
 	switch how {
 	case MatchAll: // COLMAP tells of its progress block by block
-		k.set(fmt.Sprint(min(max(len(r.photos)/8, 4), 50)), "ExhaustiveMatching.block_size")
+		k.set(fmt.Sprint(min(max(len(m.photos)/8, 4), 50)), "ExhaustiveMatching.block_size")
 	case MatchTree:
 		return k.must(o.VocabTree, "vocab-tree", "VocabTreeMatching.vocab_tree_path")
 	case MatchSequential:
 		neighbours := sequentialNeighbours
-		if r.cubed() {
+		if m.cubed() {
 			neighbours *= len(scene.CubeFaces)
 		}
 		k.set(fmt.Sprint(neighbours), "SequentialMatching.overlap")
@@ -139,20 +140,20 @@ func (r *running) matchOptions(k *colmapCall, how string) error {
 		if o.VocabTree != "" {
 			return k.must(o.VocabTree, "vocab-tree", "SequentialMatching.vocab_tree_path")
 		}
-		if !r.colmap.from(downloadsTrees) {
+		if !m.colmap.from(downloadsTrees) {
 			return fault.Usagef("name one with "+fault.Setting("vocab-tree")+" FILE; newer versions of COLMAP download it",
-				"%s needs a vocabulary tree with COLMAP %s", fault.Named("loops"), r.colmap.version)
+				"%s needs a vocabulary tree with COLMAP %s", fault.Named("loops"), m.colmap.version)
 		}
 	}
 	return nil
 }
 
 // forgetMatches removes all matches from the database.
-func (r *running) forgetMatches() error {
-	k, err := r.colmap.call(r.ctx, "database_cleaner")
+func (m *mapper) forgetMatches() error {
+	k, err := m.colmap.call(m.ctx, "database_cleaner")
 	if err != nil {
 		return err
 	}
-	args := k.arguments("type", "matches", "database_path", r.o.in(databaseFile))
-	return r.run(process{stage: stageMatches, program: r.colmap.path, args: args})
+	args := k.arguments("type", "matches", "database_path", m.o.in(databaseFile))
+	return m.run(process{stage: stageMatches, program: m.colmap.path, args: args})
 }

@@ -58,11 +58,11 @@ func listComponents(folder string) (dirs []string) {
 }
 
 // readComponents reads the models that the mapper made.
-func (r *running) readComponents() (list []*component, err error) {
-	for i, dir := range listComponents(r.o.in(componentsFolder)) {
+func (m *mapper) readComponents() (list []*component, err error) {
+	for i, dir := range listComponents(m.o.in(componentsFolder)) {
 		c, err := readComponent(dir)
 		if err != nil {
-			return nil, fault.WithHint(err, "remove "+r.o.in(componentsFolder)+", then run the same command again")
+			return nil, fault.WithHint(err, "remove "+m.o.in(componentsFolder)+", then run the same command again")
 		}
 		if c.Number, err = strconv.Atoi(filepath.Base(dir)); err != nil {
 			c.Number = i
@@ -70,7 +70,7 @@ func (r *running) readComponents() (list []*component, err error) {
 		list = append(list, c)
 	}
 	if len(list) == 0 {
-		return nil, r.noModel()
+		return nil, m.noModel()
 	}
 	return list, nil
 }
@@ -180,14 +180,15 @@ func (r *running) takeModel(c *component) error {
 		}
 		return fmt.Sprintf("component %d, in %s", c.Number, filepath.ToSlash(to)), nil
 	}
-	return r.do(stage{name: stageModel, key: text(c.Number), outputs: []string{modelFolder, coverageFile}, do: do})
+	outputs := []string{modelFolder, coverageFile}
+	return r.stages.do(stage{name: stageModel, key: text(c.Number), outputs: outputs, do: do})
 }
 
 // drawCoverage draws the scene from above.
-func (r *running) drawCoverage() error {
-	c, err := load.Capture(r.o.Out, scene.LoadOptions{})
+func (b *base) drawCoverage() error {
+	c, err := load.Capture(b.o.Out, scene.LoadOptions{})
 	if err != nil {
 		return err
 	}
-	return blocks.WriteCoverage(r.o.in(coverageFile), c)
+	return blocks.WriteCoverage(b.o.in(coverageFile), c)
 }

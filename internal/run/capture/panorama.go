@@ -29,11 +29,11 @@ const (
 )
 
 // cubed tells whether panoramas become faces.
-func (r *running) cubed() bool { return r.o.CameraModel == Panorama && !r.colmap.from(knowsPanoramas) }
+func (m *mapper) cubed() bool { return m.o.CameraModel == Panorama && !m.colmap.from(knowsPanoramas) }
 
 // taken is the folder that photos and frames are brought to.
 func (r *running) taken() string {
-	if r.cubed() {
+	if r.mapper.cubed() {
 		return panoramasFolder
 	}
 	return imagesFolder
@@ -57,9 +57,9 @@ func (r *running) checkPanoramas() error {
 			Panorama, file, w, h)
 	}
 	for _, s := range r.sources {
-		if s.inPlace(r.o) && r.cubed() {
+		if s.inPlace(r.o) && r.mapper.cubed() {
 			return fault.Usagef("choose another folder to write", "%s: COLMAP %s needs the faces of panoramas, which "+
-				"would be written to %s", fault.Named("output"), r.colmap.version, s.path)
+				"would be written to %s", fault.Named("output"), r.mapper.colmap.version, s.path)
 		}
 		if s.video {
 			if err := check(s.path, s.film.width, s.film.height); err != nil {
@@ -74,9 +74,10 @@ func (r *running) checkPanoramas() error {
 			}
 		}
 	}
-	if r.o.Masks != "" && r.cubed() {
+	if r.o.Masks != "" && r.mapper.cubed() {
 		return fault.Usagef("leave out "+fault.Setting("masks")+", or install COLMAP 4.2 or newer",
-			"%s: COLMAP %s needs the faces of panoramas, which have no masks", fault.Named("masks"), r.colmap.version)
+			"%s: COLMAP %s needs the faces of panoramas, which have no masks", fault.Named("masks"),
+			r.mapper.colmap.version)
 	}
 	return nil
 }
@@ -107,7 +108,7 @@ var faceName = regexp.MustCompile(`_(back|down|front|left|right|up)\.jpg$`)
 
 // takeFaces cuts panoramas into faces, which take their place among the photos.
 func (r *running) takeFaces() error {
-	if !r.cubed() {
+	if !r.mapper.cubed() {
 		return nil
 	}
 	panoramas, views := r.photos, [][]scene.Camera{}
@@ -138,14 +139,15 @@ func (r *running) takeFaces() error {
 	}
 	do := func() (string, error) {
 		for i, faces := range views {
-			r.show.tell(i, len(views), "%d of %d", i, len(views))
+			r.show.update(i, len(views), "%d of %d", i, len(views))
 			if err := r.writeFaces(faces); err != nil {
 				return "", err
 			}
 		}
 		return fmt.Sprintf("%s of %s", cli.Count(len(r.photos), "face"), cli.Count(len(views), "panorama")), nil
 	}
-	return r.do(stage{name: stageFaces, key: text(key), outputs: []string{imagesFolder}, makes: faceName, do: do})
+	outputs := []string{imagesFolder}
+	return r.stages.do(stage{name: stageFaces, key: text(key), outputs: outputs, makes: faceName, do: do})
 }
 
 // facesOf gives the cameras of a panorama's faces, named as their files are below images.
@@ -181,8 +183,8 @@ func panoramasOf(faces []string) int {
 }
 
 // writeFaces writes the faces of a panorama.
-func (r *running) writeFaces(faces []scene.Camera) error {
-	if r.ctx.Err() != nil {
+func (b *base) writeFaces(faces []scene.Camera) error {
+	if b.ctx.Err() != nil {
 		return fault.ErrInterrupted
 	}
 	images, errs := photo.DecodeViews(faces)
@@ -195,9 +197,9 @@ func (r *running) writeFaces(faces []scene.Camera) error {
 		if err != nil {
 			return err
 		}
-		to := r.o.in(imagesFolder, filepath.FromSlash(faces[i].Name))
+		to := b.o.in(imagesFolder, filepath.FromSlash(faces[i].Name))
 		if err := os.MkdirAll(filepath.Dir(to), 0o777); err != nil {
-			return output.FolderError(r.o.Out, err)
+			return output.FolderError(b.o.Out, err)
 		}
 		err = atomicfile.Write(to, func(w io.Writer) error {
 			_, err := w.Write(data)
@@ -211,7 +213,7 @@ func (r *running) writeFaces(faces []scene.Camera) error {
 }
 
 // faceCamera is the camera of all faces, as COLMAP takes its numbers: two focal lengths and the middle.
-func (r *running) faceCamera() string {
-	half := float64(r.side) / 2
+func (m *mapper) faceCamera() string {
+	half := float64(m.side) / 2
 	return fmt.Sprintf("%g,%g,%g,%g", half, half, half, half)
 }

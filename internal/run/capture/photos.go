@@ -57,7 +57,7 @@ func (r *running) takePhotos() error {
 	do := func() (string, error) {
 		converted := 0
 		for i := range from {
-			r.show.tell(i, len(from), "%d of %d", i, len(from))
+			r.show.update(i, len(from), "%d of %d", i, len(from))
 			made, err := r.takePhoto(from[i], to[i])
 			if err != nil {
 				return "", err
@@ -76,28 +76,28 @@ func (r *running) takePhotos() error {
 		}
 		return done, nil
 	}
-	return r.do(stage{name: stagePhotos, key: text(key), outputs: outputs, changes: all, adds: true, do: do})
+	return r.stages.do(stage{name: stagePhotos, key: text(key), outputs: outputs, changes: all, adds: true, do: do})
 }
 
 // takePhoto brings one photo to its place, unless it is there.
-func (r *running) takePhoto(from, to string) (converted bool, err error) {
-	if r.ctx.Err() != nil {
+func (b *base) takePhoto(from, to string) (converted bool, err error) {
+	if b.ctx.Err() != nil {
 		return false, fault.ErrInterrupted
 	}
 	if err := os.MkdirAll(filepath.Dir(to), 0o777); err != nil {
-		return false, output.FolderError(r.o.Out, err)
+		return false, output.FolderError(b.o.Out, err)
 	}
 	if conversionOf(from) != nil && !isReadable(from) {
 		if isReadable(to) {
 			return true, nil // of a run that was stopped
 		}
-		return true, r.convertPhoto(from, to)
+		return true, b.convertPhoto(from, to)
 	}
 	if sameFile(from, to) {
 		return false, nil
 	}
 	if err := os.Remove(to); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return false, output.FolderError(r.o.Out, err)
+		return false, output.FolderError(b.o.Out, err)
 	}
 	return false, linkOrCopy(from, to)
 }
@@ -135,9 +135,10 @@ func (r *running) takeMasks() error {
 	if n := len(r.photos) - len(found); n > 0 {
 		r.console.Warn(fmt.Sprintf("%d of %d photos have no mask in %s", n, len(r.photos), r.o.Masks))
 	}
-	return r.do(stage{name: stageMasks, key: text(key), outputs: []string{masksFolder}, do: func() (string, error) {
+	outputs := []string{masksFolder}
+	return r.stages.do(stage{name: stageMasks, key: text(key), outputs: outputs, do: func() (string, error) {
 		for i, file := range found {
-			r.show.tell(i, len(found), "%d of %d", i, len(found))
+			r.show.update(i, len(found), "%d of %d", i, len(found))
 			if err := r.takeMask(file, r.o.in(masksFolder, filepath.FromSlash(names[i]))+".png"); err != nil {
 				return "", err
 			}
@@ -146,12 +147,12 @@ func (r *running) takeMasks() error {
 	}})
 }
 
-func (r *running) takeMask(from, to string) error {
-	if r.ctx.Err() != nil {
+func (b *base) takeMask(from, to string) error {
+	if b.ctx.Err() != nil {
 		return fault.ErrInterrupted
 	}
 	if err := os.MkdirAll(filepath.Dir(to), 0o777); err != nil {
-		return output.FolderError(r.o.Out, err)
+		return output.FolderError(b.o.Out, err)
 	}
 	if strings.EqualFold(filepath.Ext(from), ".png") {
 		return output.CopyWhole(from, to)

@@ -15,7 +15,7 @@ import (
 // preflight finds what would fail after minutes of work: programs and abilities of COLMAP that are missing, videos that
 // cannot be read or are sampled too thinly, photos that are broken.
 func (r *running) preflight() (err error) {
-	if r.colmap, err = probeColmap(r.ctx); err != nil {
+	if r.mapper.colmap, err = probeColmap(r.ctx); err != nil {
 		return err
 	}
 	if err := r.programs(); err != nil {
@@ -48,11 +48,11 @@ func (r *running) able() error {
 			return err
 		}
 	}
-	k, err := r.colmap.call(r.ctx, "feature_extractor")
+	k, err := r.mapper.colmap.call(r.ctx, "feature_extractor")
 	if err != nil {
 		return err
 	}
-	if err := r.featureOptions(k, cameraPlan{share: o.Cameras, model: o.CameraModel}); err != nil {
+	if err := r.mapper.featureOptions(k, cameraPlan{share: o.Cameras, model: o.CameraModel}); err != nil {
 		return err
 	}
 	how := o.Matching
@@ -61,13 +61,13 @@ func (r *running) able() error {
 			how = MatchSequential
 		}
 	}
-	if k, err = r.colmap.call(r.ctx, matchCommands[how]); err != nil {
+	if k, err = r.mapper.colmap.call(r.ctx, matchCommands[how]); err != nil {
 		return err
 	}
-	if err := r.matchOptions(k, how); err != nil {
+	if err := r.mapper.matchOptions(k, how); err != nil {
 		return err
 	}
-	_, _, err = r.mapperCommand()
+	_, _, err = r.mapper.mapperCommand()
 	return err
 }
 
@@ -75,9 +75,9 @@ func (r *running) able() error {
 func (r *running) gpuThere() error {
 	const hint = ", or leave out "
 	switch {
-	case !r.colmap.cuda:
+	case !r.mapper.colmap.cuda:
 		return fault.Usagef("install a COLMAP with CUDA, as conda-forge has it"+hint+fault.Setting("gpu"),
-			"%s on: COLMAP %s is built without CUDA", fault.Named("gpu"), r.colmap.version)
+			"%s on: COLMAP %s is built without CUDA", fault.Named("gpu"), r.mapper.colmap.version)
 	case !hasNVIDIA():
 		return fault.Usagef("check the driver with nvidia-smi"+hint+fault.Setting("gpu"),
 			"%s on: there is no NVIDIA GPU here", fault.Named("gpu"))

@@ -353,7 +353,7 @@ func TestOwnPhotosStay(t *testing.T) {
 func TestVideoErrors(t *testing.T) {
 	o := NewOptions()
 	o.Fps = 0.5
-	r := &running{o: o, sources: []*source{{video: true, film: &video{rate: 10, seconds: 1}}}}
+	r := newRunning(t.Context(), nil, o, []*source{{video: true, film: &video{rate: 10, seconds: 1}}})
 	if err := r.enough(); err == nil || !strings.Contains(err.Error(), "a video of 1 second has 1 frame") {
 		t.Error(err)
 	}

@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"vksplat/internal/child"
@@ -22,8 +21,8 @@ import (
 // patience is how long a program may take to end once it was asked to.
 const patience = 5 * time.Second
 
-// said is how many of a program's last lines an error may show.
-const said = 3
+// lastLines is how many of a program's last lines an error may show.
+const lastLines = 3
 
 // traceLine is a line of what COLMAP prints of its own code before it dies, which the log keeps.
 var traceLine = regexp.MustCompile(`^(\*\*\* |PC: @|@ +0x|\S+\(.*\) ?\[0x)`)
@@ -44,12 +43,12 @@ type process struct {
 	args    []string
 	dir     string            // in which it runs, "" for this process's
 	stdout  io.Writer         // nil: the log
-	heard   func(line string) // of what goes to the log, or nil
+	onLine  func(line string) // of what goes to the log, or nil
 }
 
 // run runs a program until it ends. When ctx ends, the program is asked to end, too.
-func (r *running) run(p process) error {
-	log, err := r.openLog(p.stage)
+func (b *base) run(p process) error {
+	log, err := b.openLog(p.stage)
 	if err != nil {
 		return err
 	}
@@ -58,31 +57,30 @@ func (r *running) run(p process) error {
 	words := append([]string{name}, p.args...)
 	fmt.Fprintf(log, "$ %s\n", strings.Join(cli.QuotedAll(words), " "))
 	var last []string
-	lines := &child.Lines{Heard: func(line []byte) {
+	lines := &child.Lines{OnLine: func(line []byte) {
 		text := wording.WithoutAddresses(strings.TrimSpace(colours.ReplaceAllString(string(line), "")))
 		if text == "" {
 			return
 		}
 		if !traceLine.MatchString(text) {
-			if last = append(last, text); len(last) > said {
+			if last = append(last, text); len(last) > lastLines {
 				last = last[1:]
 			}
 		}
-		if p.heard != nil {
-			p.heard(text)
+		if p.onLine != nil {
+			p.onLine(text)
 		}
 	}}
 	both := io.MultiWriter(log, lines)
-	o := child.Options{Stdout: p.stdout, Stderr: both, Apart: true, Grace: patience, Env: colmapEnv, Dir: p.dir,
-		Running: &atomic.Pointer[os.Process]{}}
+	o := child.Options{Stdout: p.stdout, Stderr: both, Apart: true, Grace: patience, Env: colmapEnv, Dir: p.dir}
 	if o.Stdout == nil {
 		o.Stdout = both
 	}
-	err = child.Run(r.ctx, p.program, p.args, o)
+	err = child.Run(b.ctx, p.program, p.args, o)
 	if _, more := lines.Write([]byte("\n")); more != nil {
 		return more
 	}
-	if r.ctx.Err() != nil {
+	if b.ctx.Err() != nil {
 		return fault.ErrInterrupted
 	}
 	if err == nil {
@@ -119,8 +117,8 @@ func onGPU(args []string) bool {
 }
 
 // openLog opens the log of a stage, which grows.
-func (r *running) openLog(stage string) (*os.File, error) {
-	dir := r.o.in(logsFolder)
+func (b *base) openLog(stage string) (*os.File, error) {
+	dir := b.o.in(logsFolder)
 	err := os.MkdirAll(dir, 0o777)
 	if err != nil {
 		return nil, output.FolderError(dir, err)
@@ -133,13 +131,13 @@ func (r *running) openLog(stage string) (*os.File, error) {
 }
 
 // interrupted says how to continue.
-func (r *running) interrupted(err error) error {
-	if r.ctx.Err() == nil && !errors.Is(err, fault.ErrInterrupted) && !errors.Is(err, context.Canceled) {
+func (b *base) interrupted(err error) error {
+	if b.ctx.Err() == nil && !errors.Is(err, fault.ErrInterrupted) && !errors.Is(err, context.Canceled) {
 		return err
 	}
 	again := "the same command continues with the first stage that is not done"
-	if r.o.Again != "" {
-		again = "continue with: " + r.o.Again
+	if b.o.Again != "" {
+		again = "continue with: " + b.o.Again
 	}
 	return &fault.Error{Op: "stopped", Err: fault.ErrInterrupted, Kind: fault.ErrInterrupted, Hint: again}
 }

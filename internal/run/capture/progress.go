@@ -4,15 +4,13 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"regexp"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
 
-	"golang.org/x/term"
-
+	"vksplat/internal/child"
 	"vksplat/internal/cli"
 	"vksplat/internal/run/meter"
 )
@@ -26,6 +24,7 @@ type progress struct {
 	name  string
 	shown time.Time
 	open  bool
+	sent  time.Time // of the last event
 	began time.Time // of what is counted; zero where one part takes longer than another, and nobody knows how long
 	later float64   // how long the stage goes on after what is counted, as a share of that
 }
@@ -35,25 +34,18 @@ const redrawEvery = 200 * time.Millisecond
 
 // newProgress shows progress on w, in a way of package meter.
 func newProgress(console *cli.Console, w io.Writer, how string) *progress {
-	p := &progress{w: w, how: how}
-	if how == meter.Auto {
-		p.how = meter.Plain
-		f, isFile := cli.FileOf(w)
-		if isFile && term.IsTerminal(int(f.Fd())) && os.Getenv("TERM") != "dumb" {
-			p.how = meter.Bar
-		}
-	}
+	p := &progress{w: w, how: meter.Kind(w, how)}
 	p.text = console.Follow(p)
 	return p
 }
 
 // begin starts a stage.
 func (p *progress) begin(name string) {
-	p.name, p.shown, p.began, p.later = name, time.Now(), time.Now(), 0
-	if p.how == meter.Bar || p.how == meter.JSON {
-		p.shown = time.Time{}
-		p.tell(0, 0, "...")
+	p.name, p.shown, p.sent, p.began, p.later = name, time.Time{}, time.Time{}, time.Now(), 0
+	if p.how == meter.Plain {
+		p.shown = time.Now()
 	}
+	p.update(0, 0, "...")
 }
 
 // stageLine is a line of JSON: how far a stage is. Keys may be added; these stay.
@@ -63,7 +55,8 @@ type stageLine struct {
 	Step  int    `json:"step"`  // photos, frames, or parts of the work, that are done
 	Total int    `json:"total"` // 0: not known
 
-	ETA meter.Rounded `json:"eta_s"` // null while unknown
+	ETA  meter.Rounded `json:"eta_s"`          // null while unknown
+	Text string        `json:"text,omitempty"` // for people, to a parent process alone
 }
 
 // eta is how long the stage takes yet, in seconds, NaN while that is unknown.
@@ -74,24 +67,31 @@ func (p *progress) eta(done, of int) float64 {
 	return time.Since(p.began).Seconds() / float64(done) * (float64(of-done) + p.later*float64(of))
 }
 
-// tell says how far the stage is: done of so many, where that is known, and what the line for people says.
-func (p *progress) tell(done, of int, format string, args ...any) {
+// update says how far the stage is: done of so many, where that is known, and what the line for people says.
+func (p *progress) update(done, of int, format string, args ...any) {
 	p.text.Lock()
 	defer p.text.Unlock()
+	text, eta := fmt.Sprintf(format, args...), p.eta(done, of)
+	state := stageLine{Event: meter.EventStep, Stage: p.name, Step: done, Total: of, ETA: meter.Rounded(eta)}
+	if time.Since(p.sent) >= meter.JsonEvery {
+		p.sent = time.Now()
+		event := state
+		event.Text = text
+		child.Report(event)
+	}
 	every := map[string]time.Duration{meter.Bar: redrawEvery, meter.Plain: meter.LinesEvery,
 		meter.JSON: meter.JsonEvery}
 	if p.how == meter.None || time.Since(p.shown) < every[p.how] {
 		return
 	}
 	p.shown = time.Now()
-	line := fmt.Sprintf("%-9s ", p.name+":") + fmt.Sprintf(format, args...)
-	eta := p.eta(done, of)
+	line := fmt.Sprintf("%-9s ", p.name+":") + text
 	if eta >= 0 {
 		line += "  ETA " + cli.Duration(eta)
 	}
 	switch p.how {
 	case meter.JSON:
-		_ = cli.WriteLine(p.w, stageLine{meter.EventStep, p.name, done, of, meter.Rounded(eta)})
+		_ = cli.WriteLine(p.w, state)
 	case meter.Bar:
 		fmt.Fprintf(p.w, "\r\x1b[K%s", line)
 		p.open = true
@@ -139,7 +139,7 @@ func (p *progress) parts(what string, later float64) func(line string) {
 		if m[5] == "" && !strings.Contains(line, "Processed file") {
 			done--
 		}
-		p.tell(done, of, "%s %d of %d", what, part, of)
+		p.update(done, of, "%s %d of %d", what, part, of)
 	}
 }
 
@@ -160,7 +160,7 @@ func (p *progress) cameras(photos int) func(line string) {
 		if component > 1 {
 			more = fmt.Sprintf(", component %d", component)
 		}
-		p.tell(found, photos, "%d of %d photos have a camera%s", found, photos, more)
+		p.update(found, photos, "%d of %d photos have a camera%s", found, photos, more)
 	}
 }
 

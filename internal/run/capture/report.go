@@ -31,7 +31,7 @@ type Report struct {
 func (r *running) dropReport() error {
 	path := r.o.in(reportFile)
 	if !r.o.Overwrite {
-		foreign := r.written.Foreign([]string{path})
+		foreign := r.stages.written.Foreign([]string{path})
 		if err := output.RefuseForeign(foreign, "or replace it with "+fault.Setting("overwrite")); err != nil {
 			return err
 		}
@@ -44,12 +44,12 @@ func (r *running) dropReport() error {
 
 // report writes what came of the command, which may have failed, once it has done anything. It returns how it ended.
 func (r *running) report(v *verdict, failed error) error {
-	if len(r.state.Stages) == 0 {
+	if len(r.stages.state.Stages) == 0 {
 		return failed
 	}
-	f := &Report{By: r.state.By, ExitCode: fault.ExitCode(failed), Hint: fault.Hint(failed), Colmap: r.colmap.version,
-		Photos: len(r.photos), Others: []*component{}, Dropped: []Dropped{}, Advice: []string{},
-		LeftOut: append([]Dropped{}, r.broken...), Stages: r.state.Stages}
+	f := &Report{By: r.stages.state.By, ExitCode: fault.ExitCode(failed), Hint: fault.Hint(failed),
+		Colmap: r.mapper.colmap.version, Photos: len(r.photos), Others: []*component{}, Dropped: []Dropped{},
+		Advice: []string{}, LeftOut: append([]Dropped{}, r.broken...), Stages: r.stages.state.Stages}
 	if failed != nil {
 		f.Error = failed.Error()
 	}
@@ -62,12 +62,12 @@ func (r *running) report(v *verdict, failed error) error {
 		}
 	}
 	path := r.o.in(reportFile)
-	err := r.written.Begin(path)
+	err := r.stages.written.Begin(path)
 	if err == nil {
 		err = output.WriteJSON(path, f)
 	}
 	if err == nil {
-		err = r.written.End()
+		err = r.stages.written.End()
 	}
 	if failed != nil {
 		return failed

@@ -37,7 +37,7 @@ func Run(console *cli.Console, o *Options) error {
 	}
 	ctx, stop := console.Stoppable(cli.Always("stopping; what is done stays"))
 	defer stop()
-	r := &running{ctx: ctx, console: console, o: o, sources: sources, files: map[string]string{}}
+	r := newRunning(ctx, console, o, sources)
 	if err := r.preflight(); err != nil {
 		return r.interrupted(err)
 	}
@@ -50,19 +50,19 @@ func Run(console *cli.Console, o *Options) error {
 	defer release()
 	console.OnAbort = release
 	defer func() { console.OnAbort = nil }()
-	r.state = readState(o.in(stateFile))
+	r.stages.state = readState(o.in(stateFile))
 	if slices.ContainsFunc(sources, func(s *source) bool { return s.inPlace(o) }) {
-		r.state.ownPhotos()
+		r.stages.state.ownPhotos()
 	}
-	r.written = output.ReadList(o.Out, listFile)
-	r.written.By = Name
+	r.stages.written = output.ReadList(o.Out, listFile)
+	r.stages.written.By = Name
 	r.show = newProgress(console, progress, o.Progress)
 	defer console.Follow(nil)
 	with := "without CUDA"
-	if r.colmap.cuda {
+	if r.mapper.colmap.cuda {
 		with = "with CUDA"
 	}
-	console.Printf("%-9s COLMAP %s %s\n", "tools:", r.colmap.version, with)
+	console.Printf("%-9s COLMAP %s %s\n", "tools:", r.mapper.colmap.version, with)
 	if err := r.dropReport(); err != nil {
 		return err
 	}
@@ -98,12 +98,13 @@ func (r *running) all() (*verdict, error) {
 	if len(r.photos) < fewestPhotos { // a video was shorter than it says, or did not say
 		return nil, r.tooFew(len(r.photos))
 	}
-	for _, step := range []func() error{r.takeFaces, r.takeMasks, r.findFeatures, r.matchPhotos, r.findCameras} {
+	for _, step := range []func() error{r.takeFaces, r.takeMasks, r.mapper.findFeatures, r.mapper.matchPhotos,
+		r.mapper.findCameras} {
 		if err := step(); err != nil {
 			return nil, err
 		}
 	}
-	list, err := r.readComponents()
+	list, err := r.mapper.readComponents()
 	if err != nil {
 		return nil, err
 	}

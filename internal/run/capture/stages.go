@@ -18,22 +18,54 @@ import (
 	"vksplat/scene/photo"
 )
 
-// running is a command at work.
-type running struct {
+// base is what all parts of the command share. Its methods run programs and write files.
+type base struct {
 	ctx     context.Context
 	console *cli.Console
 	o       *Options
 	show    *progress
-	state   *state
-	written *output.Written
+	several []string // files of several pictures, of which the first was taken
+}
+
+// material is what cameras are found of.
+type material struct {
 	sources []*source
-	colmap  *colmapTool
 	broken  []Dropped
-	several []string          // files of several pictures, of which the first was taken
 	photos  []string          // below images, with slashes; all that COLMAP is to use
 	files   map[string]string // by photo: the user's file
 	side    int               // pixels of the faces of panoramas
-	key     string            // of the stage before
+}
+
+// mapper has COLMAP find features, matches and cameras.
+type mapper struct {
+	*base
+	*material
+	stages *stages
+	colmap *colmapTool
+}
+
+// running is a command at work.
+type running struct {
+	*base
+	*material
+	stages *stages
+	mapper *mapper
+}
+
+// newRunning prepares a command.
+func newRunning(ctx context.Context, console *cli.Console, o *Options, sources []*source) *running {
+	b := &base{ctx: ctx, console: console, o: o}
+	m := &material{sources: sources, files: map[string]string{}}
+	s := &stages{base: b}
+	return &running{base: b, material: m, stages: s, mapper: &mapper{base: b, material: m, stages: s}}
+}
+
+// stages does steps of the work once.
+type stages struct {
+	*base
+	state   *state
+	written *output.Written
+	key     string // of the stage before
 }
 
 // stage is a step of the work that is done once.
@@ -96,58 +128,58 @@ func (s *state) at(name string) int {
 }
 
 // do does a stage, unless it is done.
-func (r *running) do(s stage) error {
-	sum := sha256.Sum256([]byte(r.key + "\n" + s.name + "\n" + s.key))
+func (st *stages) do(s stage) error {
+	sum := sha256.Sum256([]byte(st.key + "\n" + s.name + "\n" + s.key))
 	key := fmt.Sprintf("%x", sum[:8])
-	r.key = key
-	if r.ctx.Err() != nil {
+	st.key = key
+	if st.ctx.Err() != nil {
 		return fault.ErrInterrupted
 	}
-	i := r.state.at(s.name)
-	same := i >= 0 && r.state.Stages[i].Key == key
-	if same && r.state.Stages[i].Done && r.whole(s.outputs) {
-		r.console.Printf("%-9s done before\n", s.name+":")
+	i := st.state.at(s.name)
+	same := i >= 0 && st.state.Stages[i].Key == key
+	if same && st.state.Stages[i].Done && st.whole(s.outputs) {
+		st.console.Printf("%-9s done before\n", s.name+":")
 		return nil
 	}
-	begun := i >= 0 && !r.state.Stages[i].Done
-	if err := r.clear(s, begun, begun && same && s.adds); err != nil {
+	begun := i >= 0 && !st.state.Stages[i].Done
+	if err := st.clear(s, begun, begun && same && s.adds); err != nil {
 		return err
 	}
-	clean := i < 0 || same && r.state.Stages[i].Clean
+	clean := i < 0 || same && st.state.Stages[i].Clean
 	if i >= 0 {
-		r.state.Stages = r.state.Stages[:i]
+		st.state.Stages = st.state.Stages[:i]
 	}
-	if err := r.written.Begin(r.paths(s.changes)...); err != nil {
+	if err := st.written.Begin(st.paths(s.changes)...); err != nil {
 		return err
 	}
-	r.state.Stages = append(r.state.Stages, stamp{Name: s.name, Key: key, Clean: clean})
-	if err := r.state.save(); err != nil {
+	st.state.Stages = append(st.state.Stages, stamp{Name: s.name, Key: key, Clean: clean})
+	if err := st.state.save(); err != nil {
 		return err
 	}
 	began := time.Now()
-	r.show.begin(s.name)
-	done, err := r.work(s, clean)
-	r.show.end()
+	st.show.begin(s.name)
+	done, err := st.work(s, clean)
+	st.show.end()
 	if err != nil {
 		return err
 	}
-	if err := r.list(s); err != nil {
+	if err := st.list(s); err != nil {
 		return err
 	}
-	last := &r.state.Stages[len(r.state.Stages)-1]
+	last := &st.state.Stages[len(st.state.Stages)-1]
 	last.Done, last.Seconds = true, time.Since(began).Seconds()
-	r.console.Printf("%-9s %s, %s\n", s.name+":", done, cli.Duration(last.Seconds))
-	return r.state.save()
+	st.console.Printf("%-9s %s, %s\n", s.name+":", done, cli.Duration(last.Seconds))
+	return st.state.save()
 }
 
 // work does a stage that was begun. A kill while it forgets leaves a stamp that is not clean.
-func (r *running) work(s stage, clean bool) (done string, err error) {
+func (st *stages) work(s stage, clean bool) (done string, err error) {
 	if !clean && s.forget != nil {
 		if err := s.forget(); err != nil {
 			return "", err
 		}
-		r.state.Stages[len(r.state.Stages)-1].Clean = true
-		if err := r.state.save(); err != nil {
+		st.state.Stages[len(st.state.Stages)-1].Clean = true
+		if err := st.state.save(); err != nil {
 			return "", err
 		}
 	}
@@ -155,16 +187,16 @@ func (r *running) work(s stage, clean bool) (done string, err error) {
 }
 
 // paths are places below the scene's folder.
-func (r *running) paths(names []string) (list []string) {
+func (st *stages) paths(names []string) (list []string) {
 	for _, name := range names {
-		list = append(list, r.o.in(name))
+		list = append(list, st.o.in(name))
 	}
 	return list
 }
 
 // whole tells whether everything that a stage made is still there.
-func (r *running) whole(outputs []string) bool {
-	for _, path := range r.paths(outputs) {
+func (st *stages) whole(outputs []string) bool {
+	for _, path := range st.paths(outputs) {
 		if _, err := os.Lstat(path); err != nil {
 			return false
 		}
@@ -188,8 +220,8 @@ func filesBelow(paths []string) (files []string) {
 // clear removes what an earlier run of a stage made. Files that this command did not make, or that were changed since,
 // are refused. What a stage left that did not end is this command's, because the place was clear before; but for photos
 // that it does not make, which a person may have put there since.
-func (r *running) clear(s stage, begun, keep bool) error {
-	places := r.paths(s.outputs)
+func (st *stages) clear(s stage, begun, keep bool) error {
+	places := st.paths(s.outputs)
 	if begun && s.makes != nil {
 		foreign := slices.DeleteFunc(filesBelow(places), func(path string) bool {
 			return !photo.IsPhoto(path) && photo.ForeignKindOf(path) == nil || s.makes.MatchString(filepath.Base(path))
@@ -199,9 +231,9 @@ func (r *running) clear(s stage, begun, keep bool) error {
 		}
 	}
 	if !begun {
-		foreign, hint := r.written.Foreign(filesBelow(places)), "or replace it with "+fault.Setting("overwrite")
-		if r.o.Overwrite { // photos may be the only copies that there are
-			foreign = slices.DeleteFunc(foreign, func(path string) bool { return !r.isImage(path) })
+		foreign, hint := st.written.Foreign(filesBelow(places)), "or replace it with "+fault.Setting("overwrite")
+		if st.o.Overwrite { // photos may be the only copies that there are
+			foreign = slices.DeleteFunc(foreign, func(path string) bool { return !st.isImage(path) })
 			hint = "or choose another folder"
 		}
 		if err := output.RefuseForeign(foreign, hint); err != nil {
@@ -213,12 +245,12 @@ func (r *running) clear(s stage, begun, keep bool) error {
 	}
 	for _, path := range places {
 		if err := os.RemoveAll(path); err != nil {
-			return output.FolderError(r.o.Out, err)
+			return output.FolderError(st.o.Out, err)
 		}
-		prefix := strings.TrimPrefix(filepath.ToSlash(path), filepath.ToSlash(r.o.Out)+"/")
-		for name := range r.written.Files {
+		prefix := strings.TrimPrefix(filepath.ToSlash(path), filepath.ToSlash(st.o.Out)+"/")
+		for name := range st.written.Files {
 			if name == prefix || strings.HasPrefix(name, prefix+"/") {
-				delete(r.written.Files, name)
+				delete(st.written.Files, name)
 			}
 		}
 	}
@@ -226,19 +258,19 @@ func (r *running) clear(s stage, begun, keep bool) error {
 }
 
 // isImage tells whether a file is in the folder of the photos.
-func (r *running) isImage(path string) bool {
-	rel, err := filepath.Rel(r.o.in(imagesFolder), path)
+func (st *stages) isImage(path string) bool {
+	rel, err := filepath.Rel(st.o.in(imagesFolder), path)
 	return err == nil && filepath.IsLocal(rel)
 }
 
 // list notes what a stage made or changed.
-func (r *running) list(s stage) error {
-	files := filesBelow(r.paths(append(append([]string(nil), s.outputs...), s.changes...)))
-	if err := r.written.Begin(files...); err != nil {
+func (st *stages) list(s stage) error {
+	files := filesBelow(st.paths(append(append([]string(nil), s.outputs...), s.changes...)))
+	if err := st.written.Begin(files...); err != nil {
 		return err
 	}
-	if len(r.written.Files) == 0 {
+	if len(st.written.Files) == 0 {
 		return nil
 	}
-	return r.written.End()
+	return st.written.End()
 }

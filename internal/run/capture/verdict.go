@@ -48,7 +48,7 @@ type verdict struct {
 func (r *running) judge(list []*component, taken *component) *verdict {
 	v := &verdict{photos: len(r.photos), taken: taken, broken: r.broken, called: "photos"}
 	v.places, v.found = len(r.photos), taken.Photos
-	if r.cubed() { // many faces show nothing but sky
+	if r.mapper.cubed() { // many faces show nothing but sky
 		v.places, v.found, v.called = panoramasOf(r.photos), panoramasOf(taken.names), "panoramas"
 	}
 	in := map[string]*component{}
@@ -104,12 +104,12 @@ func (r *running) reasons(lost []string, taken *component) (list []Dropped) {
 }
 
 // looksOf measures photos, or so many of them, evenly spread. What cannot be read counts as black.
-func (r *running) looksOf(names []string, most int) []look {
+func (b *base) looksOf(names []string, most int) []look {
 	n := min(len(names), most)
 	looks := make([]look, n)
 	parallel.For(n, func(i int) {
-		if r.ctx.Err() == nil {
-			looks[i], _ = lookAt(r.o.in(imagesFolder, filepath.FromSlash(names[i*len(names)/n])))
+		if b.ctx.Err() == nil {
+			looks[i], _ = lookAt(b.o.in(imagesFolder, filepath.FromSlash(names[i*len(names)/n])))
 		}
 	})
 	return looks

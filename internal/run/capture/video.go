@@ -51,7 +51,7 @@ func opening(format, file string) []string {
 }
 
 // probeVideo asks ffprobe what a file holds.
-func (r *running) probeVideo(file string) (*video, error) {
+func (b *base) probeVideo(file string) (*video, error) {
 	path, err := need("ffprobe", "reading videos")
 	if err != nil {
 		return nil, err
@@ -61,7 +61,7 @@ func (r *running) probeVideo(file string) (*video, error) {
 		return nil, fault.Data("read video", file, "give the video itself, or "+convertFilm, "by its content it is none of "+
 			"MP4, MOV, MKV, WebM, AVI and MPEG; a playlist, which names other files, is not read")
 	}
-	said, errs, err := answers(r.ctx, path, append([]string{"-v", "error", "-select_streams", "v:0", "-show_streams",
+	said, errs, err := answers(b.ctx, path, append([]string{"-v", "error", "-select_streams", "v:0", "-show_streams",
 		"-show_format", "-of", "json"}, opening(kind.Reader, file)...)...)
 	if errors.Is(err, fault.ErrInterrupted) {
 		return nil, err
@@ -187,19 +187,19 @@ const toneMap = "zscale=t=linear:npl=100,format=gbrpf32le,zscale=p=bt709,tonemap
 	"zscale=t=bt709:m=bt709:r=tv,format=yuv420p,"
 
 // toned gives the filters that make a video SDR, "" where it is or cannot be made.
-func (r *running) toned(v *video, file, ffmpeg string) (string, error) {
+func (b *base) toned(v *video, file, ffmpeg string) (string, error) {
 	name := hdrTransfers[v.transfer]
 	if name == "" {
 		return "", nil
 	}
-	filters, err := ask(r.ctx, ffmpeg, "-hide_banner", "-filters")
+	filters, err := ask(b.ctx, ffmpeg, "-hide_banner", "-filters")
 	if err != nil {
 		return "", err
 	}
 	if strings.Contains(filters, " zscale ") && strings.Contains(filters, " tonemap ") {
 		return toneMap, nil
 	}
-	r.console.Warn(fmt.Sprintf("%s is HDR (%s), and this ffmpeg cannot convert that: colours will be pale; an ffmpeg "+
+	b.console.Warn(fmt.Sprintf("%s is HDR (%s), and this ffmpeg cannot convert that: colours will be pale; an ffmpeg "+
 		"with the filter zscale converts them", file, name))
 	return "", nil
 }
@@ -238,7 +238,7 @@ func (r *running) takeFrames(s *source, n int) error {
 		return fmt.Sprintf("%s, the sharpest of %d", cli.Count(len(take), "frame"), len(sharp)), nil
 	}
 	key := text(s.path, mark(s.path), r.o.Fps, r.o.Frames)
-	err := r.do(stage{name: name, key: key, outputs: []string{folder}, makes: frameName, do: do})
+	err := r.stages.do(stage{name: name, key: key, outputs: []string{folder}, makes: frameName, do: do})
 	if err != nil {
 		return err
 	}
@@ -264,16 +264,16 @@ func fpsText(rate float64) string { return strconv.FormatFloat(rate, 'f', 6, 64)
 const convertFilm = "convert it with ffmpeg to MP4, and give that file"
 
 // sharpness measures the frames that are looked at, on small grey pictures of them.
-func (r *running) sharpness(stage, ffmpeg, file string, v *video, how sampling) ([]float64, error) {
+func (b *base) sharpness(stage, ffmpeg, file string, v *video, how sampling) ([]float64, error) {
 	scale := min(1, float64(smallerSide)/float64(max(v.width, v.height)))
 	w, h := max(int(float64(v.width)*scale), 3), max(int(float64(v.height)*scale), 3)
 	g := &greyFrames{w: w, h: h, pix: make([]byte, 0, w*h)}
 	about := int(v.seconds * how.rate)
-	g.measured = func(n int) { r.show.tell(n, max(about, n), "looked at %d of about %d", n, max(about, n)) }
+	g.measured = func(n int) { b.show.update(n, max(about, n), "looked at %d of about %d", n, max(about, n)) }
 	filters := fmt.Sprintf("fps=%s,scale=%d:%d:flags=area,format=gray", fpsText(how.rate), w, h)
 	most := how.most(v)
 	args := append(decoding(v, file, filters), "-frames:v", strconv.Itoa(most+1), "-f", "rawvideo", "pipe:1")
-	if err := r.run(process{stage: stage, program: ffmpeg, args: args, stdout: g}); err != nil {
+	if err := b.run(process{stage: stage, program: ffmpeg, args: args, stdout: g}); err != nil {
 		return nil, err
 	}
 	switch {
@@ -290,8 +290,8 @@ func (r *running) sharpness(stage, ffmpeg, file string, v *video, how sampling) 
 }
 
 // extract writes the chosen ones of the frames that are looked at as JPEGs.
-func (r *running) extract(stage, ffmpeg, file string, v *video, how sampling, take []int, folder string) error {
-	tone, err := r.toned(v, file, ffmpeg)
+func (b *base) extract(stage, ffmpeg, file string, v *video, how sampling, take []int, folder string) error {
+	tone, err := b.toned(v, file, ffmpeg)
 	if err != nil {
 		return err
 	}
@@ -304,12 +304,12 @@ func (r *running) extract(stage, ffmpeg, file string, v *video, how sampling, ta
 	filters := fmt.Sprintf("fps=%s,select='%s',settb=1/25,setpts=N,%sscale=%sout_color_matrix=bt601:out_range=pc,"+
 		"format=yuvj420p", fpsText(how.rate), selection(take), tone, matrix)
 	args := append(decoding(v, file, filters), "-r", "25", "-qscale:v", "1", "-qmin", "1", "-f", "image2", "-y",
-		strings.ReplaceAll(output.Absolute(r.o.in(folder)), "%", "%%")+string(filepath.Separator)+"%05d.jpg")
-	r.show.tell(0, len(take), "writing %s", cli.Count(len(take), "frame"))
-	if err := r.run(process{stage: stage, program: ffmpeg, args: args}); err != nil {
+		strings.ReplaceAll(output.Absolute(b.o.in(folder)), "%", "%%")+string(filepath.Separator)+"%05d.jpg")
+	b.show.update(0, len(take), "writing %s", cli.Count(len(take), "frame"))
+	if err := b.run(process{stage: stage, program: ffmpeg, args: args}); err != nil {
 		return err
 	}
-	written, err := filepath.Glob(filepath.Join(output.EscapeGlob(r.o.in(folder)), "*.jpg"))
+	written, err := filepath.Glob(filepath.Join(output.EscapeGlob(b.o.in(folder)), "*.jpg"))
 	if err != nil {
 		return err
 	}

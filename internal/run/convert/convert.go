@@ -7,7 +7,6 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"runtime/debug"
 	"slices"
 	"strings"
 
@@ -270,7 +269,7 @@ func Run(console *cli.Console, o *Options) (err error) {
 	if err != nil {
 		return err
 	}
-	debug.SetMemoryLimit(Heap)
+	console.LimitHeap(Heap)
 	w := newWatch(console)
 	defer w.end()
 	model, err := openModels(console, o.In, w)

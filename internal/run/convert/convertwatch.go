@@ -2,8 +2,10 @@ package convert
 
 import (
 	"context"
+	"fmt"
 	"time"
 
+	"vksplat/internal/child"
 	"vksplat/internal/cli"
 	"vksplat/internal/run/meter"
 	"vksplat/scene"
@@ -35,6 +37,8 @@ func (w *watch) saw(n int) error {
 	if t := time.Now(); t.Sub(w.shown) >= meter.LinesEvery {
 		w.shown = t
 		w.console.Printf("pass %d: %d of %s\n", w.pass, w.read, cli.Count(w.of, "splat"))
+		child.Report(child.Event{Event: meter.EventStep, Text: fmt.Sprintf("pass %d", w.pass), Step: w.read,
+			Total: w.of})
 	}
 	return w.ctx.Err()
 }

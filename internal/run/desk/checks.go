@@ -2,15 +2,13 @@ package desk
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
-	"sync/atomic"
+	"sync"
 	"time"
 
+	"vksplat/internal/child"
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
 	"vksplat/scene/inspect"
@@ -59,7 +57,6 @@ const (
 	mostChecks = 200
 	// unwantedFor is how long no page has asked for an answer that is not worked on any more, where another is wanted.
 	unwantedFor = 3 * time.Second
-	maxOutput   = 64 << 20 // bytes of a child's JSON
 	// rehearsedFor is the time limit of rehearsals, of which they take a part.
 	rehearsedFor = "60s"
 )
@@ -78,51 +75,71 @@ func (c *check) good(now time.Time) bool {
 	return now.Sub(c.asked) < most
 }
 
+// checks are the answers so far. Questions are worked on one at a time.
+type checks struct {
+	ctx     context.Context // of all work
+	running *sync.WaitGroup
+	turn    chan struct{} // holds a value while a question is worked on
+
+	mu    sync.Mutex
+	byKey map[string]*check
+}
+
+// known is the answer to a question, empty where there is none yet.
+func (c *checks) known(key string) check {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if a := c.byKey[key]; a != nil {
+		return *a
+	}
+	return check{}
+}
+
 // ask returns the answer to a question, one that is not ready where it is being worked on. work runs in the background.
-func (d *desk) ask(key string, work func(ctx context.Context, c *check) error) check {
-	d.mu.Lock()
-	defer d.mu.Unlock()
+func (c *checks) ask(key string, work func(ctx context.Context, c *check) error) check {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	now := time.Now()
-	for k, c := range d.checks {
-		if k != key && !c.Ready && now.Sub(c.wanted) > unwantedFor {
-			c.stop()
+	for k, a := range c.byKey {
+		if k != key && !a.Ready && now.Sub(a.wanted) > unwantedFor {
+			a.stop()
 		}
 	}
-	if c := d.checks[key]; c != nil && c.good(now) {
-		c.wanted = now
-		return *c
+	if a := c.byKey[key]; a != nil && a.good(now) {
+		a.wanted = now
+		return *a
 	}
-	for k, c := range d.checks {
-		if len(d.checks) >= mostChecks && c.Ready {
-			delete(d.checks, k)
+	for k, a := range c.byKey {
+		if len(c.byKey) >= mostChecks && a.Ready {
+			delete(c.byKey, k)
 		}
 	}
-	ctx, stop := context.WithCancel(d.ctx)
-	c := &check{asked: now, wanted: now, stop: stop}
-	d.checks[key] = c
-	d.running.Go(func() {
+	ctx, stop := context.WithCancel(c.ctx)
+	a := &check{asked: now, wanted: now, stop: stop}
+	c.byKey[key] = a
+	c.running.Go(func() {
 		defer stop()
-		found, err := d.answer(ctx, work)
-		d.mu.Lock()
-		defer d.mu.Unlock()
+		found, err := c.answer(ctx, work)
+		c.mu.Lock()
+		defer c.mu.Unlock()
 		if ctx.Err() != nil {
-			delete(d.checks, key) // whoever wants it asks again
+			delete(c.byKey, key) // a page that wants it asks again
 			return
 		}
 		if err != nil {
-			found.Error, found.Hint = forPageAtLeast(err.Error()), forPage(fault.Hint(err))
+			found.Error, found.Hint = forPage(err.Error()), forPage(fault.Hint(err))
 		}
 		found.Ready, found.asked = true, time.Now()
-		*c = found
+		*a = found
 	})
-	return *c
+	return *a
 }
 
 // answer works on a question, one at a time.
-func (d *desk) answer(ctx context.Context, work func(ctx context.Context, c *check) error) (found check, err error) {
+func (c *checks) answer(ctx context.Context, work func(ctx context.Context, c *check) error) (found check, err error) {
 	select {
-	case d.checking <- struct{}{}:
-		defer func() { <-d.checking }()
+	case c.turn <- struct{}{}:
+		defer func() { <-c.turn }()
 		err = work(ctx, &found)
 	case <-ctx.Done():
 	}
@@ -135,7 +152,7 @@ func (d *desk) verdict(rel string) (check, error) {
 	if err != nil {
 		return check{}, err
 	}
-	return d.ask("verdict "+dir, func(ctx context.Context, c *check) error {
+	return d.checks.ask("verdict "+dir, func(ctx context.Context, c *check) error {
 		if err := d.ownScene(dir, 1); err != nil {
 			return err
 		}
@@ -147,7 +164,7 @@ func (d *desk) verdict(rel string) (check, error) {
 		report.Root, report.Model, report.Images = d.relative(dir), "", "" // paths of this machine
 		for i := range report.Problems {
 			p := &report.Problems[i]
-			p.Text, p.Remedy = forPageAtLeast(p.Text), forPage(p.Remedy)
+			p.Text, p.Remedy = forPage(p.Text), forPage(p.Remedy)
 		}
 		c.Cameras, report.Cameras, c.Report = len(report.Cameras), nil, report
 		return nil
@@ -166,8 +183,8 @@ func (d *desk) plan(r *trainRequest) (check, error) {
 	args := append([]string{"train", dir, cli.Switch("dry-run"), cli.Switch("json")}, r.settings()...)
 	begins, _ := d.beginning(dir)
 	args = slices.Concat(args, begins, d.DeviceArgs)
-	return d.ask("plan "+strings.Join(args, " "), func(ctx context.Context, c *check) error {
-		ctx, stop, busy := d.beginRehearsal(ctx)
+	return d.checks.ask("plan "+strings.Join(args, " "), func(ctx context.Context, c *check) error {
+		ctx, stop, busy := d.queue.lend(ctx)
 		defer stop()
 		if err := d.ownScene(dir, r.Size); err != nil {
 			return err
@@ -181,37 +198,11 @@ func (d *desk) plan(r *trainRequest) (check, error) {
 	}), nil
 }
 
-// beginRehearsal gives the device to a rehearsal until a job wants it, or it stops. busy says that a job has it.
-func (d *desk) beginRehearsal(ctx context.Context) (part context.Context, stop func(), busy bool) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	part, d.rehearsing = context.WithCancel(ctx)
-	busy = slices.ContainsFunc(d.jobs, func(j *job) bool { return j.lane == laneDevice && j.live() })
-	return part, d.rehearsing, busy
-}
-
-// endRehearsal takes the device from a rehearsal. d.mu is held.
-func (d *desk) endRehearsal() {
-	if d.rehearsing != nil {
-		d.rehearsing()
-	}
-}
-
 // askChild runs this program and reads the JSON that it prints.
 func (d *desk) askChild(ctx context.Context, v any, args ...string) error {
-	var out []byte
-	var said lastWords
-	var process atomic.Pointer[os.Process]
-	err := d.runChild(ctx, args, &process, func(line []byte) {
-		if len(out) < maxOutput {
-			out = append(append(out, line...), '\n')
-		}
-	}, said.heard)
+	err := child.Ask(ctx, d.Program, args, child.Options{Apart: true}, v)
 	if ctx.Err() != nil {
 		return errors.New("a training has the device now")
 	}
-	if decoded := json.Unmarshal(out, v); decoded != nil || err != nil {
-		return said.err("check " + filepath.Base(args[1]) + ": the process ended early")
-	}
-	return nil
+	return err
 }

@@ -3,7 +3,6 @@ package desk
 import (
 	"context"
 	"os"
-	"sync"
 
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
@@ -23,29 +22,16 @@ type Options struct {
 	Version    string
 }
 
-// desk is the state behind the page. Its jobs are lost when it ends; what they wrote is not.
+// desk is the state behind the page.
 type desk struct {
 	places
 	Options
-	server  *view.Server
-	ctx     context.Context // of all processes
-	running sync.WaitGroup
-
-	checking  chan struct{}               // holds a value while a check is worked on
-	summarise func(dir string) runSummary // of a run's records; tests have slow ones
-
-	making    sync.Mutex       // of names and folders; disks are waited for
-	reserved  map[string]bool  // paths of what jobs will make
-	uploading map[string]int64 // bytes of the files that come in, by path
-
-	mu         sync.Mutex
-	jobs       []*job // oldest first
-	last       int    // number of a job
-	checks     map[string]*check
-	rehearsing context.CancelFunc // ends the rehearsal that has the device, if one does
-	shows      []*shown
-	lastShown  int
-	seen       runList
+	server   *view.Server
+	queue    *queue
+	checks   *checks
+	uploads  *uploads
+	runs     *runList
+	reserved map[string]bool // paths of what jobs will make; the lock of uploads guards it
 }
 
 // newDesk makes the desk of a folder.
@@ -65,9 +51,11 @@ func newDesk(ctx context.Context, o *Options) (*desk, error) {
 		return nil, fault.Usagef("check the spelling, or name another", "open: there is no folder %s", folder)
 	}
 	p := places{output.Resolved(folder)}
-	return &desk{places: p, Options: *o, ctx: ctx, checking: make(chan struct{}, 1), summarise: p.summariseRun,
-		reserved: map[string]bool{}, uploading: map[string]int64{}, checks: map[string]*check{},
-		seen: runList{visited: map[string]bool{}}}, nil
+	runs := &runList{places: p, summarise: p.summariseRun, visited: map[string]bool{}}
+	q := &queue{ctx: ctx, program: o.Program, limited: p.endedEarly, changed: runs.forget}
+	return &desk{places: p, Options: *o, queue: q, runs: runs, reserved: map[string]bool{},
+		checks:  &checks{ctx: ctx, running: &q.running, turn: make(chan struct{}, 1), byKey: map[string]*check{}},
+		uploads: &uploads{places: p, most: o.MaxUpload, coming: map[string]int64{}}}, nil
 }
 
 // serve answers until ctx ends, and then waits for all processes: trainings save what they have.
@@ -75,20 +63,8 @@ func (d *desk) serve(ctx context.Context, s *view.Server) error {
 	d.server = s
 	d.handle(s)
 	err := s.Serve(ctx)
-	d.running.Wait()
+	d.queue.running.Wait()
 	return err
-}
-
-// trainings counts those that run.
-func (d *desk) trainings() (n int) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	for _, j := range d.jobs {
-		if j.stop != nil && j.Kind == kindTrain {
-			n++
-		}
-	}
-	return n
 }
 
 // Run serves the page until it is interrupted, which is its end and no error.
@@ -116,7 +92,7 @@ func Run(console *cli.Console, o *Options) (err error) {
 		return err
 	}
 	interrupted, stop := console.Interruptible(func() string {
-		if n := d.trainings(); n > 0 {
+		if n := d.queue.trainings(); n > 0 {
 			return "stopping; " + cli.Count(n, "training") + " saves first"
 		}
 		return "stopping"

@@ -166,7 +166,7 @@ func TestMade(t *testing.T) {
 	if j := s.job(film); j.Step != 3 || j.Total != 10 {
 		t.Errorf("%+v", j)
 	}
-	if j := s.job(cameras); j.Step != 3 || j.Total != 7 {
+	if j := s.job(cameras); j.Step != 3 || j.Total != 7 || j.Doing != "" {
 		t.Errorf("%+v", j)
 	}
 	for _, id := range []string{spz, film} {
@@ -177,7 +177,7 @@ func TestMade(t *testing.T) {
 	if made := s.job(cameras).Made; made != "vksplat/scenes/garden" || !output.IsFolder(filepath.Join(b.root, made)) {
 		t.Errorf("cameras: %s", made)
 	}
-	if list := b.find(spz).args; !slices.Equal(list[3:], []string{"--orient=up", "--max-splats=5"}) {
+	if list := b.queue.find(spz).args; !slices.Equal(list[3:], []string{"--orient=up", "--max-splats=5"}) {
 		t.Errorf("%q", list)
 	}
 	for _, name := range []string{"file?path=garden/transforms.json", "file?path=vksplat/exports",
@@ -216,12 +216,12 @@ func TestChecks(t *testing.T) {
 	}
 	id := b.begin("train", strings.Replace(train, "{", `{"size":4,`, 1))
 	b.until("it trains", func(s *seenState) bool { return s.job(id).Step > 0 })
-	if args := b.find(id).args; !slices.Contains(args, "--downscale=4") {
+	if args := b.queue.find(id).args; !slices.Contains(args, "--downscale=4") {
 		t.Errorf("%q", args)
 	}
 	ready("verdict?path=bare")
 	bare := b.begin("train", strings.Replace(train, "garden", "bare", 1))
-	if with, without := b.find(bare).args, b.find(id).args; !slices.Contains(with, "--init=random") ||
+	if with, without := b.queue.find(bare).args, b.queue.find(id).args; !slices.Contains(with, "--init=random") ||
 		slices.Contains(without, "--init=random") {
 		t.Errorf("without points %q, with some %q", with, without)
 	}
@@ -240,11 +240,11 @@ func TestUnwanted(t *testing.T) {
 	var c check
 	b.must(http.MethodGet, "verdict?path=slow", "", &c)
 	b.until("the verdict on another", func(*seenState) bool {
-		b.mu.Lock()
-		if slow := b.checks["verdict "+filepath.Join(b.root, "slow")]; slow != nil {
+		b.checks.mu.Lock()
+		if slow := b.checks.byKey["verdict "+filepath.Join(b.root, "slow")]; slow != nil {
 			slow.wanted = time.Time{} // nobody has asked for long
 		}
-		b.mu.Unlock()
+		b.checks.mu.Unlock()
 		b.must(http.MethodGet, "verdict?path=garden", "", &c)
 		return c.Ready
 	})
@@ -263,14 +263,12 @@ func TestKilled(t *testing.T) {
 	b := openDesk(t)
 	id := b.begin("train", train)
 	b.until("it trains", func(s *seenState) bool { return s.job(id).Step > 0 })
-	if err := b.find(id).process.Load().Kill(); err != nil {
-		t.Fatal(err)
-	}
+	b.queue.find(id).child.Kill()
 	const path = "vksplat/runs/garden-default"
 	s := b.until("it has failed", func(s *seenState) bool {
 		return s.job(id).State == stateFailed && len(s.Runs) == 1
 	})
-	if !strings.Contains(s.job(id).Error, "its process ended") || !s.Runs[0].Resumable {
+	if !strings.Contains(s.job(id).Error, "its process was ended by signal 9") || !s.Runs[0].Resumable {
 		t.Errorf("%+v, %+v", s.job(id), s.Runs[0])
 	}
 	again := b.begin("resume", `{"path":"`+path+`"}`)

@@ -16,6 +16,7 @@ import (
 
 	"vksplat/internal/child"
 	"vksplat/internal/fault"
+	"vksplat/internal/run/meter"
 	"vksplat/internal/run/output"
 	"vksplat/view"
 )
@@ -25,7 +26,7 @@ const fakeVariable = "DESK_TEST_FAKE"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(fakeVariable) != "" {
-		child.EndWithParent()
+		child.Begin()
 		os.Exit(fake(os.Args[1:]))
 	}
 	os.Setenv(fakeVariable, "1") // for the children
@@ -81,15 +82,15 @@ func fake(args []string) int {
 		return fakeTraining(a, a.words[1], "garden", stop)
 	case "view":
 		s := fakeViewer(a.flags)
-		fmt.Println("open in a browser: " + s.URL())
+		child.Report(child.Event{Event: child.EventViewer, URL: s.URL()})
 		<-stop
 	case "convert":
 		return fakeFile(a.words[2])
 	case "render":
-		fmt.Println("picture 3/10  ETA 1s")
+		child.Report(child.Event{Event: meter.EventStep, Step: 3, Total: 10})
 		return fakeFile(a.flags["video"])
 	case "capture":
-		fmt.Println("features: 3 of 7")
+		child.Report(child.Event{Event: meter.EventStep, Stage: "features", Text: "3 of 7 photos", Step: 3, Total: 7})
 		if err := os.MkdirAll(filepath.Join(a.flags["output"], "images"), 0o777); err != nil {
 			return 1
 		}
@@ -151,15 +152,16 @@ func fakeTraining(a fakeArgs, out, scene string, stop <-chan os.Signal) int {
 	write(filepath.Join(checkpoints, output.BegunFile), map[string]any{"preset": a.flags["preset"],
 		"config": map[string]any{"iterations": 1000},
 		"source": map[string]any{"scene": scene}})
-	fmt.Fprintln(os.Stderr, watchedAt+fakeViewer(nil).URL())
-	fmt.Printf(`{"event":"start","step":%d,"total":1000}`+"\n", step)
+	child.Report(child.Event{Event: child.EventViewer, URL: fakeViewer(nil).URL()})
+	child.Report(child.Event{Event: meter.EventStart, Step: step, Total: 1000})
 	if filepath.Base(scene) == "crash" {
-		fmt.Fprintln(os.Stderr, "vksplat: error: device lost\nhint: try again")
+		child.Report(child.Event{Event: child.EventError, Text: "device lost", Hint: "try again", Kind: "device-lost"})
 		return 75
 	}
 	for {
 		step++
-		fmt.Printf(`{"event":"step","step":%d,"total":1000,"loss":0.5,"splats":10,"steps_per_s":null}`+"\n", step)
+		child.Report(json.RawMessage(fmt.Sprintf(
+			`{"event":"step","step":%d,"total":1000,"loss":0.5,"splats":10,"steps_per_s":null}`, step)))
 		if filepath.Base(scene) == "short" && step >= 3 {
 			write(filepath.Join(out, output.StatsFile), map[string]any{"step": 1000, "splats": 10, "psnr": 30.5, "ssim": 0.9,
 				"train_seconds": 2.5, "interrupted": a.has("time-limit"), "config": map[string]any{"iterations": 1000}})

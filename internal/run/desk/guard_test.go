@@ -132,7 +132,7 @@ func TestHostileRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	id := b.begin("resume", `{"path":"run"}`)
-	if args := b.find(id).args; args[0] != "resume" || args[1] != filepath.Join(b.root, "run") ||
+	if args := b.queue.find(id).args; args[0] != "resume" || args[1] != filepath.Join(b.root, "run") ||
 		slices.ContainsFunc(args, func(a string) bool { return strings.Contains(a, "python") }) {
 		t.Errorf("%q", args)
 	}

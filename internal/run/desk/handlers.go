@@ -47,21 +47,21 @@ func (d *desk) handle(s *view.Server) {
 	s.Handle("picture", http.HandlerFunc(d.picture))
 	s.Handle("file", http.HandlerFunc(d.download))
 	s.Handle(showPath, http.HandlerFunc(d.pass))
-	s.Handle("room", reads(func(q query) (any, error) { return done, d.room(q) }))
+	s.Handle("room", reads(func(q query) (any, error) { return done, d.uploads.room(q) }))
 
 	s.HandlePost("train", changes(func(r *trainRequest) (any, error) { return made(d.train(r)) }))
 	s.HandlePost("resume", changes(func(r *wish) (any, error) { return made(d.resume(r.Path)) }))
 	s.HandlePost("capture", changes(func(r *wish) (any, error) { return made(d.capture(r.Path)) }))
 	s.HandlePost("export", changes(func(r *exportRequest) (any, error) { return made(d.export(r)) }))
 	s.HandlePost("flight", changes(func(r *flightRequest) (any, error) { return made(d.flight(r)) }))
-	s.HandlePost("stop", changes(func(r *wish) (any, error) { return done, d.halt(r.Job, r.Now) }))
+	s.HandlePost("stop", changes(func(r *wish) (any, error) { return done, d.queue.halt(r.Job, r.Now) }))
 	s.HandlePost("dismiss", changes(func(r *wish) (any, error) {
-		d.dismiss(r.Job)
+		d.queue.dismiss(r.Job)
 		return done, nil
 	}))
 	s.HandlePost("show", http.HandlerFunc(d.open))
 	s.HandlePost(showPath, http.HandlerFunc(d.pass))
-	s.HandlePost("upload", http.HandlerFunc(d.upload))
+	s.HandlePost("upload", http.HandlerFunc(d.uploads.upload))
 }
 
 // wish is what most buttons send.
@@ -134,12 +134,16 @@ type stateJSON struct {
 }
 
 func (d *desk) state(w http.ResponseWriter, _ *http.Request) {
-	s := stateJSON{Name: filepath.Base(d.root), Version: d.Version, Runs: d.runs(), Now: time.Now().Unix()}
-	d.mu.Lock()
-	list := append([]*job{}, d.jobs...)
-	slices.Reverse(list)
+	s := stateJSON{Name: filepath.Base(d.root), Version: d.Version, Runs: d.runs.all(), Now: time.Now().Unix()}
+	d.queue.mu.Lock()
+	list := []*job{}
+	for _, j := range slices.Backward(d.queue.jobs) {
+		if j.Kind != kindView {
+			list = append(list, j)
+		}
+	}
 	jobs, err := json.Marshal(list)
-	d.mu.Unlock()
+	d.queue.mu.Unlock()
 	if err != nil {
 		answerError(w, http.StatusInternalServerError, err)
 		return
@@ -158,12 +162,7 @@ func (d *desk) visit(rel string) (*listing, error) {
 	if err != nil {
 		return nil, err
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if !d.seen.visited[dir] {
-		d.seen.visited[dir] = true
-		d.seen.forget()
-	}
+	d.runs.visit(dir)
 	return l, nil
 }
 

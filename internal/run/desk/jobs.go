@@ -3,17 +3,13 @@ package desk
 import (
 	"context"
 	"errors"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"strconv"
-	"sync/atomic"
+	"sync"
 	"time"
 
 	"vksplat/internal/child"
 	"vksplat/internal/fault"
-	"vksplat/internal/run/output"
 )
 
 // jobState is how far a job is.
@@ -33,9 +29,10 @@ const (
 type lane int
 
 const (
-	laneDevice  lane = iota // the GPU
-	laneCores               // most cores, for minutes: photos are compared
-	laneExports             // some cores, for seconds
+	laneNone    lane = iota - 1
+	laneDevice       // the GPU
+	laneCores        // most cores, for minutes: photos are compared
+	laneExports      // some cores, for seconds
 	lanes
 )
 
@@ -48,7 +45,7 @@ const waitHint = "wait until it has ended, or stop it"
 // job is a command that runs, will run, or did.
 type job struct {
 	ID    string   `json:"id"`
-	Kind  string   `json:"kind"` // train, capture, export, flight
+	Kind  string   `json:"kind"` // train, capture, export, flight, view
 	Title string   `json:"title"`
 	State jobState `json:"state"`
 	Scene string   `json:"scene,omitempty"` // path of the capture, or of what is captured
@@ -61,12 +58,28 @@ type job struct {
 	Warnings []string `json:"warnings,omitempty"`
 	Watch    bool     `json:"watch"` // its viewer answers
 
-	lane    lane
-	args    []string
-	address string // of the viewer
-	relay   relayOnce
-	stop    context.CancelFunc // nil: it does not run
-	process atomic.Pointer[os.Process]
+	lane   lane
+	args   []string
+	viewer relayOnce
+	stop   context.CancelFunc // nil: it does not run
+	child  *child.Child       // nil until it has started
+	ready  chan struct{}      // closed when its viewer answers
+	over   chan struct{}      // closed when it has ended, as err says
+	err    error
+}
+
+// queue is the jobs, and what they need for themselves. Jobs are lost when it ends; what they wrote is not.
+type queue struct {
+	ctx     context.Context // of all processes
+	program string
+	running sync.WaitGroup
+	limited func(j *job) bool // says whether a time limit ended a training, which is no error
+	changed func()            // called when a job has ended
+
+	mu    sync.Mutex         // guards what follows, and jobs
+	jobs  []*job             // oldest first
+	last  int                // number of a job
+	guest context.CancelFunc // ends the rehearsal that has the device, if one does
 }
 
 // live reports whether a job is not over.
@@ -75,105 +88,114 @@ func (j *job) live() bool {
 }
 
 // add queues a job and returns its number. No two jobs make the same.
-func (d *desk) add(j *job) (string, error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.working(j.Made) != nil {
+func (q *queue) add(j *job) (string, error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.working(j.Made) != nil {
 		return "", fault.Usagef(waitHint, "start job: %s is being made", j.Made)
 	}
-	d.jobs = slices.DeleteFunc(d.jobs, func(old *job) bool { // the new job goes on with what that one did
+	q.jobs = slices.DeleteFunc(q.jobs, func(old *job) bool { // the new job continues what that one did
 		return old.Kind == j.Kind && old.Made == j.Made && !old.live()
 	})
-	d.last++
-	j.ID, j.State = strconv.Itoa(d.last), stateQueued
-	d.jobs = append(d.jobs, j)
-	for i := 0; len(d.jobs) > mostJobs && i < len(d.jobs); {
-		if d.jobs[i].live() {
+	q.put(j)
+	for i := 0; len(q.jobs) > mostJobs && i < len(q.jobs); {
+		if q.jobs[i].live() {
 			i++
 		} else {
-			d.jobs = slices.Delete(d.jobs, i, i+1)
+			q.jobs = slices.Delete(q.jobs, i, i+1)
 		}
 	}
-	d.next()
+	q.next()
 	return j.ID, nil
 }
 
-// next starts the first queued job of each lane that is free. d.mu is held.
-func (d *desk) next() {
+// put appends a job. q.mu is held.
+func (q *queue) put(j *job) {
+	q.last++
+	j.ID, j.State, j.ready, j.over = strconv.Itoa(q.last), stateQueued, make(chan struct{}), make(chan struct{})
+	q.jobs = append(q.jobs, j)
+}
+
+// next starts the first queued job of each lane that is free. q.mu is held.
+func (q *queue) next() {
 	for l := range lanes {
-		busy := slices.ContainsFunc(d.jobs, func(j *job) bool { return j.lane == l && j.stop != nil })
-		i := slices.IndexFunc(d.jobs, func(j *job) bool { return j.lane == l && j.State == stateQueued })
-		if busy || i < 0 || d.ctx.Err() != nil {
+		i := slices.IndexFunc(q.jobs, func(j *job) bool { return j.lane == l && j.State == stateQueued })
+		if i < 0 || slices.ContainsFunc(q.jobs, func(j *job) bool { return j.lane == l && j.stop != nil }) {
 			continue
 		}
-		if l == laneDevice {
-			d.endRehearsal()
+		if l == laneDevice && q.guest != nil {
+			q.guest()
 		}
-		j := d.jobs[i]
-		ctx, stop := context.WithCancel(d.ctx)
-		j.State, j.stop, j.Began = stateRunning, stop, time.Now().Unix()
-		d.running.Go(func() { d.carryOut(ctx, j) })
+		q.start(q.jobs[i])
 	}
 }
 
-// carryOut runs a job's command until it ends.
-func (d *desk) carryOut(ctx context.Context, j *job) {
-	err := d.runChild(ctx, j.args, &j.process, func(line []byte) { d.heard(j, line, true) },
-		func(line []byte) { d.heard(j, line, false) })
-	limited := err == nil && j.Kind == kindTrain && d.endedEarly(j.Made)
-	d.mu.Lock()
-	defer d.mu.Unlock()
+// start runs a job's process, unless all ends. q.mu is held.
+func (q *queue) start(j *job) {
+	if q.ctx.Err() != nil {
+		return
+	}
+	ctx, stop := context.WithCancel(q.ctx)
+	j.State, j.stop, j.Began = stateRunning, stop, time.Now().Unix()
+	q.running.Go(func() {
+		err := q.run(ctx, j)
+		q.end(j, err, err == nil && j.Kind == kindTrain && q.limited(j))
+	})
+}
+
+// run runs a job's process until it ends, and applies what it reports.
+func (q *queue) run(ctx context.Context, j *job) error {
+	c, err := child.Start(ctx, q.program, j.args, child.Options{Apart: true, OnEvent: func(e *child.Event) {
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		j.apply(e)
+	}})
+	if err != nil {
+		return err
+	}
+	q.mu.Lock()
+	j.child = c
+	q.mu.Unlock()
+	return c.Wait()
+}
+
+// end notes how a job ended, and starts the next.
+func (q *queue) end(j *job, err error, limited bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
 	asked := j.State == stateStopping
 	j.stop()
-	j.stop, j.Watch, j.Doing, j.Ended = nil, false, "", time.Now().Unix()
-	var exit *exec.ExitError
+	j.stop, j.Watch, j.Doing, j.Ended, j.err = nil, false, "", time.Now().Unix(), err
 	switch {
 	case err == nil && !limited:
-		j.State, j.Error, j.Hint = stateDone, "", ""
-	case limited || asked || errors.As(err, &exit) && exit.ExitCode() == fault.ExitInterrupted:
-		j.State, j.Error, j.Hint = stateStopped, "", ""
+		j.State = stateDone
+	case limited || asked || errors.Is(err, fault.ErrInterrupted):
+		j.State = stateStopped
 	default:
-		j.State = stateFailed
-		if j.Error == "" {
-			j.Error = "its process ended: " + err.Error()
-		}
+		j.State, j.Error, j.Hint = stateFailed, forPage(err.Error()), forPage(fault.Hint(err))
 	}
-	d.seen.forget()
-	d.next()
-}
-
-// endedEarly reports whether a training's time limit ended it, which is no error.
-func (d *desk) endedEarly(run string) bool {
-	var st output.Stats
-	if dir, err := d.absolute(run); err == nil {
-		d.readRecord(filepath.Join(dir, output.StatsFile), &st)
+	if j.Kind == kindView {
+		q.drop(j)
 	}
-	return st.Interrupted
+	close(j.over)
+	q.changed()
+	q.next()
 }
 
-// runChild runs this program with arguments and hears its lines.
-func (d *desk) runChild(ctx context.Context, args []string, process *atomic.Pointer[os.Process],
-	out, errs func(line []byte)) error {
-	return child.Run(ctx, d.Program, args, child.Options{Stdout: &child.Lines{Heard: out},
-		Stderr: &child.Lines{Heard: errs}, Apart: true, Running: process})
-}
-
-// find returns a job by its number, nil if there is none. d.mu is held.
-func (d *desk) find(id string) *job {
-	for _, j := range d.jobs {
-		if j.ID == id {
-			return j
-		}
+// find returns a job by its number, nil if there is none. q.mu is held.
+func (q *queue) find(id string) *job {
+	if i := slices.IndexFunc(q.jobs, func(j *job) bool { return j.ID == id }); i >= 0 {
+		return q.jobs[i]
 	}
 	return nil
 }
 
-// halt takes a job out of the queue, or has it save and stop. At once means that its process is killed, which loses
+// halt removes a job from the queue, or has it save and stop. At once means that its process is killed, which loses
 // what was trained since the last checkpoint.
-func (d *desk) halt(id string, atOnce bool) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	j := d.find(id)
+func (q *queue) halt(id string, atOnce bool) error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	j := q.find(id)
 	switch {
 	case j == nil:
 		return fault.Usagef("", "stop job: there is no job %.20q", id)
@@ -182,26 +204,54 @@ func (d *desk) halt(id string, atOnce bool) error {
 	case j.stop != nil:
 		j.State = stateStopping
 		j.stop()
-		if p := j.process.Load(); atOnce && p != nil {
-			_ = p.Kill() // it has ended by itself
+		if atOnce && j.child != nil {
+			j.child.Kill()
 		}
 	}
 	return nil
+}
+
+// drop ends a job that runs, and forgets it. q.mu is held.
+func (q *queue) drop(j *job) {
+	if j.stop != nil {
+		j.stop()
+	}
+	q.jobs = slices.DeleteFunc(q.jobs, func(other *job) bool { return other == j })
 }
 
 // dismiss forgets a job that is over.
-func (d *desk) dismiss(id string) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.jobs = slices.DeleteFunc(d.jobs, func(j *job) bool { return j.ID == id && !j.live() })
+func (q *queue) dismiss(id string) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if j := q.find(id); j != nil && !j.live() {
+		q.drop(j)
+	}
 }
 
-// working returns the job that writes to a path, nil if there is none. d.mu is held.
-func (d *desk) working(path string) *job {
-	for _, j := range d.jobs {
-		if j.live() && j.Made == path {
-			return j
-		}
+// working returns the job that writes to a path, nil if there is none. q.mu is held.
+func (q *queue) working(path string) *job {
+	if i := slices.IndexFunc(q.jobs, func(j *job) bool { return j.live() && j.Made == path }); i >= 0 {
+		return q.jobs[i]
 	}
 	return nil
+}
+
+// lend gives the device to a rehearsal until a job needs it, or it stops. busy says that a job has it.
+func (q *queue) lend(ctx context.Context) (part context.Context, stop func(), busy bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	part, q.guest = context.WithCancel(ctx)
+	return part, q.guest, slices.ContainsFunc(q.jobs, func(j *job) bool { return j.lane == laneDevice && j.live() })
+}
+
+// trainings counts those that run.
+func (q *queue) trainings() (n int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, j := range q.jobs {
+		if j.stop != nil && j.Kind == kindTrain {
+			n++
+		}
+	}
+	return n
 }

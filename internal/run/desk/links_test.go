@@ -219,7 +219,7 @@ func TestForeignScene(t *testing.T) {
 			if err := json.Unmarshal([]byte(text), &made); err != nil {
 				t.Fatal(err)
 			}
-			if args := b.find(made.Job).args; !slices.Contains(args, "--init=random") {
+			if args := b.queue.find(made.Job).args; !slices.Contains(args, "--init=random") {
 				t.Errorf("train %s: %q", name, args)
 			}
 		}

@@ -29,7 +29,7 @@ func TestNames(t *testing.T) {
 		}
 	}
 	id := b.begin("train", strings.Replace(train, `"name":""`, `"name":"My walk"`, 1))
-	if j := b.find(id); j.Made != "vksplat/runs/My walk" {
+	if j := b.queue.find(id); j.Made != "vksplat/runs/My walk" {
 		t.Errorf("the run is %s", j.Made)
 	}
 }

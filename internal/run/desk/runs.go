@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 	"time"
 
 	"vksplat/internal/run/captured"
@@ -42,44 +43,62 @@ const (
 	runsPatience = 300 * time.Millisecond // that pages wait for a newer one
 )
 
-// runList is what is known of the runs. The lock of its owner guards it, which nobody holds while a disk is read.
+// runList is the runs that the page shows.
 type runList struct {
+	places
+	summarise func(dir string) runSummary // of a run's records; tests have slow ones
+
+	mu      sync.Mutex      // never held while a disk is read
 	visited map[string]bool // folders of runs
 	known   []runSummary    // nil: nothing was read yet
 	read    time.Time       // when known was
 	reading chan struct{}   // closed once a newer list is known; nil: none is read
-	changed bool            // something has changed since reading began
+	changed bool            // since reading began
 }
 
-// forget has the list made anew.
-func (l *runList) forget() { l.read, l.changed = time.Time{}, true }
+// forget has the list read again.
+func (l *runList) forget() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.read, l.changed = time.Time{}, true
+}
 
-// runs lists the runs that were trained from the page, those in the root itself and those that were visited, newest
-// first. Where a disk is slow, it is an older list: nobody waits for a disk but who reads it.
-func (d *desk) runs() []runSummary {
-	d.mu.Lock()
-	if d.seen.reading == nil && time.Since(d.seen.read) >= runsFor {
-		d.seen.reading, d.seen.changed = make(chan struct{}), false
-		go d.readRuns(slices.Collect(maps.Keys(d.seen.visited)), d.seen.reading)
+// visit adds the folder of a run.
+func (l *runList) visit(dir string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.visited[dir] {
+		l.visited[dir] = true
+		l.read, l.changed = time.Time{}, true
 	}
-	reading := d.seen.reading
-	d.mu.Unlock()
+}
+
+// all lists the runs that were trained from the page, those in the root itself and those that were visited, newest
+// first. Where a disk is slow, it is an older list.
+func (l *runList) all() []runSummary {
+	l.mu.Lock()
+	if l.reading == nil && time.Since(l.read) >= runsFor {
+		l.reading, l.changed = make(chan struct{}), false
+		go l.refresh(slices.Collect(maps.Keys(l.visited)), l.reading)
+	}
+	reading := l.reading
+	l.mu.Unlock()
 	if reading != nil {
 		select {
 		case <-reading:
 		case <-time.After(runsPatience):
 		}
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.seen.known
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.known
 }
 
-// readRuns makes the list of runs.
-func (d *desk) readRuns(visited []string, over chan struct{}) {
+// refresh reads the list of runs.
+func (l *runList) refresh(visited []string, over chan struct{}) {
 	paths := slices.DeleteFunc(visited, func(dir string) bool { return !isRun(dir) })
-	folders := []string{d.root}
-	if dir, err := d.kept(runsFolder); err == nil {
+	folders := []string{l.root}
+	if dir, err := l.kept(runsFolder); err == nil {
 		folders = append(folders, dir)
 	}
 	for _, dir := range folders {
@@ -93,14 +112,14 @@ func (d *desk) readRuns(visited []string, over chan struct{}) {
 	slices.Sort(paths)
 	list := []runSummary{}
 	for _, path := range slices.Compact(paths) {
-		list = append(list, d.summarise(path))
+		list = append(list, l.summarise(path))
 	}
 	slices.SortStableFunc(list, func(a, b runSummary) int { return cmp.Compare(b.Changed, a.Changed) })
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.seen.known, d.seen.reading = list, nil
-	if !d.seen.changed {
-		d.seen.read = time.Now()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.known, l.reading = list, nil
+	if !l.changed {
+		l.read = time.Now()
 	}
 	close(over)
 }
@@ -137,6 +156,15 @@ type begunRecord struct {
 func (p places) readBegun(dir string) (b begunRecord, changed time.Time) {
 	changed = p.readRecord(filepath.Join(dir, output.CheckpointFolder, output.BegunFile), &b)
 	return b, changed
+}
+
+// endedEarly reports whether a time limit ended a training.
+func (p places) endedEarly(j *job) bool {
+	var st output.Stats
+	if dir, err := p.absolute(j.Made); err == nil {
+		p.readRecord(filepath.Join(dir, output.StatsFile), &st)
+	}
+	return st.Interrupted
 }
 
 // summariseRun reads the records of a run.

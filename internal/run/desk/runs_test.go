@@ -15,8 +15,8 @@ import (
 func TestSlowDisk(t *testing.T) {
 	answers := make(chan struct{})
 	b := openDesk(t, func(d *desk) {
-		read := d.summarise
-		d.summarise = func(dir string) runSummary {
+		read := d.runs.summarise
+		d.runs.summarise = func(dir string) runSummary {
 			<-answers
 			return read(dir)
 		}
@@ -61,9 +61,9 @@ func TestTogether(t *testing.T) {
 				t.Error(err)
 				return
 			}
-			b.mu.Lock()
-			path := b.find(id).Made
-			b.mu.Unlock()
+			b.queue.mu.Lock()
+			path := b.queue.find(id).Made
+			b.queue.mu.Unlock()
 			mu.Lock()
 			defer mu.Unlock()
 			if made[path] {
@@ -88,14 +88,11 @@ func TestShownEnded(t *testing.T) {
 	b.until("it is trained", func(s *seenState) bool { return s.job(id).State == stateDone })
 	var at struct{ At string }
 	b.must(http.MethodPost, "show", `{"path":"vksplat/runs/short-default"}`, &at)
-	b.mu.Lock()
-	s := b.shows[0]
-	b.mu.Unlock()
-	if err := s.process.Load().Kill(); err != nil {
-		t.Fatal(err)
-	}
-	<-s.over
-	if status, text := b.ask(http.MethodGet, at.At, "", nil); status != 404 || !strings.Contains(text, "has ended") {
-		t.Errorf("%d %s", status, text)
-	}
+	b.queue.mu.Lock()
+	b.queue.find(strings.Split(at.At, "/")[1]).child.Kill()
+	b.queue.mu.Unlock()
+	b.until("it is gone", func(*seenState) bool {
+		status, text := b.ask(http.MethodGet, at.At, "", nil)
+		return status == 404 && strings.Contains(text, "has ended")
+	})
 }

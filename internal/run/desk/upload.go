@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"sync"
 
 	"vksplat/internal/atomicfile"
 	"vksplat/internal/fault"
@@ -33,17 +34,25 @@ func refuse(status int, hint, format string, args ...any) error {
 	return &refusedUpload{fault.Usagef(hint, "upload: "+format, args...), status}
 }
 
+// uploads are the files that come in.
+type uploads struct {
+	places
+	most   int64            // bytes of a folder
+	making sync.Mutex       // of names and folders; disks are waited for
+	coming map[string]int64 // bytes, by path
+}
+
 // upload stores the body of a request as a file of a folder of uploads. The page sends one request for each file that
 // is dropped on it, all with one folder, whose name it made up. What is refused is refused before its body is read.
-func (d *desk) upload(w http.ResponseWriter, r *http.Request) {
+func (u *uploads) upload(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
-	path, err := d.admit(q.Get("folder"), q.Get("file"), r.ContentLength)
+	path, err := u.admit(q.Get("folder"), q.Get("file"), r.ContentLength)
 	if err != nil {
 		w.Header().Set("Connection", "close") // nobody reads the body
 		answerError(w, statusOf(err), err)
 		return
 	}
-	defer d.uploaded(path)
+	defer u.uploaded(path)
 	err = atomicfile.Write(path, func(f io.Writer) error {
 		n, err := io.Copy(f, http.MaxBytesReader(w, r.Body, r.ContentLength))
 		if err == nil && n != r.ContentLength {
@@ -56,11 +65,11 @@ func (d *desk) upload(w http.ResponseWriter, r *http.Request) {
 			fault.Pathless(err)), fault.Hint(err)))
 		return
 	}
-	answer(w, map[string]string{"path": d.relative(filepath.Dir(path))})
+	answer(w, map[string]string{"path": u.relative(filepath.Dir(path))})
 }
 
 // admit makes the folder of an upload and says where its file goes. uploaded must be called once it is there, or not.
-func (d *desk) admit(folder, name string, size int64) (path string, err error) {
+func (u *uploads) admit(folder, name string, size int64) (path string, err error) {
 	if err := output.CheckName("folder", folder); err != nil {
 		return "", err
 	}
@@ -71,49 +80,44 @@ func (d *desk) admit(folder, name string, size int64) (path string, err error) {
 	if size < 0 {
 		return "", refuse(http.StatusLengthRequired, "send the length of the file", "its length is not known")
 	}
-	d.making.Lock()
-	defer d.making.Unlock()
-	if err := d.fits(folder, size, 1); err != nil {
+	u.making.Lock()
+	defer u.making.Unlock()
+	if err := u.fits(folder, size, 1); err != nil {
 		return "", err
 	}
-	dir, err := d.keep(uploadsFolder, folder)
+	dir, err := u.keep(uploadsFolder, folder)
 	if err != nil {
 		return "", err
 	}
 	path = filepath.Join(dir, file)
-	if _, err := os.Lstat(path); err == nil || d.uploads(path) {
+	_, comes := u.coming[path]
+	if _, err := os.Lstat(path); err == nil || comes {
 		return "", refuse(http.StatusConflict, "rename it", "there is already a %s", file)
 	}
-	d.uploading[path] = size
+	u.coming[path] = size
 	return path, nil
 }
 
-// uploads reports whether a file comes in. d.making is held.
-func (d *desk) uploads(path string) bool {
-	_, is := d.uploading[path]
-	return is
-}
-
 // uploaded ends an upload. Folders that hold nothing go.
-func (d *desk) uploaded(path string) {
-	d.making.Lock()
-	defer d.making.Unlock()
-	delete(d.uploading, path)
+func (u *uploads) uploaded(path string) {
+	u.making.Lock()
+	defer u.making.Unlock()
+	delete(u.coming, path)
 	dir := filepath.Dir(path)
-	for other := range d.uploading {
+	for other := range u.coming {
 		if filepath.Dir(other) == dir {
 			return
 		}
 	}
 	_ = os.Remove(dir) // refused unless empty
-	for data := filepath.Join(d.root, dataFolder); dir != data && output.Within(dir, data); {
+	for data := filepath.Join(u.root, dataFolder); dir != data && output.Within(dir, data); {
 		dir = filepath.Dir(dir) // made here, where no link leads elsewhere
 		_ = os.Remove(dir)
 	}
 }
 
 // room answers whether a drop as a whole will be taken, so that the page need not send most of it in vain.
-func (d *desk) room(q query) error {
+func (u *uploads) room(q query) error {
 	size, err := strconv.ParseInt(q("bytes"), 10, 64)
 	files, err2 := strconv.Atoi(q("files"))
 	if err := errors.Join(err, err2); err != nil || size < 0 || files < 0 {
@@ -122,17 +126,17 @@ func (d *desk) room(q query) error {
 	if err := output.CheckName("folder", q("folder")); err != nil {
 		return err
 	}
-	d.making.Lock()
-	defer d.making.Unlock()
-	return d.fits(q("folder"), size, files)
+	u.making.Lock()
+	defer u.making.Unlock()
+	return u.fits(q("folder"), size, files)
 }
 
 // fits refuses files that go beyond the bounds of a folder of uploads, or do not fit on the disk. Files that come in
-// count as a whole. d.making is held.
-func (d *desk) fits(folder string, size int64, files int) error {
+// count as a whole. u.making is held.
+func (u *uploads) fits(folder string, size int64, files int) error {
 	var entries []os.DirEntry // none, where there is no folder yet
-	place := filepath.Join(d.root, dataFolder, uploadsFolder, folder)
-	dir, err := d.absolute(d.relative(place))
+	place := filepath.Join(u.root, dataFolder, uploadsFolder, folder)
+	dir, err := u.absolute(u.relative(place))
 	if err == nil {
 		entries, err = os.ReadDir(dir)
 	}
@@ -146,14 +150,14 @@ func (d *desk) fits(folder string, size int64, files int) error {
 		}
 	}
 	files += len(entries)
-	for path, bytes := range d.uploading {
+	for path, bytes := range u.coming {
 		if coming += bytes; filepath.Base(filepath.Dir(path)) == folder {
 			sum += bytes
 		}
 	}
-	if sum > d.MaxUpload || files > mostUploads {
+	if sum > u.most || files > mostUploads {
 		return refuse(http.StatusRequestEntityTooLarge, "copy the files to this machine another way, or raise "+
-			fault.Setting("max-upload"), "more than %.1f GB or %d files in one folder", float64(d.MaxUpload)/1e9,
+			fault.Setting("max-upload"), "more than %.1f GB or %d files in one folder", float64(u.most)/1e9,
 			mostUploads)
 	}
 	if free, known := atomicfile.FreeSpace(place); known && free-size-coming < spareBytes {

@@ -104,7 +104,7 @@ func TestUploadEarly(t *testing.T) {
 	if got := b.answered(b.uploading("folder=trip&file=a.mp4", -1)); got != http.StatusLengthRequired {
 		t.Errorf("a file of unknown length: %d", got)
 	}
-	vast := openDesk(t, func(d *desk) { d.MaxUpload = 1 << 62 })
+	vast := openDesk(t, func(d *desk) { d.uploads.most = 1 << 62 })
 	if got := vast.answered(vast.uploading("folder=trip&file=a.mp4", 1<<60)); got != http.StatusInsufficientStorage {
 		t.Errorf("a file beyond the disk: %d", got)
 	}

@@ -24,6 +24,7 @@ const (
 	kindCapture = "capture"
 	kindExport  = "export"
 	kindFlight  = "flight"
+	kindView    = "view" // not listed on the page
 )
 
 // previewFile is the picture of a run that train --preview keeps, in OUT.
@@ -85,10 +86,8 @@ func (r *trainRequest) settings() []string {
 // beginning is the flag that a capture needs in which a verdict found nothing to begin with. known says whether there
 // is a verdict.
 func (d *desk) beginning(scene string) (flags []string, known bool) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	c := d.checks["verdict "+scene]
-	if c == nil || c.Report == nil {
+	c := d.checks.known("verdict " + scene)
+	if c.Report == nil {
 		return nil, false
 	}
 	return beginsRandom(c.Report.Pointless()), true
@@ -113,7 +112,7 @@ func beginsRandom(needed bool) []string {
 
 // followed are the flags by which this page follows a run.
 func (d *desk) followed(out string) []string {
-	return append(slices.Clone(d.DeviceArgs), cli.Flag("progress", meter.JSON), cli.Flag("viewer", "0"),
+	return append(slices.Clone(d.DeviceArgs), cli.Flag("progress", meter.None), cli.Flag("viewer", "0"),
 		cli.Flag("preview", filepath.Join(out, previewFile)), cli.Flag("preview-every", previewSeconds))
 }
 
@@ -145,13 +144,13 @@ func (d *desk) train(r *trainRequest) (string, error) {
 		j.args = append(j.args, cli.Flag("time-limit", strconv.Itoa(r.Limit)+"s"))
 	}
 	j.args = append(j.args, d.followed(out)...)
-	return d.add(j)
+	return d.queue.add(j)
 }
 
 // reserve makes a folder of data and gives a fresh path in it. It stays so, because only this process makes some there.
 func (d *desk) reserve(kind, name, ending string) (string, error) {
-	d.making.Lock()
-	defer d.making.Unlock()
+	d.uploads.making.Lock()
+	defer d.uploads.making.Unlock()
 	dir, err := d.keep(kind)
 	if err != nil {
 		return "", err
@@ -180,7 +179,7 @@ func (d *desk) resume(rel string) (string, error) {
 		}
 	}
 	j.args = append([]string{"resume", out}, d.followed(out)...)
-	return d.add(j)
+	return d.queue.add(j)
 }
 
 // runFolder is the folder of a run that nobody writes to.
@@ -204,9 +203,9 @@ func (d *desk) runFolder(rel string) (string, error) {
 			}
 		}
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if j := d.working(d.relative(out)); j != nil {
+	d.queue.mu.Lock()
+	defer d.queue.mu.Unlock()
+	if j := d.queue.working(d.relative(out)); j != nil {
 		return "", fault.Usagef(waitHint, "open run: %s is being trained", rel)
 	}
 	return out, nil
@@ -232,20 +231,20 @@ func (d *desk) capture(rel string) (string, error) {
 	}
 	j := &job{Kind: kindCapture, Title: filepath.Base(made), Scene: d.relative(footage), Made: d.relative(made),
 		lane: laneCores, args: []string{"capture", footage, cli.Flag("output", made)}}
-	return d.add(j)
+	return d.queue.add(j)
 }
 
 // sceneOf is the folder of the scene of some footage: that of an earlier job that did not get to its end, which the
 // same command continues, or a fresh one.
 func (d *desk) sceneOf(footage, name string) (string, error) {
-	d.mu.Lock()
-	for _, j := range d.jobs {
+	d.queue.mu.Lock()
+	for _, j := range d.queue.jobs {
 		if j.Kind == kindCapture && j.Scene == footage && (j.State == stateStopped || j.State == stateFailed) {
-			d.mu.Unlock()
+			d.queue.mu.Unlock()
 			return filepath.Join(d.root, filepath.FromSlash(j.Made)), nil
 		}
 	}
-	d.mu.Unlock()
+	d.queue.mu.Unlock()
 	return d.reserve(scenesFolder, name, "")
 }
 
@@ -300,7 +299,7 @@ func (d *desk) export(r *exportRequest) (string, error) {
 	if r.Format == pageFormat {
 		j.args = []string{"view", out, cli.Flag("html", file)}
 	}
-	return d.add(j)
+	return d.queue.add(j)
 }
 
 // flightPaths are what the page offers.
@@ -334,5 +333,5 @@ func (d *desk) flight(r *flightRequest) (string, error) {
 	j.args = append([]string{"render", out, cli.Flag("trajectory", r.Path),
 		cli.Flag("seconds", strconv.Itoa(r.Seconds)), cli.Flag("size", sizes[r.Height]), cli.Flag("video", file)},
 		d.DeviceArgs...)
-	return d.add(j)
+	return d.queue.add(j)
 }

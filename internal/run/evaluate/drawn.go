@@ -41,10 +41,13 @@ func (j *Job) takeLook(synthetic bool) error {
 }
 
 // printDrawn names below a table what decides its scores beside the file.
-func (j *Job) printDrawn() {
+func (j *Job) printDrawn() { j.console.Sayf("%s", j.drawnLine()) }
+
+func (j *Job) drawnLine() string {
 	if d := j.Result.Drawn; d != nil {
-		j.console.Sayf("%s: measured with %s.\n", j.name, d)
+		return fmt.Sprintf("%s: measured with %s.\n", j.name, d)
 	}
+	return ""
 }
 
 // seenSamples is about how many splats are looked for in the views.

@@ -28,7 +28,7 @@ const (
 )
 
 // ErrHeldOut is the cause of an error about photos that were not held out, or are not there.
-var ErrHeldOut = fault.Sentinel(fault.ErrData, fault.ErrData.Error(), nil)
+var ErrHeldOut = fault.Sentinel(fault.ErrData, fault.ErrData.Error(), "")
 
 // Options is everything that eval is asked for.
 type Options struct {
@@ -120,7 +120,7 @@ func Run(console *cli.Console, o *Options) (err error) {
 		}
 		err = remedy.Memory(remedy.Ceiling(err, o.Device))
 	}()
-	if err := pipeline.LimitHeap(o.Device); err != nil {
+	if err := models.LimitHeap(console, o.Device); err != nil {
 		return err
 	}
 	var jobs []*Job
@@ -176,14 +176,10 @@ func MeasureAll(console *cli.Console, ctx context.Context, o *Options, jobs []*J
 		}
 	}
 	if o.Renders == "" || o.Weights != "" {
-		if device, err = pipeline.OpenDevice(o.Device); err != nil {
+		if device, err = models.OpenDevice(console, o.Device); err != nil {
 			return err
 		}
 		defer func() { err = errors.Join(err, models.CloseDevice(device)) }()
-		device.LimitHeap()
-		if note := models.DeviceNote(device); note != "" {
-			console.Note(note)
-		}
 	}
 	for _, job := range jobs { // what has no room in the device is told before the first is measured
 		if err := job.planPerceptual(device); err != nil {

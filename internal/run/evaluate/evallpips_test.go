@@ -116,7 +116,7 @@ func TestPlanPerceptual(t *testing.T) {
 	}
 	j.o.Weights = "alex.safetensors"
 	if err := j.planPerceptual(device); fault.ExitCode(err) != fault.ExitTryAgain || !strings.Contains(err.Error(),
-		"measure out: ") || !strings.Contains(fault.Hint(err), "aise max-vram to ") {
+		"measure out: ") || !strings.Contains(fault.Hint(err), "aise --max-vram to ") {
 		t.Errorf("%v, hint %q", err, fault.Hint(err))
 	}
 }

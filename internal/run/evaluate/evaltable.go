@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"vksplat/internal/child"
 	"vksplat/internal/cli"
 	"vksplat/internal/run/captured"
 	"vksplat/internal/wording"
@@ -120,6 +121,8 @@ func printResult(console *cli.Console, j *Job) {
 	console.Sayf("%s\n", legend)
 	j.printDrawn()
 	j.printTrainedOn()
+	child.Report(child.Event{Event: child.EventTable,
+		Text: fmt.Sprintf("\n%s\n%s\n", t, legend) + j.drawnLine() + j.trainedOnLine()})
 	if j.folder != "" {
 		console.Printf("\nscores: %s\n", j.folder)
 	}

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"vksplat/internal/child"
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
 	"vksplat/internal/run/frames"
@@ -126,6 +127,7 @@ func (l *training) Serve() error {
 	}
 	frames.WarnReadable(r.Console, l.server)
 	r.Console.Printf("watch it in a browser: %s\n", l.server.URL())
+	child.Report(child.Event{Event: child.EventViewer, URL: l.server.URL()})
 	ctx, cancel := context.WithCancel(context.Background())
 	l.ended, l.end = make(chan error, 1), cancel
 	go func() { l.ended <- l.server.Serve(ctx) }()

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
@@ -208,7 +207,7 @@ func (m *merger) model() string { return filepath.Join(m.plan.Dir, filepath.From
 
 // join writes the merged scene and what an OUT has beside a model.
 func (m *merger) join(ctx context.Context) (err error) {
-	debug.SetMemoryLimit(convert.Heap)
+	m.console.LimitHeap(convert.Heap)
 	load := captured.Options{Model: scene.AnyModel}
 	m.plan.Capture.Options(&load, func(string) bool { return false })
 	if m.capture, err = m.plan.Load(load.Options()); err != nil {

@@ -12,6 +12,7 @@ import (
 	"vksplat/internal/run/captured"
 	"vksplat/internal/run/evaluate"
 	"vksplat/internal/run/meter"
+	"vksplat/internal/run/models"
 	"vksplat/pipeline"
 	"vksplat/pipeline/recipe"
 	"vksplat/scene"
@@ -93,7 +94,7 @@ func (m *merger) measure(ctx context.Context) ([]results.ViewScores, error) {
 		Iteration: m.report.Step, Device: m.Device, Config: pipeline.RenderConfig{Near: recipe.Default().Near},
 		Given: func(string) bool { return false }}
 	o.Compare = true // the tables are printed here
-	if err := pipeline.LimitHeap(o.Device); err != nil {
+	if err := models.LimitHeap(m.console, o.Device); err != nil {
 		return nil, err
 	}
 	job, err := evaluate.ModelJob(m.console, *o, m.out)

@@ -126,7 +126,7 @@ func Run(console *cli.Console, o *Options) (err error) {
 		return o.Draw.NoCameras()
 	}
 	defer func() { err = remedy.Memory(remedy.Ceiling(err, o.Draw.Device)) }()
-	if err := pipeline.LimitHeap(o.Draw.Device); err != nil {
+	if err := models.LimitHeap(console, o.Draw.Device); err != nil {
 		return err
 	}
 	release, err := output.Claim(filepath.Dir(o.Out), false)
@@ -142,15 +142,11 @@ func Run(console *cli.Console, o *Options) (err error) {
 	if err := m.readViews(&info); err != nil {
 		return err
 	}
-	device, err := pipeline.OpenDevice(o.Draw.Device)
+	device, err := models.OpenDevice(console, o.Draw.Device)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, models.CloseDevice(device)) }()
-	device.LimitHeap()
-	if note := models.DeviceNote(device); note != "" {
-		console.Note(note)
-	}
 	splats = withoutSky(splats.FromCapture(m.frame, m.origin))
 	if err := models.CheckNear(o.Draw.Config.Near, splats, m.cams); err != nil {
 		return err

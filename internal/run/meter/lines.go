@@ -9,7 +9,7 @@ import (
 // MaxPSNR stands for a render that equals its photo, whose PSNR is infinite.
 const MaxPSNR = 100
 
-// Events of --progress json and of metrics.jsonl.
+// Events of --progress json and of metrics.jsonl. A parent process gets them too, see package child.
 const (
 	EventStart = "start" // on standard output alone: what is trained on what
 	EventStep  = "step"

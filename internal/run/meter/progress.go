@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/term"
 
+	"vksplat/internal/child"
 	"vksplat/internal/cli"
 	"vksplat/pipeline"
 )
@@ -53,27 +54,33 @@ type Meter struct {
 	rough       bool    // Rate is that of the first step, which compiles kernels
 	loss        float64 // smoothed
 	Last        pipeline.Progress
-	drawn       int  // step of the last output, 0 for none
-	said        bool // there was an output
-	open        bool // a bar's line has no end yet
-	done, of    int  // parts of the picture in hand, where it has several
+	drawn       int       // step of the last output, 0 for none
+	said        bool      // there was an output
+	open        bool      // a bar's line has no end yet
+	done, of    int       // parts of the picture in hand, where it has several
+	reported    time.Time // of the last event
+	sent        int       // its step
+}
+
+// Kind is how progress is shown on w: Auto depends on whether that is a terminal.
+func Kind(w io.Writer, how string) string {
+	if how != Auto {
+		return how
+	}
+	if f, isFile := cli.FileOf(w); isFile && term.IsTerminal(int(f.Fd())) && os.Getenv("TERM") != "dumb" {
+		return Bar
+	}
+	return Plain
 }
 
 // New shows the steps from on, up to total, on w.
 func New(w io.Writer, how string, from, total int) *Meter {
 	now := time.Now()
-	p := &Meter{w: w, Text: &sync.Mutex{}, How: how, Total: total, shown: now, mark: now, markStep: from,
+	p := &Meter{w: w, Text: &sync.Mutex{}, How: Kind(w, how), Total: total, shown: now, mark: now, markStep: from,
 		loss: math.NaN(), Width: func() int { return cli.PlainWidth }, Use: func() DeviceUse { return DeviceUse{} },
 		Spent: func() float64 { return 0 }}
-	f, isFile := cli.FileOf(w)
-	if isFile {
+	if f, isFile := cli.FileOf(w); isFile {
 		p.Width = func() int { return cli.TerminalWidth(f) }
-	}
-	if how == Auto {
-		p.How = Plain
-		if isFile && term.IsTerminal(int(f.Fd())) && os.Getenv("TERM") != "dumb" {
-			p.How = Bar
-		}
 	}
 	return p
 }
@@ -90,9 +97,25 @@ func (p *Meter) Update(now pipeline.Progress) {
 		p.observe(float64(now.Step-p.markStep) / d.Seconds())
 		p.mark, p.markStep = t, now.Step
 	}
+	p.drawAt(t)
+}
+
+// drawAt prints and reports the state where that is due.
+func (p *Meter) drawAt(t time.Time) {
 	if t.Sub(p.shown) >= p.every() {
 		p.shown = t
 		p.draw()
+	}
+	if t.Sub(p.reported) >= JsonEvery {
+		p.report(t)
+	}
+}
+
+// report sends the state to a parent process that listens.
+func (p *Meter) report(t time.Time) {
+	if child.Reports() {
+		p.reported, p.sent = t, p.Last.Step
+		child.Report(p.line())
 	}
 }
 
@@ -104,10 +127,7 @@ func (p *Meter) Part(done, of int) {
 		p.done, p.of = 0, 0 // update follows
 		return
 	}
-	if t := time.Now(); t.Sub(p.shown) >= p.every() {
-		p.shown = t
-		p.draw()
-	}
+	p.drawAt(time.Now())
 }
 
 // partText says how far the picture in hand is, "" where it is drawn at once.
@@ -195,6 +215,9 @@ func (p *Meter) bar() string {
 func (p *Meter) Interrupt() {
 	if p.Last.Step > p.drawn {
 		p.draw()
+	}
+	if p.Last.Step > p.sent {
+		p.report(time.Now())
 	}
 	p.Text.Lock()
 	defer p.Text.Unlock()

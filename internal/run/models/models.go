@@ -3,7 +3,6 @@ package models
 import (
 	"errors"
 	"fmt"
-	"strings"
 
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
@@ -76,13 +75,4 @@ func TellShared(console *cli.Console, r *pipeline.Renderer) {
 		console.Note("the model is larger than device memory: what each picture shows of it is taken there anew, " +
 			"which takes longer")
 	}
-}
-
-// CloseDevice closes d. What the validation layer said, if VKSPLAT_VALIDATE=1 turned it on, is an error.
-func CloseDevice(d *pipeline.Device) error {
-	err := d.Close()
-	if said := d.ValidationMessages(); len(said) > 0 {
-		err = errors.Join(err, fmt.Errorf("the validation layer said: %s", strings.Join(said, "\n")))
-	}
-	return err
 }

@@ -34,7 +34,7 @@ const probeBytes = 1 << 20
 const LockName = ".lock"
 
 // ErrBusy is the error of a folder that another run is writing to.
-var ErrBusy = fault.Sentinel(fault.ErrTryAgain, "another run is writing there", nil)
+var ErrBusy = fault.Sentinel(fault.ErrTryAgain, "another run is writing there", "")
 
 // Claim makes dir and proves that files can be written in it, so that a
 // long run does not find out at its end. With exclusive, no second run gets dir

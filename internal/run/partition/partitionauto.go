@@ -49,7 +49,7 @@ func divideCapture(console *cli.Console, o *Options, c *scene.Capture, p *plans.
 // often enough.
 func divideAuto(console *cli.Console, o *Options, c *scene.Capture, p *plans.Plan, sight *blocks.Sight,
 	photos int) (_ []blocks.Block, err error) {
-	if err := pipeline.LimitHeap(o.Device); err != nil {
+	if err := models.LimitHeap(console, o.Device); err != nil {
 		return nil, err
 	}
 	device, err := pipeline.OpenDevice(o.Device)

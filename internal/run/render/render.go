@@ -12,7 +12,6 @@ import (
 	"vksplat/internal/run/models"
 	"vksplat/internal/run/output"
 	"vksplat/internal/run/remedy"
-	"vksplat/pipeline"
 	"vksplat/scene"
 	"vksplat/scene/inria"
 	"vksplat/scene/load"
@@ -42,7 +41,7 @@ func Run(console *cli.Console, o *Options) (err error) {
 		return missing
 	}
 	defer func() { err = remedy.Memory(remedy.Ceiling(err, o.Device)) }()
-	if err := pipeline.LimitHeap(o.Device); err != nil {
+	if err := models.LimitHeap(console, o.Device); err != nil {
 		return err
 	}
 	release, err := o.claim()
@@ -71,15 +70,11 @@ func Run(console *cli.Console, o *Options) (err error) {
 	if err != nil {
 		return err
 	}
-	device, err := pipeline.OpenDevice(o.Device)
+	device, err := models.OpenDevice(console, o.Device)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, models.CloseDevice(device)) }()
-	device.LimitHeap()
-	if note := models.DeviceNote(device); note != "" {
-		console.Note(note)
-	}
 	m.splats = m.splats.FromCapture(capture.Frame, origin)
 	shots, err := o.shots(capture, flown, m.splats)
 	if err != nil {

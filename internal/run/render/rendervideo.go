@@ -159,8 +159,8 @@ func fpsText(fps float64) string { return strconv.FormatFloat(fps, 'f', -1, 64) 
 
 // Errors of the program that makes videos.
 var (
-	ErrNoFFmpeg = fault.Sentinel(fault.ErrMissing, "ffmpeg is not installed", nil)
-	errFFmpeg   = fault.Sentinel(fault.ErrMachine, "ffmpeg failed", nil)
+	ErrNoFFmpeg = fault.Sentinel(fault.ErrMissing, "ffmpeg is not installed", "")
+	errFFmpeg   = fault.Sentinel(fault.ErrMachine, "ffmpeg failed", "")
 )
 
 // picturesInstead has pictures written for a video that cannot be made, and says with which command it can once they

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"vksplat/internal/atomicfile"
+	"vksplat/internal/child"
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
 	"vksplat/internal/run/captured"
@@ -101,6 +102,7 @@ func Run(console *cli.Console, o *Options) (err error) {
 func Announce(console *cli.Console, server *view.Server, noOpen bool) {
 	frames.WarnReadable(console, server)
 	console.Printf("open in a browser: %s\nCtrl-C ends it\n", server.URL())
+	child.Report(child.Event{Event: child.EventViewer, URL: server.URL()})
 	if noOpen {
 		return
 	}

@@ -44,7 +44,7 @@ const startFOV = 1.05
 // showStreamed has this machine draw the model, and returns how many splats it has.
 func showStreamed(console *cli.Console, o *Options, server *view.Server) (_ int, end func() error, err error) {
 	defer func() { err = remedy.Memory(remedy.Ceiling(err, o.Device)) }()
-	if err := pipeline.LimitHeap(o.Device); err != nil {
+	if err := models.LimitHeap(console, o.Device); err != nil {
 		return 0, nil, err
 	}
 	r := render.NewOptions()
@@ -63,13 +63,9 @@ func showStreamed(console *cli.Console, o *Options, server *view.Server) (_ int,
 			return 0, nil, err
 		}
 	}
-	device, err := pipeline.OpenDevice(o.Device)
+	device, err := models.OpenDevice(console, o.Device)
 	if err != nil {
 		return 0, nil, err
-	}
-	device.LimitHeap()
-	if note := models.DeviceNote(device); note != "" {
-		console.Note(note)
 	}
 	s := &streamed{device: device, turn: make(chan struct{}, 1), closed: make(chan struct{})}
 	origin := models.OriginOf(&info)

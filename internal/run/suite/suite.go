@@ -55,12 +55,12 @@ func Run(console *cli.Console, o *Options) (err error) {
 	if err := plan.survey(runs); err != nil {
 		return err
 	}
-	endList, err := plan.list(runs)
+	endList, err := plan.list()
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, endList()) }()
-	console.OnAbort = cli.Both(release, plan.killChild)
+	console.OnAbort = release
 	ctx, stop := console.Stoppable(cli.Always("stopping this run once it has saved"))
 	defer stop()
 	failed := 0

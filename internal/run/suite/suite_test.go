@@ -69,25 +69,16 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestRecallList takes the run of an earlier version, which noted a spacing beside the list that decides, and none by
-// another list.
-func TestRecallList(t *testing.T) {
+// TestRecall refuses the run of another list of photos.
+func TestRecall(t *testing.T) {
 	r := &suiteRun{scene: "scene", out: t.TempDir(), settings: []string{"--eval", "--test-list=a.txt"}}
-	for _, tt := range []struct {
-		settings []string
-		same     bool
-	}{
-		{[]string{"--eval", "--test-every=8", "--test-list=a.txt"}, true},
-		{[]string{"--eval", "--test-list=a.txt"}, true},
-		{[]string{"--eval", "--test-every=8", "--test-list=b.txt"}, false},
-		{[]string{"--eval", "--test-every=8"}, false},
-	} {
-		r.record = suiteRecord{Scene: output.Absolute("scene"), Settings: tt.settings}
+	for list, same := range map[string]bool{"a.txt": true, "b.txt": false} {
+		r.record = suiteRecord{Scene: output.Absolute("scene"), Settings: []string{"--eval", "--test-list=" + list}}
 		if err := r.save(); err != nil {
 			t.Fatal(err)
 		}
-		if err := r.recall(); errors.Is(err, errOtherSettings) == tt.same || tt.same && err != nil {
-			t.Errorf("%q: %v", tt.settings, err)
+		if err := r.recall(); errors.Is(err, errOtherSettings) == same || same && err != nil {
+			t.Errorf("%s: %v", list, err)
 		}
 	}
 }

@@ -5,13 +5,11 @@ import (
 	"embed"
 	"fmt"
 	"maps"
-	"os"
 	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
-	"sync/atomic"
 
 	"github.com/BurntSushi/toml"
 
@@ -61,7 +59,6 @@ type Plan struct {
 	// SHA-256 of that file, "" for none; survey finds it.
 	weightsHash string
 
-	running  atomic.Pointer[os.Process] // the run's, nil between two
 	seeds    []uint64
 	Captures []suiteCapture
 	recipes  []suiteRecipe

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -58,26 +57,14 @@ func (r *suiteRun) recall() error {
 		return fault.WithHint(fmt.Errorf("read %s: %w: %w", path, fault.ErrData, err),
 			"remove the folder to do the run again")
 	}
-	if r.record.Protocol != "" && r.read() == nil && r.drawn == nil {
-		r.record.Protocol = "" // an earlier version measured it, which did not say how: once more
-	}
-	r.stats, r.scores = nil, nil
 	if r.record.TestList != "" && r.listHash != "" && r.record.TestList != r.listHash {
 		return fmt.Errorf("%s %w: the list of held-out photos has changed", r.out, errOtherSettings)
-	}
-	if slices.ContainsFunc(r.record.Settings, flagNamed("test-list")) { // earlier versions noted both: it decided alone
-		r.record.Settings = slices.DeleteFunc(r.record.Settings, flagNamed("test-every"))
 	}
 	if r.record.Scene != output.Absolute(r.scene) || !slices.Equal(r.record.Settings, r.settings) {
 		words := cli.QuotedAll(append([]string{"train", r.record.Scene}, r.record.Settings...))
 		return fmt.Errorf("%s %w (%s)", r.out, errOtherSettings, fault.Command(strings.Join(words, " ")))
 	}
 	return nil
-}
-
-// flagNamed tells the flag of a setting in a command line.
-func flagNamed(setting string) func(arg string) bool {
-	return func(arg string) bool { return strings.HasPrefix(arg, cli.Flag(setting, "")) }
 }
 
 // errOtherSettings is the error of a run's folder that another run has written.
@@ -167,49 +154,15 @@ func (r *suiteRun) child(ctx context.Context, program string, args []string) err
 	if _, err := fmt.Fprintf(log, "\n$ vksplat %s\n", strings.Join(cli.QuotedAll(args), " ")); err != nil {
 		return err
 	}
-	if err := child.Run(ctx, program, args,
-		child.Options{Stdout: log, Stderr: log, Running: &r.plan.running}); err != nil {
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		return errors.New(r.lastWords(args[0], err))
+	err = child.Run(ctx, program, args, child.Options{Stdout: log, Stderr: log, OnEvent: func(*child.Event) {}})
+	var failed *child.Failure
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return ctx.Err()
+	case errors.As(err, &failed) && failed.Text == "":
+		return fmt.Errorf("%s: %w; its output is in %s", args[0], err, r.logFile())
 	}
-	return nil
-}
-
-// killChild ends the process of the run that is going on: nobody would wait for it. Its checkpoints are whole.
-func (p *Plan) killChild() {
-	if child := p.running.Load(); child != nil {
-		_ = child.Kill() // it may have ended
-	}
-}
-
-// lastWordsBytes is how much of a log's end is looked at.
-const lastWordsBytes = 1 << 14
-
-// lastWords says why a child failed: with the last error in the log, or, where it had no time to say one, how it ended.
-func (r *suiteRun) lastWords(command string, ended error) string {
-	f, err := os.Open(r.logFile())
-	if err == nil {
-		defer f.Close() // only read
-		if _, err = f.Seek(-lastWordsBytes, io.SeekEnd); err != nil {
-			_, err = f.Seek(0, io.SeekStart) // it is shorter
-		}
-	}
-	var data []byte
-	if err == nil {
-		data, err = io.ReadAll(f)
-	}
-	if err == nil {
-		text := string(data)
-		text = text[strings.LastIndex(text, "\n$ vksplat ")+1:]
-		for line := range strings.SplitSeq(text, "\n") {
-			if said, ok := strings.CutPrefix(line, "vksplat: error: "); ok {
-				return said
-			}
-		}
-	}
-	return fmt.Sprintf("%s ended with %v; its output is in %s", command, ended, r.logFile())
+	return err
 }
 
 // summary says what came of a run in a few words.

@@ -175,14 +175,11 @@ func groupOf(g suiteMean, recipe string, means []suiteLine) suiteGroup {
 
 // list refuses to replace tables that a suite did not write, or that were changed since, and begins the list of those
 // that this one writes.
-func (p *Plan) list(runs []*suiteRun) (end func() error, err error) {
+func (p *Plan) list() (end func() error, err error) {
 	own := output.ReadWritten(p.out)
 	tables := []string{filepath.Join(p.out, suiteJSON), filepath.Join(p.out, suiteMarkdown)}
-	begun := slices.ContainsFunc(runs, func(r *suiteRun) bool { return r.record.Attempts > 0 })
-	if own.Known || !begun { // else a build wrote them that kept no list
-		if err := output.RefuseForeign(own.Foreign(tables), "or name another out in the file"); err != nil {
-			return nil, err
-		}
+	if err := output.RefuseForeign(own.Foreign(tables), "or name another out in the file"); err != nil {
+		return nil, err
 	}
 	return own.End, own.Begin(tables...)
 }

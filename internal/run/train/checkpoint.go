@@ -242,13 +242,7 @@ func (s *saver) save(background bool) error {
 	}
 	s.identify()
 	path := s.r.at(s.checkpointPath(t.Step()))
-	var w *checkpoint.Write
-	var err error
-	if background && t.Complete() {
-		w, err = t.SaveLast(path)
-	} else {
-		w, err = t.SaveCheckpoint(path, background)
-	}
+	w, err := t.SaveCheckpoint(path, background)
 	if err != nil {
 		return err
 	}

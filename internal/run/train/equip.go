@@ -120,7 +120,7 @@ func (r *Run) planStart(cams []scene.Camera, o *pipeline.TrainerOptions) (splats
 // firstSplats makes the first splats. Where they are not as many as planned, memory is planned for them.
 func (r *Run) firstSplats(ctx context.Context, cams []scene.Camera, planned int,
 	o *pipeline.TrainerOptions) (*scene.Splats, error) {
-	r.plan.Limit()
+	r.Console.LimitHeap(r.plan.HeapLimit())
 	init, err := initial.Splats(ctx, r.training, r.initOptions())
 	if err != nil {
 		return nil, err
@@ -170,7 +170,7 @@ func (r *Run) makeTrainer(ctx context.Context, cams []scene.Camera, init *scene.
 
 // openPhotos opens the cache of decoded photos.
 func (r *Run) openPhotos(ctx context.Context, cams []scene.Camera) (err error) {
-	r.plan.Limit()
+	r.Console.LimitHeap(r.plan.HeapLimit())
 	if r.Load.Strict {
 		if err := r.decodable(ctx, r.decodedCameras(cams)); err != nil {
 			return err

@@ -90,7 +90,7 @@ func (r *Run) evaluate(ctx context.Context, step int,
 	if r.photos != nil {
 		r.photos.Empty() // its memory is lent to the photos of this evaluation
 	}
-	r.plan.Limit()
+	r.Console.LimitHeap(r.plan.HeapLimit())
 	round, err := evaluate.NewViewRound(cams, &r.plan.Host)
 	if err != nil {
 		return nil, err

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"vksplat/internal/child"
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
 	"vksplat/internal/run/captured"
@@ -61,18 +62,20 @@ func openRecord(r *Run, events io.Writer) (*record, error) {
 	}
 	if r.Progress == meter.JSON {
 		rec.events = events
+	}
+	if rec.events != nil || child.Reports() {
 		rec.say(StartLine{Event: meter.EventStart, Version: cli.Version(), Device: r.deviceNames(), Scene: r.Scene,
 			Out: r.Out, Step: rec.from, Total: r.Config.Iterations,
 			TrainImages: len(r.Train), TestImages: len(r.Test), Resolution: captured.Resolution(r.Capture.Cameras),
 			Points:       r.nPoints,
-			PlannedBytes: r.Trainer.PlannedBytes(), BudgetBytes: r.deviceBudget()})
+			PlannedBytes: r.Trainer.MemoryStats().TotalBytes, BudgetBytes: r.deviceBudget()})
 	}
 	return rec, nil
 }
 
 // use is what training takes of the device now.
 func (r *Run) use() meter.DeviceUse {
-	return meter.DeviceUse{Bytes: r.Trainer.MemoryStats().DeviceBytes, Seconds: r.Trainer.StepSeconds()}
+	return meter.DeviceUse{Bytes: r.Trainer.MemoryStats().DeviceBytes, Seconds: r.Trainer.PassTimes().StepSeconds()}
 }
 
 // StartLine is the first JSON line on standard output.
@@ -98,9 +101,10 @@ type doneLine struct {
 	*output.Stats
 }
 
-// say writes a JSON line to standard output, if that is asked for. A reader that
+// say writes a JSON line to standard output, if that is asked for, and to a parent process that listens. A reader that
 // is gone is no reason to stop training.
 func (rec *record) say(v any) {
+	child.Report(v)
 	if rec.events != nil {
 		_ = cli.WriteLine(rec.events, v)
 	}

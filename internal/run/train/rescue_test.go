@@ -41,7 +41,7 @@ func TestRescue(t *testing.T) {
 		t.Error("a defect is taken for a shortage")
 	}
 	err = remedy.Memory(r.saver.rescue(full))
-	if fault.ExitCode(err) != fault.ExitTryAgain || !strings.Contains(fault.Hint(err), "continue with resume") ||
+	if fault.ExitCode(err) != fault.ExitTryAgain || !strings.Contains(fault.Hint(err), "continue with --resume") ||
 		!strings.Contains(err.Error(), "step 3 is saved") {
 		t.Errorf("%v, exit code %d, hint %q", err, fault.ExitCode(err), fault.Hint(err))
 	}

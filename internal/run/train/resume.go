@@ -375,9 +375,9 @@ func (s *saver) resume(cams []scene.Camera, o pipeline.TrainerOptions) (*pipelin
 		s.r.warnLater(fmt.Sprintf("the steps so far were done by version %s: the bytes may differ from those of an "+
 			"undisturbed run", h.Version))
 	}
-	if n, fits := t.Ceiling(); !fits {
+	if m := t.MemoryStats(); !m.CeilingFits {
 		s.r.warnLater(fmt.Sprintf("the run may grow to %s, for which there is too little device memory: it may stop "+
-			"for want of memory", cli.Count(n, "splat")))
+			"for want of memory", cli.Count(m.Ceiling, "splat")))
 	}
 	return t, nil
 }

@@ -305,7 +305,7 @@ func (r *Run) noteOverrun() {
 func (r *Run) Limited() string { return r.limit.then }
 
 // ErrTimeLimit says that the time limit ended a run that had nothing to keep.
-var ErrTimeLimit = fault.Sentinel(fault.ErrInterrupted, "interrupted by the time limit", nil)
+var ErrTimeLimit = fault.Sentinel(fault.ErrInterrupted, "interrupted by the time limit", "")
 
 // interruptedBy is the error of a run that ended before its last step.
 func (r *Run) interruptedBy() error {

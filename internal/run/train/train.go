@@ -230,7 +230,7 @@ func (r *Run) run(ctx context.Context) error {
 	if err := r.saver.begin(); err != nil {
 		return err
 	}
-	r.plan.Limit() // the driver has compiled the kernels
+	r.Console.LimitHeap(r.plan.HeapLimit()) // the driver has compiled the kernels
 	for _, stop := range r.EvalAt {
 		if stop >= r.Config.Iterations || stop < r.Trainer.Step() {
 			continue
@@ -293,7 +293,7 @@ func (r *Run) runTo(ctx context.Context, step int, after func()) error {
 
 // open reads the capture and opens the device: quick checks before slow ones.
 func (r *Run) open(ctx context.Context) error {
-	if err := pipeline.LimitHeap(r.Options.Device); err != nil {
+	if err := models.LimitHeap(r.Console, r.Options.Device); err != nil {
 		return err
 	}
 	if err := r.loadCapture(); err != nil {
@@ -389,7 +389,7 @@ func (r *Run) FirstLine() string {
 	}
 	return fmt.Sprintf("%s, %s of %s, %s, %s planned of %s", r.deviceNames(), images,
 		captured.Resolution(r.Capture.Cameras)+captured.FirstSteps(&r.Config),
-		cli.Count(r.nPoints, "point"), pipeline.BytesText(r.Trainer.PlannedBytes()),
+		cli.Count(r.nPoints, "point"), pipeline.BytesText(r.Trainer.MemoryStats().TotalBytes),
 		pipeline.BytesText(r.deviceBudget()))
 }
 

@@ -49,7 +49,7 @@ func (r *Run) openDevices() (err error) {
 	if err != nil {
 		return err
 	}
-	r.device.LimitHeap()
+	r.Console.LimitHeap(r.device.HeapLimit())
 	if note := models.DeviceNote(r.device); note != "" {
 		r.noteLater(note)
 	}

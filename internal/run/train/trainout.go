@@ -156,7 +156,7 @@ func (r *Run) finish(ctx context.Context, interrupted bool, seen func(scene.Imag
 	if err := r.saver.replaceEarlier(); err != nil {
 		return nil, err
 	}
-	if n := r.Trainer.CeilingHits(); n > 0 && r.Config.MaxSplats == 0 {
+	if n := r.Trainer.MemoryStats().CeilingHits; n > 0 && r.Config.MaxSplats == 0 {
 		r.Console.Warn(fmt.Sprintf("memory is full of splats: %d times one wanted to grow and could not; %s", n,
 			r.moreSplats()))
 	}
@@ -196,7 +196,7 @@ func (r *Run) stats(interrupted bool, views []results.ViewScore) *output.Stats {
 		StartSeconds:   r.rec.first.Sub(cli.ProcessStart).Seconds(),
 	}
 	_, st.PipelineSeconds, st.PipelinesCached = r.device.Pipelines()
-	for _, p := range r.Trainer.PassTimes() {
+	for _, p := range r.Trainer.PassTimes().List() {
 		st.Passes = append(st.Passes, output.PassLine{Name: p.Name, MS: meter.Rounded(p.Milliseconds)})
 	}
 	if len(views) > 0 {
