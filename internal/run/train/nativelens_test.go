@@ -18,6 +18,7 @@ import (
 	"vksplat/scene"
 	"vksplat/scene/results"
 	"vksplat/scene/synth"
+	"vksplat/scene/synth/synthtest"
 )
 
 // bentCapture writes a capture whose lens bends straight lines much.
@@ -37,7 +38,7 @@ func captureThrough(t *testing.T, lens *synth.Lens) string {
 func written(t *testing.T, o synth.Options) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "scene")
-	if err := synth.Write(dir, o); err != nil {
+	if err := synthtest.Write(dir, o); err != nil {
 		t.Fatal(err)
 	}
 	return dir
