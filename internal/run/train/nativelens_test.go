@@ -48,7 +48,7 @@ func written(t *testing.T, o synth.Options) string {
 func nativeOptions(dir, out string) *Options {
 	o := NewOptions()
 	o.Scene, o.Out, o.Eval, o.Progress = dir, out, true, meter.None
-	o.Config.Iterations, o.Config.RefineEvery, o.Config.NativeLens = 300, 0, true
+	o.Config.Iterations, o.Config.RefineEvery, o.Config.NativeLens = 200, 0, true
 	return o
 }
 
@@ -110,7 +110,7 @@ func TestRollingShutter(t *testing.T) {
 	still, taken, told := map[bool]float64{}, map[bool]float64{}, map[bool]string{}
 	for _, native := range []bool{true, false} {
 		o := nativeOptions(dir, filepath.Join(t.TempDir(), "out"))
-		o.Config.NativeLens = native
+		o.Config.NativeLens, o.Config.Iterations = native, 300
 		var log bytes.Buffer
 		st, err := Do(cli.New(nil, io.Discard, &log), o, nil)
 		if err != nil {

@@ -6,19 +6,19 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"sync"
-	"testing/fstest"
 
 	"vksplat/scene/synth"
 )
 
-// drawn has the files of captures by their options.
+// drawn has the files of captures, by their names, by the captures' options.
 var drawn = struct {
 	sync.Mutex
-	files map[string]fstest.MapFS
-}{files: map[string]fstest.MapFS{}}
+	captures map[string]map[string][]byte
+}{captures: map[string]map[string][]byte{}}
 
-// Write is synth.Write for a folder without such files. It draws equal captures once a process.
+// Write is synth.Write, but draws equal captures once a process.
 func Write(dir string, o synth.Options) error {
 	key, err := json.Marshal(o)
 	if err != nil {
@@ -26,17 +26,29 @@ func Write(dir string, o synth.Options) error {
 	}
 	drawn.Lock()
 	defer drawn.Unlock()
-	files := drawn.files[string(key)]
+	files := drawn.captures[string(key)]
 	if files == nil {
 		if files, err = draw(o); err != nil {
 			return err
 		}
-		drawn.files[string(key)] = files
+		drawn.captures[string(key)] = files
 	}
-	return os.CopyFS(dir, files)
+	for name, data := range files {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return err
+		}
+		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) { // it may be a link
+			return err
+		}
+		if err := os.WriteFile(path, data, 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-func draw(o synth.Options) (files fstest.MapFS, err error) {
+func draw(o synth.Options) (files map[string][]byte, err error) {
 	dir, err := os.MkdirTemp("", "capture")
 	if err != nil {
 		return nil, err
@@ -45,14 +57,13 @@ func draw(o synth.Options) (files fstest.MapFS, err error) {
 	if err := synth.Write(dir, o); err != nil {
 		return nil, err
 	}
-	files = fstest.MapFS{}
+	files = map[string][]byte{}
 	root := os.DirFS(dir)
 	return files, fs.WalkDir(root, ".", func(name string, e fs.DirEntry, err error) error {
 		if err != nil || e.IsDir() {
 			return err
 		}
-		data, err := fs.ReadFile(root, name)
-		files[name] = &fstest.MapFile{Data: data}
+		files[name], err = fs.ReadFile(root, name)
 		return err
 	})
 }
