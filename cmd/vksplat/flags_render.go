@@ -25,12 +25,7 @@ func encodeCommand(console *cli.Console) *cobra.Command {
 			return nil, cobra.ShellCompDirectiveFilterDirs
 		},
 	}
-	table := []optionGroup{{options: append([]option{
-		text(&o.Video, "output", "write the video `FILE`.mp4, .mov, .mkv or .webm (required)").letter("o"),
-		overwriteOption(&o.Overwrite, "an existing video"),
-	}, pickOptions(renderTable(o), "fps", "crf")[0].options...)}}
-	find(table, "fps").help = "frames per second"
-	addFlags(console, cmd, table, helpLayout{})
+	addFlags(console, cmd, encodeTable(o), helpLayout{})
 	o.Given = cmd.Flags().Changed
 	cmd.RunE = runs(console, func(args []string) error {
 		if o.Video == "" {
@@ -42,6 +37,16 @@ func encodeCommand(console *cli.Console) *cobra.Command {
 		return render.Encode(console, args[0], o)
 	})
 	return cmd
+}
+
+// encodeTable lists the options of encode.
+func encodeTable(o *render.Options) []optionGroup {
+	table := []optionGroup{{options: append([]option{
+		text(&o.Video, "output", "write the video `FILE`.mp4, .mov, .mkv or .webm (required)").letter("o"),
+		overwriteOption(&o.Overwrite, "an existing video"),
+	}, pickOptions(renderTable(o), "fps", "crf")[0].options...)}}
+	find(table, "fps").help = "frames per second"
+	return table
 }
 
 // renderTable lists the options of render by chapter.
@@ -60,12 +65,15 @@ func renderTable(o *render.Options) []optionGroup {
 				oneOf(trajectory.Names()...),
 			text(&o.Dataparser, "dataparser-transforms",
 				"`FILE` dataparser_transforms.json of the nerfstudio run that a camera_path.json belongs to"),
-			float(&o.Fps, "fps", "frames per second of a trajectory or a video"),
-			float(&o.Seconds, "seconds", "duration of a trajectory; a file of keyframes has its own"),
+			float(&o.Fps, "fps", "frames per second of a trajectory or a video").within(0.001, 1000),
+			float(&o.Seconds, "seconds", "duration of a trajectory; a file of keyframes has its own").
+				within(0.001, 1e6),
 			other(&o.Frames, "frames", "only pictures `A-B` of all, counted from 0; A-BxN: every Nth of them"),
 			other(&o.Size, "size",
-				"size of the pictures; the vertical field of view stays (default: the photos')"),
-			float(&o.Fov, "fov", "vertical field of view in `DEGREES` (default: the photos')"),
+				"size of the pictures; the vertical field of view stays (default: the photos')").
+				asNumbers(kindInt, 2, 1, render.MaxPictureSide),
+			float(&o.Fov, "fov", "vertical field of view in `DEGREES` (default: the photos')").
+				within(trajectory.MinFOV, trajectory.MaxFOV),
 			chosen(&o.Projection, "projection",
 				"projection `KIND`: perspective or equirect; equirect is a 360 degree panorama at each camera",
 				render.ProjectPerspective, render.ProjectEquirect),
@@ -99,7 +107,7 @@ func renderTable(o *render.Options) []optionGroup {
 					"device memory allows, up to 8 million)"))},
 		{"Video", []option{
 			text(&o.Video, "video", "write the video `FILE`.mp4, .mov, .mkv or .webm; needs the program ffmpeg"),
-			integer(&o.Crf, "crf", "quality of the video, from 0 (best) to 51 (worst)"),
+			integer(&o.Crf, "crf", "quality of the video, from 0 (best) to 51 (worst)").within(0, 51),
 		}},
 		{"Capture", renderCaptureOptions(o)},
 		{"Device", deviceOptions(&o.Device)},

@@ -153,7 +153,7 @@ func (r *reader) list(at path, v any, f *field) error {
 }
 
 // trajectories are the words of typeCamera.
-var trajectories = []string{"interp", "ellipse", "spiral", "orbit"}
+var trajectories = option("render", "trajectory").words
 
 func (r *reader) text(at path, s string, f *field) error {
 	var err error
