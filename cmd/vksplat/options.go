@@ -44,8 +44,8 @@ const (
 	kindNumbers             // a list of integers
 )
 
-// jobValue is an option's value in a job of the farm: a number in a range, or a list of these. The zero value stands for
-// that of the flag.
+// jobValue is an option's value in a job of the farm: a number in a range, or a list of these. The zero value says that
+// it is the flag's.
 type jobValue struct {
 	kind        kind
 	least, most float64

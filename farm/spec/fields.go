@@ -53,13 +53,9 @@ func (f field) named(key string) field { f.key = key; return f }
 
 func (f field) times(n int) field { f.count = n; return f }
 
-func (f field) upTo(n int) field { f.most = n; return f }
-
 func number(key string, kind fieldType, lo, hi float64, help string) field {
 	return field{key: key, kind: kind, min: lo, max: hi, help: help}
 }
-
-func truth(key, help string) field { return field{key: key, kind: typeBool, help: help} }
 
 func oneOf(key, help string, words ...string) field {
 	return field{key: key, kind: typeText, words: words, help: help}
@@ -89,7 +85,7 @@ var retryFields = []field{
 	number("max_attempts", typeInt, 1, maxAttempts, "attempts until the task has failed"),
 	plain("backoff", typeSpan, "pause before the second attempt; it doubles from then on"),
 	plain("backoff_max", typeSpan, "longest pause"),
-	truth("keep_going", "go on with other tasks when one has failed"),
+	plain("keep_going", typeBool, "go on with other tasks when one has failed"),
 }
 
 var limitFields = []field{

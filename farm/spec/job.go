@@ -40,6 +40,8 @@ type Job struct {
 	file string         // its name in errors
 	text []byte         // as it was given, for the lines of errors
 	toml bool
+
+	places map[string]int // in text, of the values of paths; of TOML, once there was an error
 }
 
 // Retry says what happens with tasks that fail for reasons that may pass.
@@ -138,14 +140,7 @@ func Parse(name string, data []byte) (*Job, error) {
 		return nil, j.wrong(nil, "large files stay outside: name them by their keys", "it is larger than %d KiB",
 			MaxDocument>>10)
 	}
-	var err error
-	if isJSON(data) {
-		j.tree, err = j.readJSON()
-	} else {
-		j.toml = true
-		j.tree, err = j.readTOML()
-	}
-	if err != nil {
+	if err := j.readText(); err != nil {
 		return nil, err
 	}
 	if err := j.read(); err != nil {
@@ -164,7 +159,7 @@ func (j *Job) Canonical() []byte {
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
 	if err := e.Encode(j.tree); err != nil {
-		panic(err) // the tree holds what JSON can, readJSON and readTOML see to it
+		panic(err) // the tree holds what JSON can, readText sees to it
 	}
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }
