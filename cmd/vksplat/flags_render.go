@@ -78,33 +78,7 @@ func renderTable(o *render.Options) []optionGroup {
 				"projection `KIND`: perspective or equirect; equirect is a 360 degree panorama at each camera",
 				render.ProjectPerspective, render.ProjectEquirect),
 		}},
-		{"Pictures", append(append([]option{
-			text(&o.Out, "output",
-				"write to the folder `DIR`, or one picture to DIR/NAME.png, .jpg, .exr or .npy").letter("o").isFolder(),
-			chosen(&o.Format, "format",
-				"write `KIND`: png, png16, jpg, exr or npy; none writes nothing, to measure drawing alone",
-				picture.FormatPNG, picture.FormatPNG16, picture.FormatJPEG, picture.FormatEXR, picture.FormatNPY,
-				render.FormatNone),
-			chosen(&o.Colours, "colorspace",
-				"colour `SPACE`: srgb as the photos, or linear; auto is linear for exr",
-				render.ColourAuto, render.ColourSRGB, render.ColourLinear),
-			truth(&o.Alpha, "alpha",
-				"write alpha and leave the background out; exr always has alpha, unless --background is given"),
-			truth(&o.Depth, "depth",
-				"also write the expected depth along the camera's axis; as NAME.depth.npy, or channel Z of exr"),
-			truth(&o.Normals, "normals",
-				"also write the normals of the surfaces, in the camera's axes; as NAME.normal.png"),
-			text(&o.Name, "name",
-				"name pictures by `PATTERN`, as in shot_%04d (default: as the photos, or frame_%05d)"),
-			integer(&o.Start, "start-frame", "number of the first picture"),
-			truth(&o.Overwrite, "overwrite",
-				"draw existing pictures again; replace other files in the way, or the video"),
-		}, lookOptions(&o.Config.Background, &o.Config.Near)...),
-			truth(&o.Antialiased, "antialiased",
-				"compensate opacity for the pixel filter (default: as the file says)"),
-			integer(&o.MaxSplats, "max-splats",
-				"of a streamed model draw at most `N` splats a picture; far parts in coarser levels (default: what "+
-					"device memory allows, up to 8 million)"))},
+		{"Pictures", pictureOptions(o)},
 		{"Video", []option{
 			text(&o.Video, "video", "write the video `FILE`.mp4, .mov, .mkv or .webm; needs the program ffmpeg"),
 			integer(&o.Crf, "crf", "quality of the video, from 0 (best) to 51 (worst)").within(0, 51),
@@ -112,6 +86,37 @@ func renderTable(o *render.Options) []optionGroup {
 		{"Capture", renderCaptureOptions(o)},
 		{"Device", deviceOptions(&o.Device)},
 	}
+}
+
+// pictureOptions say what pictures are written, and how they look.
+func pictureOptions(o *render.Options) []option {
+	return append(append([]option{
+		text(&o.Out, "output",
+			"write to the folder `DIR`, or one picture to DIR/NAME.png, .jpg, .exr or .npy").letter("o").isFolder(),
+		chosen(&o.Format, "format",
+			"write `KIND`: png, png16, jpg, exr or npy; none writes nothing, to measure drawing alone",
+			picture.FormatPNG, picture.FormatPNG16, picture.FormatJPEG, picture.FormatEXR, picture.FormatNPY,
+			render.FormatNone),
+		chosen(&o.Colours, "colorspace",
+			"colour `SPACE`: srgb as the photos, or linear; auto is linear for exr",
+			render.ColourAuto, render.ColourSRGB, render.ColourLinear),
+		truth(&o.Alpha, "alpha",
+			"write alpha and leave the background out; exr always has alpha, unless --background is given"),
+		truth(&o.Depth, "depth",
+			"also write the expected depth along the camera's axis; as NAME.depth.npy, or channel Z of exr"),
+		truth(&o.Normals, "normals",
+			"also write the normals of the surfaces, in the camera's axes; as NAME.normal.png"),
+		text(&o.Name, "name",
+			"name pictures by `PATTERN`, as in shot_%04d (default: as the photos, or frame_%05d)"),
+		integer(&o.Start, "start-frame", "number of the first picture"),
+		truth(&o.Overwrite, "overwrite",
+			"draw existing pictures again; replace other files in the way, or the video"),
+	}, lookOptions(&o.Config.Background, &o.Config.Near)...),
+		truth(&o.Antialiased, "antialiased",
+			"compensate opacity for the pixel filter (default: as the file says)"),
+		integer(&o.MaxSplats, "max-splats",
+			"of a streamed model draw at most `N` splats a picture; far parts in coarser levels (default: what "+
+				"device memory allows, up to 8 million)"))
 }
 
 // renderCaptureOptions are those of reading a capture; --format is what pictures are.

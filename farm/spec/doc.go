@@ -3,8 +3,8 @@
 //
 // Parse reads TOML or JSON and returns a Job; Job.Plan makes its tasks, in the order of the document. A Kind (kinds.go,
 // where to start) is what a task does: its keys, what it reads and makes, and its command. Tables of keys, with types
-// and bounds, make both the parser and the JSON Schema; fields.go has those that all tasks share, and options.json those
-// that are options of commands, as their tables of flags declare them. matrix.go makes a task for each combination of
+// and bounds, make both the parser and the JSON Schema; fields.go has those that all tasks share, options.json those of
+// the commands, as their tables of flags declare them. matrix.go makes a task for each combination of
 // values; fill.go resolves what tasks name, so that a Task lists the tasks that it needs, its inputs and the flags that
 // its command gets.
 //
