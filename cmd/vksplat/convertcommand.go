@@ -45,22 +45,24 @@ func convertTable(o *convert.Options) []optionGroup {
 	return []optionGroup{{"", []option{
 		text(&o.To, "to", "write `FORMAT` (default: what OUT's name says)").oneOf(convert.FormatWords()...),
 		truth(&o.Merge, "merge", "join all IN into one model; it has the highest SH degree among them"),
-		integer(&o.Degree, "sh-degree", "drop spherical harmonics above degree `N` (default: keep all)"),
+		integer(&o.Degree, "sh-degree", "drop spherical harmonics above degree `N` (default: keep all)").within(0, 3),
 		integer(&o.Pad, "pad-sh",
 			"pad spherical harmonics with zeros to degree `N`; some importers want 3 (default: do not)"),
-		text(&o.Box, "crop", "keep splats centred in the `BOX`: MINX,MINY,MINZ,MAXX,MAXY,MAXZ"),
-		text(&o.Sphere, "sphere", "keep splats centred in the sphere `X,Y,Z,R`"),
+		text(&o.Box, "crop", "keep splats centred in the `BOX`: MINX,MINY,MINZ,MAXX,MAXY,MAXZ").
+			asNumbers(kindFloat, 6, -1e12, 1e12),
+		text(&o.Sphere, "sphere", "keep splats centred in the sphere `X,Y,Z,R`").asNumbers(kindFloat, 4, -1e12, 1e12),
 		text(&o.Edits, "edits", "remove what the edits in `FILE` remove, and turn the model as they do; "+
 			"view --edit makes them"),
-		float(&o.Opacity, "min-opacity", "drop splats with opacity below `X`, 0 to 1"),
+		float(&o.Opacity, "min-opacity", "drop splats with opacity below `X`, 0 to 1").within(0, 1),
 		float(&o.Outlier, "prune-outliers",
 			"drop isolated splats; those with a spacing `N` robust deviations above the median (4 if N is left "+
 				"out), and above their own size").orAlone("4"),
 		integer(&o.Most, "max-splats",
 			"keep the `N` most important splats; by opacity times mean area over squared distance from the middle "+
-				"(default: all)"),
+				"(default: all)").within(1, 1e10),
 		text(&o.Decimate, "decimate",
-			"merge splats that look alike until `N` are left, or P%; for what is seen small or far away"),
+			"merge splats that look alike until `N` are left, or P%; for what is seen small or far away").
+			asNumbers(kindInt, 0, 1, 1e10),
 		text(&o.Orient, "orient", "turn the cameras' mean `up` to -y, which viewers take for up").oneOf("up"),
 		text(&o.Cameras, "cameras",
 			"with --orient, cameras of `SCENE|FILE`; a capture, cameras.json or transforms.json (default: beside "+
@@ -75,7 +77,7 @@ func convertTable(o *convert.Options) []optionGroup {
 		integer(&o.Write.Levels, "lod",
 			fmt.Sprintf("write `N` levels of detail, each half of the one before; OUT is "+
 				"DIR/lod-meta.json (default %d)",
-				splatfile.StreamedLevels)),
+				splatfile.StreamedLevels)).within(1, splatfile.MostStreamedLevels),
 		text(&o.Place, "georeference",
 			"put 3D Tiles at the `PLACE` LAT,LON,HEIGHT[,HEADING]; in degrees and metres, the heading is that of "+
 				"the model's z, clockwise from north"),

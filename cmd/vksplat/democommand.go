@@ -47,19 +47,23 @@ func demoCommand(console *cli.Console) *cobra.Command {
 		}),
 	}
 	o.Out = "vksplat-demo"
+	addFlags(console, cmd, demoTable(o), helpLayout{})
+	return cmd
+}
+
+// demoTable lists the options of demo.
+func demoTable(o *demo.Options) []optionGroup {
 	own := []option{
 		text(&o.Out, "model-path", "write to the folder `OUT`").letter("m").isFolder(),
 		overwriteOption(&o.Checkpoints.Overwrite, "a demo in OUT that stopped before its end"),
-		integer(&o.Photos, "images", "draw `N` photos"),
-		other(&o.Size, "size", "size of the photos"),
-		integer(&o.Points, "points", "start training from `N` points"),
+		integer(&o.Photos, "images", "draw `N` photos").within(3, 10000),
+		other(&o.Size, "size", "size of the photos").asNumbers(kindInt, 2, 16, 8192),
+		integer(&o.Points, "points", "start training from `N` points").within(4, 10_000_000),
 		truth(&o.City, "city", "draw a city seen from the air instead of things on a table"),
 		truth(&o.CaptureOnly, "capture-only", "write the capture to OUT and stop"),
 		float(&o.MinPSNR, "min-psnr", "fail if the held-out photos are below `DB` decibels"),
 	}
 	of := pickOptions(trainTable(&o.Options), "iterations", "seed", "device", "max-vram", "progress", "tensorboard")
 	find(of, "iterations").help = "training steps, one photo each" // which no preset chooses here
-	table := []optionGroup{{options: append(own, of[0].options...)}}
-	addFlags(console, cmd, table, helpLayout{})
-	return cmd
+	return []optionGroup{{options: append(own, of[0].options...)}}
 }

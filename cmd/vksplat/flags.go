@@ -93,9 +93,10 @@ func lookOptions(background *[3]float32, near *float64) []option {
 	return []option{
 		other((*colourFlag)(background), "background",
 			"black, white or R,G,B from 0 to 1 (default: as trained, else black)").
-			oneOf("black", "white"),
+			oneOf("black", "white").asNumbers(kindFloat, 3, 0, 1),
 		float(near, "near",
-			"distance of the near plane; the median camera distance is 1 (default: as trained, else 0.01)"),
+			"distance of the near plane; the median camera distance is 1 (default: as trained, else 0.01)").
+			within(1e-6, 1e6),
 	}
 }
 

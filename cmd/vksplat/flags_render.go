@@ -25,12 +25,7 @@ func encodeCommand(console *cli.Console) *cobra.Command {
 			return nil, cobra.ShellCompDirectiveFilterDirs
 		},
 	}
-	table := []optionGroup{{options: append([]option{
-		text(&o.Video, "output", "write the video `FILE`.mp4, .mov, .mkv or .webm (required)").letter("o"),
-		overwriteOption(&o.Overwrite, "an existing video"),
-	}, pickOptions(renderTable(o), "fps", "crf")[0].options...)}}
-	find(table, "fps").help = "frames per second"
-	addFlags(console, cmd, table, helpLayout{})
+	addFlags(console, cmd, encodeTable(o), helpLayout{})
 	o.Given = cmd.Flags().Changed
 	cmd.RunE = runs(console, func(args []string) error {
 		if o.Video == "" {
@@ -42,6 +37,16 @@ func encodeCommand(console *cli.Console) *cobra.Command {
 		return render.Encode(console, args[0], o)
 	})
 	return cmd
+}
+
+// encodeTable lists the options of encode.
+func encodeTable(o *render.Options) []optionGroup {
+	table := []optionGroup{{options: append([]option{
+		text(&o.Video, "output", "write the video `FILE`.mp4, .mov, .mkv or .webm (required)").letter("o"),
+		overwriteOption(&o.Overwrite, "an existing video"),
+	}, pickOptions(renderTable(o), "fps", "crf")[0].options...)}}
+	find(table, "fps").help = "frames per second"
+	return table
 }
 
 // renderTable lists the options of render by chapter.
@@ -60,50 +65,58 @@ func renderTable(o *render.Options) []optionGroup {
 				oneOf(trajectory.Names()...),
 			text(&o.Dataparser, "dataparser-transforms",
 				"`FILE` dataparser_transforms.json of the nerfstudio run that a camera_path.json belongs to"),
-			float(&o.Fps, "fps", "frames per second of a trajectory or a video"),
-			float(&o.Seconds, "seconds", "duration of a trajectory; a file of keyframes has its own"),
+			float(&o.Fps, "fps", "frames per second of a trajectory or a video").within(0.001, 1000),
+			float(&o.Seconds, "seconds", "duration of a trajectory; a file of keyframes has its own").
+				within(0.001, 1e6),
 			other(&o.Frames, "frames", "only pictures `A-B` of all, counted from 0; A-BxN: every Nth of them"),
 			other(&o.Size, "size",
-				"size of the pictures; the vertical field of view stays (default: the photos')"),
-			float(&o.Fov, "fov", "vertical field of view in `DEGREES` (default: the photos')"),
+				"size of the pictures; the vertical field of view stays (default: the photos')").
+				asNumbers(kindInt, 2, 1, render.MaxPictureSide),
+			float(&o.Fov, "fov", "vertical field of view in `DEGREES` (default: the photos')").
+				within(trajectory.MinFOV, trajectory.MaxFOV),
 			chosen(&o.Projection, "projection",
 				"projection `KIND`: perspective or equirect; equirect is a 360 degree panorama at each camera",
 				render.ProjectPerspective, render.ProjectEquirect),
 		}},
-		{"Pictures", append(append([]option{
-			text(&o.Out, "output",
-				"write to the folder `DIR`, or one picture to DIR/NAME.png, .jpg, .exr or .npy").letter("o").isFolder(),
-			chosen(&o.Format, "format",
-				"write `KIND`: png, png16, jpg, exr or npy; none writes nothing, to measure drawing alone",
-				picture.FormatPNG, picture.FormatPNG16, picture.FormatJPEG, picture.FormatEXR, picture.FormatNPY,
-				render.FormatNone),
-			chosen(&o.Colours, "colorspace",
-				"colour `SPACE`: srgb as the photos, or linear; auto is linear for exr",
-				render.ColourAuto, render.ColourSRGB, render.ColourLinear),
-			truth(&o.Alpha, "alpha",
-				"write alpha and leave the background out; exr always has alpha, unless --background is given"),
-			truth(&o.Depth, "depth",
-				"also write the expected depth along the camera's axis; as NAME.depth.npy, or channel Z of exr"),
-			truth(&o.Normals, "normals",
-				"also write the normals of the surfaces, in the camera's axes; as NAME.normal.png"),
-			text(&o.Name, "name",
-				"name pictures by `PATTERN`, as in shot_%04d (default: as the photos, or frame_%05d)"),
-			integer(&o.Start, "start-frame", "number of the first picture"),
-			truth(&o.Overwrite, "overwrite",
-				"draw existing pictures again; replace other files in the way, or the video"),
-		}, lookOptions(&o.Config.Background, &o.Config.Near)...),
-			truth(&o.Antialiased, "antialiased",
-				"compensate opacity for the pixel filter (default: as the file says)"),
-			integer(&o.MaxSplats, "max-splats",
-				"of a streamed model draw at most `N` splats a picture; far parts in coarser levels (default: what "+
-					"device memory allows, up to 8 million)"))},
+		{"Pictures", pictureOptions(o)},
 		{"Video", []option{
 			text(&o.Video, "video", "write the video `FILE`.mp4, .mov, .mkv or .webm; needs the program ffmpeg"),
-			integer(&o.Crf, "crf", "quality of the video, from 0 (best) to 51 (worst)"),
+			integer(&o.Crf, "crf", "quality of the video, from 0 (best) to 51 (worst)").within(0, 51),
 		}},
 		{"Capture", renderCaptureOptions(o)},
 		{"Device", deviceOptions(&o.Device)},
 	}
+}
+
+// pictureOptions say what pictures are written, and how they look.
+func pictureOptions(o *render.Options) []option {
+	return append(append([]option{
+		text(&o.Out, "output",
+			"write to the folder `DIR`, or one picture to DIR/NAME.png, .jpg, .exr or .npy").letter("o").isFolder(),
+		chosen(&o.Format, "format",
+			"write `KIND`: png, png16, jpg, exr or npy; none writes nothing, to measure drawing alone",
+			picture.FormatPNG, picture.FormatPNG16, picture.FormatJPEG, picture.FormatEXR, picture.FormatNPY,
+			render.FormatNone),
+		chosen(&o.Colours, "colorspace",
+			"colour `SPACE`: srgb as the photos, or linear; auto is linear for exr",
+			render.ColourAuto, render.ColourSRGB, render.ColourLinear),
+		truth(&o.Alpha, "alpha",
+			"write alpha and leave the background out; exr always has alpha, unless --background is given"),
+		truth(&o.Depth, "depth",
+			"also write the expected depth along the camera's axis; as NAME.depth.npy, or channel Z of exr"),
+		truth(&o.Normals, "normals",
+			"also write the normals of the surfaces, in the camera's axes; as NAME.normal.png"),
+		text(&o.Name, "name",
+			"name pictures by `PATTERN`, as in shot_%04d (default: as the photos, or frame_%05d)"),
+		integer(&o.Start, "start-frame", "number of the first picture"),
+		truth(&o.Overwrite, "overwrite",
+			"draw existing pictures again; replace other files in the way, or the video"),
+	}, lookOptions(&o.Config.Background, &o.Config.Near)...),
+		truth(&o.Antialiased, "antialiased",
+			"compensate opacity for the pixel filter (default: as the file says)"),
+		integer(&o.MaxSplats, "max-splats",
+			"of a streamed model draw at most `N` splats a picture; far parts in coarser levels (default: what "+
+				"device memory allows, up to 8 million)"))
 }
 
 // renderCaptureOptions are those of reading a capture; --format is what pictures are.

@@ -28,6 +28,7 @@ type option struct {
 	words   []string // values that completion offers
 	folder  bool     // completion offers folders
 	bare    string   // what the flag means without a value, "" if it needs one
+	job     jobValue
 	// reports a value that is out of range, by the name that the user gave; nil where every value is in it
 	check func(name string) error
 }
@@ -42,6 +43,14 @@ const (
 	kindBool                // true or false
 	kindNumbers             // a list of integers
 )
+
+// jobValue is an option's value in a job of the farm: a number in a range, or a list of these. The zero value says that
+// it is the flag's.
+type jobValue struct {
+	kind        kind
+	least, most float64
+	count       int // of a list, 0: it is none
+}
 
 // optionGroup is a chapter of the help.
 type optionGroup struct {
@@ -61,6 +70,18 @@ func (o option) isFolder() option              { o.folder = true; return o }
 // in says that the option's value, x, must be in a range.
 func (o option) in(r recipe.Range, x *float64) option {
 	o.check = func(name string) error { return r.Check(name, *x, *x) }
+	return o
+}
+
+// within bounds the number that a job of the farm may give.
+func (o option) within(least, most float64) option {
+	o.job = jobValue{kind: o.kind, least: least, most: most}
+	return o
+}
+
+// asNumbers has jobs of the farm give numbers, where the flag is a text: count in a list, or one where count is 0.
+func (o option) asNumbers(k kind, count int, least, most float64) option {
+	o.job = jobValue{k, least, most, count}
 	return o
 }
 

@@ -77,7 +77,7 @@ func (r *reader) value(at path, v any, f *field) error {
 	case typeSettings:
 		return r.settings(at, v)
 	case typeList, typeMatrix:
-		return nil // take and axes look at these
+		return nil // Job.read and axes look at these
 	case typeInts, typeFloats, typeInputs, typeTask:
 		return r.list(at, v, f)
 	}
@@ -153,7 +153,7 @@ func (r *reader) list(at path, v any, f *field) error {
 }
 
 // trajectories are the words of typeCamera.
-var trajectories = []string{"interp", "ellipse", "spiral", "orbit"}
+var trajectories = option("render", "trajectory").words
 
 func (r *reader) text(at path, s string, f *field) error {
 	var err error

@@ -48,15 +48,14 @@ func (f field) to(flag string) field { f.flag = flag; return f }
 
 func (f field) need() field { f.required = true; return f }
 
-func (f field) times(n int) field { f.count = n; return f }
+// named gives an option another key.
+func (f field) named(key string) field { f.key = key; return f }
 
-func (f field) upTo(n int) field { f.most = n; return f }
+func (f field) times(n int) field { f.count = n; return f }
 
 func number(key string, kind fieldType, lo, hi float64, help string) field {
 	return field{key: key, kind: kind, min: lo, max: hi, help: help}
 }
-
-func truth(key, help string) field { return field{key: key, kind: typeBool, help: help} }
 
 func oneOf(key, help string, words ...string) field {
 	return field{key: key, kind: typeText, words: words, help: help}
@@ -73,9 +72,8 @@ func table(key, help string, fields []field) field {
 // Bounds of numbers.
 const (
 	maxFrame    = 999_999_999
-	maxSide     = 65536 // pixels
-	maxInspect  = 16    // frames of `first`
-	maxEntries  = 1000  // of lists of names
+	maxInspect  = 16   // frames of `first`
+	maxEntries  = 1000 // of lists of names
 	maxAttempts = 1000
 	maxBlocks   = 4096
 	maxText     = 200 // characters
@@ -87,7 +85,7 @@ var retryFields = []field{
 	number("max_attempts", typeInt, 1, maxAttempts, "attempts until the task has failed"),
 	plain("backoff", typeSpan, "pause before the second attempt; it doubles from then on"),
 	plain("backoff_max", typeSpan, "longest pause"),
-	truth("keep_going", "go on with other tasks when one has failed"),
+	plain("keep_going", typeBool, "go on with other tasks when one has failed"),
 }
 
 var limitFields = []field{
@@ -133,21 +131,4 @@ var jobFields = []field{
 	table("pin", "devices that may run its tasks", pinFields),
 	table("store", "roots of keys", storeFields),
 	{key: "task", kind: typeList, most: maxWritten, required: true, help: "the tasks"},
-}
-
-var (
-	imagesField = plain("images", typeKey, "folder of the photos, below the capture").to("images")
-	masksField  = plain("masks", typeKey, "folder of masks, below the capture").to("masks")
-)
-
-// captureFields say how a capture is read, for commands that do not get train's settings.
-var captureFields = []field{
-	oneOf("downscale", "size of the photos", "auto", "1", "2", "4", "8").to("downscale"),
-	imagesField,
-	masksField,
-	truth("strict", "a photo that is missing is an error").to("strict"),
-}
-
-func sizeField(help string) field {
-	return number("size", typeInts, 1, maxSide, help).times(2).to("size")
 }

@@ -102,7 +102,7 @@ func (p *planner) inputs(e *expanded, v *variant, t *Task, needs []int) error {
 				t.Source = in
 			}
 		case f.kind == typeInputs:
-			for i, m := range words(map[string]any{"": value}, "") {
+			for i, m := range words(value) {
 				if err := p.model(at.index(i), v, m, t); err != nil {
 					return err
 				}

@@ -26,28 +26,30 @@ const (
 
 // Job is a document that was read and checked.
 type Job struct {
-	Version  int
-	Name     string
-	Priority string // high, normal or low
-	Pool     string // of machines, for schedulers and farms
-	Retry    Retry
-	Limits   Limits
-	Store    Store
-	Pin      Pin
+	Version  int        `key:"version"`
+	Name     string     `key:"name"`
+	Priority string     `key:"priority"` // high, normal or low
+	Pool     string     `key:"pool"`     // of machines, for schedulers and farms
+	Retry    Retry      `key:"retry"`
+	Limits   Limits     `key:"limits"`
+	Store    Store      `key:"store"`
+	Pin      Pin        `key:"pin"`
 	Tasks    []TaskSpec // as written
 
 	tree map[string]any // the whole document
 	file string         // its name in errors
 	text []byte         // as it was given, for the lines of errors
 	toml bool
+
+	places map[string]int // in text, of the values of paths; of TOML, once there was an error
 }
 
 // Retry says what happens with tasks that fail for reasons that may pass.
 type Retry struct {
-	MaxAttempts int
-	Backoff     time.Duration // before the second attempt; it doubles from then on
-	BackoffMax  time.Duration
-	KeepGoing   bool // other tasks go on when one has failed for good
+	MaxAttempts int           `key:"max_attempts"`
+	Backoff     time.Duration `key:"backoff"` // before the second attempt; it doubles from then on
+	BackoffMax  time.Duration `key:"backoff_max"`
+	KeepGoing   bool          `key:"keep_going"` // other tasks go on when one has failed for good
 }
 
 // Pause is that after so many attempts.
@@ -64,35 +66,35 @@ func (r *Retry) Pause(attempts int) time.Duration {
 
 // Limits bound what a task takes.
 type Limits struct {
-	TaskTimeout     time.Duration // of one attempt; 0: none
-	StallTimeout    time.Duration // without progress
-	CheckpointEvery time.Duration // between uploads of checkpoints
-	VRAMMinMB       int           // of the device, 0: any
-	DiskMinGB       int           // free for the work folder, 0: any
+	TaskTimeout     time.Duration `key:"task_timeout"`     // of one attempt; 0: none
+	StallTimeout    time.Duration `key:"stall_timeout"`    // without progress
+	CheckpointEvery time.Duration `key:"checkpoint_every"` // between uploads of checkpoints
+	VRAMMinMB       int           `key:"vram_min_mb"`      // of the device, 0: any
+	DiskMinGB       int           `key:"disk_min_gb"`      // free for the work folder, 0: any
 }
 
 // Store names the roots of keys.
 type Store struct {
-	Inputs  string
-	Outputs string
+	Inputs  string `key:"inputs"`
+	Outputs string `key:"outputs"`
 }
 
 // Pin keeps tasks to devices of a name or UUID and to a version of the driver; "" is any.
 type Pin struct {
-	Device string
-	Driver string
+	Device string `key:"device"`
+	Driver string `key:"driver"`
 }
 
 // TaskSpec is a [[task]] as written. Defaults of the job are filled in.
 type TaskSpec struct {
-	ID       string
+	ID       string `key:"id"`
 	Kind     *Kind
-	Needs    []string // ids that must be done before, beside those that inputs name
-	Pool     string
-	Priority string
-	Retry    Retry
-	Limits   Limits
-	Pin      Pin
+	Needs    []string `key:"needs"` // ids that must be done before, beside those that inputs name
+	Pool     string   `key:"pool"`
+	Priority string   `key:"priority"`
+	Retry    Retry    `key:"retry"`
+	Limits   Limits   `key:"limits"`
+	Pin      Pin      `key:"pin"`
 	Matrix   []Axis
 
 	fields map[string]any // the kind's own, with the axes not yet put in
@@ -138,17 +140,10 @@ func Parse(name string, data []byte) (*Job, error) {
 		return nil, j.wrong(nil, "large files stay outside: name them by their keys", "it is larger than %d KiB",
 			MaxDocument>>10)
 	}
-	var err error
-	if isJSON(data) {
-		j.tree, err = j.readJSON()
-	} else {
-		j.toml = true
-		j.tree, err = j.readTOML()
-	}
-	if err != nil {
+	if err := j.readText(); err != nil {
 		return nil, err
 	}
-	if err := j.take(); err != nil {
+	if err := j.read(); err != nil {
 		return nil, err
 	}
 	if n := len(j.Canonical()); n > MaxDocument {
@@ -164,7 +159,7 @@ func (j *Job) Canonical() []byte {
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
 	if err := e.Encode(j.tree); err != nil {
-		panic(err) // the tree holds what JSON can, readJSON and readTOML see to it
+		panic(err) // the tree holds what JSON can, readText sees to it
 	}
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }

@@ -2,30 +2,16 @@ package spec
 
 import "slices"
 
-// cameraModels are those of vksplat capture.
-var cameraModels = []string{"auto", "SIMPLE_PINHOLE", "PINHOLE", "SIMPLE_RADIAL", "RADIAL", "OPENCV", "FULL_OPENCV",
-	"SIMPLE_RADIAL_FISHEYE", "RADIAL_FISHEYE", "OPENCV_FISHEYE", "THIN_PRISM_FISHEYE", "EQUIRECTANGULAR"}
-
 // KindCapture makes a capture of photos or videos, by COLMAP and ffmpeg.
 var KindCapture = &Kind{
 	Name:  "capture",
 	About: "find the cameras of photos or a video",
-	fields: []field{
+	fields: keys("capture",
 		plain("source", typeInput, "a folder of photos, a video, or the task that draws the photos").need(),
 		plain("masks", typeInput, "folder of masks: nothing is found where they are black"),
 		plain("vocab_tree", typeInput, "file of a vocabulary tree of COLMAP; for loops, and many photos"),
-		number("fps", typeFloat, 0.001, 1000, "frames that are taken of a second of video").to("fps"),
-		number("frames", typeInt, 3, 1e6, "frames that are taken of each video").to("frames"),
-		oneOf("cameras", "which photos share a camera", "auto", "one", "many", "folder").to("cameras"),
-		oneOf("camera_model", "of COLMAP", cameraModels...).to("camera-model"),
-		oneOf("features", "kind of features; aliked needs COLMAP 4", "sift", "aliked").to("features"),
-		number("max_size", typeInt, 64, maxSide, "pixels of the longer side where features are found").to("max-size"),
-		oneOf("matching", "pairs to match", "auto", "exhaustive", "sequential", "tree").to("matching"),
-		truth("loops", "match sequentially, and find places that are seen again").to("loops"),
-		oneOf("mapper", "global needs COLMAP 4 or glomap", "incremental", "global").to("mapper"),
-		oneOf("gpu", "what COLMAP uses", "auto", "on", "off").to("gpu"),
-		number("component", typeInt, 0, 1e6, "component to take, in place of the one with most photos").to("model"),
-	},
+		"fps", "frames", "cameras", "camera_model", "features", "max_size", "matching", "loops", "mapper", "gpu",
+		option("capture", "model").named("component")),
 	Makes:   "a capture",
 	Takes:   "pictures",
 	Silent:  true,

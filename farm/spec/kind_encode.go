@@ -8,12 +8,10 @@ import (
 var KindEncode = &Kind{
 	Name:  "encode",
 	About: "make a video of pictures",
-	fields: []field{
+	fields: keys("encode",
 		plain("source", typeInput, "the render task, or a folder of pictures").need(),
-		number("fps", typeFloat, 0.001, 1000, "pictures a second").to("fps"),
-		number("crf", typeInt, 0, 51, "quality, 0 is best").to("crf"),
-		oneOf("format", "of the video", "mp4", "mov", "mkv", "webm"),
-	},
+		"fps", "crf",
+		oneOf("format", "of the video", "mp4", "mov", "mkv", "webm")),
 	Makes:  "a video",
 	Takes:  "pictures",
 	Silent: true,

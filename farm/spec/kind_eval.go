@@ -4,14 +4,10 @@ package spec
 var KindEval = &Kind{
 	Name:  "eval",
 	About: "measure models on held-out photos",
-	fields: append([]field{
-		{key: "models", kind: typeInputs, most: maxEntries, required: true, help: "the models, as tasks or keys"},
+	fields: keys("eval",
+		field{key: "models", kind: typeInputs, most: maxEntries, required: true, help: "the models, as tasks or keys"},
 		plain("source", typeInput, "the capture; of trained models it is known"),
-		oneOf("split", "photos that are compared", "test", "train").to("split"),
-		oneOf("protocol", "of the scores", "gsplat", "inria").to("protocol"),
-		oneOf("color_correct", "colour map of the cc_ scores", "affine", "quadratic", "none").to("color-correct"),
-		number("test_every", typeInt, 2, 1e6, "every Nth photo is held out").to("test-every"),
-	}, captureFields...),
+		"split", "protocol", "color_correct", "test_every", "downscale", "images", "masks", "strict"),
 	Makes:       "a table",
 	Takes:       "a capture",
 	NeedsDevice: true,

@@ -9,13 +9,11 @@ import (
 var KindTrain = &Kind{
 	Name:  "train",
 	About: "train a model from photographs",
-	fields: []field{
+	fields: keys("train",
 		plain("source", typeInput, "the capture").need(),
-		imagesField,
-		masksField,
+		"images", "masks",
 		preset("settings to start from").to("preset"),
-		plain("set", typeSettings, "settings, as in train's configuration file"),
-	},
+		plain("set", typeSettings, "settings, as in train's configuration file")),
 	Makes:       "a model",
 	Takes:       "a capture",
 	NeedsDevice: true,

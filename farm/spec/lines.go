@@ -2,9 +2,7 @@ package spec
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 )
@@ -44,26 +42,24 @@ func (p path) String() string {
 
 // line returns where in the text the value of a path stands, or the nearest above it that is found; 0 where nothing is.
 func (j *Job) line(at path) int {
+	if j.toml {
+		j.places = tomlPlaces(j.text)
+	}
 	for ; len(at) > 0; at = at[:len(at)-1] {
-		n := 0
-		if j.toml {
-			n = tomlLine(j.text, at)
-		} else if offset, found := jsonOffset(j.text, at); found {
-			n = 1 + bytes.Count(j.text[:offset], []byte("\n"))
-		}
-		if n > 0 {
-			return n
+		if offset, found := j.places[at.String()]; found {
+			offset += len(j.text[offset:]) - len(bytes.TrimLeft(j.text[offset:], ", \t\r\n"))
+			return 1 + bytes.Count(j.text[:offset], []byte("\n"))
 		}
 	}
 	return 0
 }
 
-// tomlLine finds the line of the key or list element that a path leads to, or of the first key below it. The text is
-// valid TOML.
-func tomlLine(text []byte, at path) int {
-	s := &tomlScan{text: text, line: 1, want: at, lists: map[string]int{}}
+// tomlPlaces maps the path of each table, key and list element to its first place in a valid TOML text. The library
+// knows places of keys, but of those in a list of tables only the last.
+func tomlPlaces(text []byte) map[string]int {
+	s := &tomlScan{text: text, whole: len(text), places: map[string]int{}, lists: map[string]int{}}
 	var table path
-	for s.found == 0 && s.blank("\n") {
+	for s.blank("\n") {
 		if s.text[0] != '[' {
 			s.pair(table)
 			continue
@@ -76,23 +72,20 @@ func tomlLine(text []byte, at path) int {
 		table = s.key(nil, list)
 		s.until("\n")
 	}
-	return s.found
+	return s.places
 }
 
 // tomlScan reads a TOML text key by key.
 type tomlScan struct {
-	text  []byte // what is left
-	line  int
-	want  path
-	found int
-	lists map[string]int // of tables: the number of the last one, by path
+	text   []byte // what is left
+	whole  int    // length of all
+	places map[string]int
+	lists  map[string]int // of tables: the number of the last one, by path
 }
 
 // skip goes on behind n bytes.
 func (s *tomlScan) skip(n int) {
-	n = min(n, len(s.text))
-	s.line += bytes.Count(s.text[:n], []byte("\n"))
-	s.text = s.text[n:]
+	s.text = s.text[min(n, len(s.text)):]
 }
 
 // until goes to one of the characters in set, or to the end.
@@ -141,7 +134,7 @@ func (s *tomlScan) key(at path, another bool) path {
 		if n := s.lists[at.String()]; n > 0 {
 			at = at.index(n - 1)
 		}
-		s.check(at)
+		s.note(at)
 		if !more {
 			break
 		}
@@ -150,10 +143,11 @@ func (s *tomlScan) key(at path, another bool) path {
 	return at
 }
 
-// check notes the line where a path is the wanted one.
-func (s *tomlScan) check(at path) {
-	if s.found == 0 && slices.Equal(at, s.want) {
-		s.found = s.line
+// note keeps the first place of a path.
+func (s *tomlScan) note(at path) {
+	name := at.String()
+	if _, known := s.places[name]; !known {
+		s.places[name] = s.whole - len(s.text)
 	}
 }
 
@@ -178,7 +172,7 @@ func (s *tomlScan) value(at path) {
 	case '[':
 		s.skip(1)
 		for n := 0; s.blank("\n,") && s.text[0] != ']'; n++ {
-			s.check(at.index(n))
+			s.note(at.index(n))
 			s.value(at.index(n))
 		}
 		s.skip(1)
@@ -186,39 +180,4 @@ func (s *tomlScan) value(at path) {
 		s.skip(1)
 		s.until(",]}#\n")
 	}
-}
-
-// jsonOffset finds where the value of a path begins.
-func jsonOffset(text []byte, at path) (int, bool) {
-	d := json.NewDecoder(bytes.NewReader(text))
-	for _, part := range at {
-		if _, err := d.Token(); err != nil {
-			return 0, false
-		}
-		found := false
-		for i := 0; d.More() && !found; i++ {
-			if key, isKey := part.(string); isKey {
-				token, err := d.Token()
-				if err != nil {
-					return 0, false
-				}
-				found = token == key
-			} else {
-				found = part == i
-			}
-			var skipped json.RawMessage
-			if !found && d.Decode(&skipped) != nil {
-				return 0, false
-			}
-		}
-		if !found {
-			return 0, false
-		}
-	}
-	// An element of a list begins behind a comma and space; a value stands in the line of its key.
-	offset := int(d.InputOffset())
-	if _, isIndex := at[len(at)-1].(int); isIndex {
-		offset += len(text[offset:]) - len(bytes.TrimLeft(text[offset:], ", \t\r\n"))
-	}
-	return offset, true
 }

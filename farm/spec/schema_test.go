@@ -163,7 +163,7 @@ func listSchema(f *field) object {
 // settingKeys are all names of settings, with underscores or dashes, and the definition of each.
 func settingKeys() map[string]string {
 	keys := map[string]string{}
-	for _, s := range settings.Settings {
+	for _, s := range settings {
 		for _, name := range append([]string{s.Name}, s.Aliases...) {
 			keys[name] = "set_" + s.Name
 			keys[strings.ReplaceAll(name, "_", "-")] = "set_" + s.Name
@@ -175,8 +175,8 @@ func settingKeys() map[string]string {
 // settingSchemas adds the definitions of settings.
 func settingSchemas(defs object) {
 	number := object{"type": "number"}
-	for i := range settings.Settings {
-		s := &settings.Settings[i]
+	for i := range settings {
+		s := &settings[i]
 		v := object{}
 		switch {
 		case s.Seed:
@@ -236,4 +236,18 @@ func compiled(t *testing.T) *jsonschema.Schema {
 		t.Fatal(err)
 	}
 	return s
+}
+
+// TestOptions wants options.json to have each option that a kind names, and numbers of it to be bounded.
+func TestOptions(t *testing.T) {
+	for _, k := range kinds {
+		for _, f := range k.fields {
+			switch number := f.kind == typeInt || f.kind == typeFloat || f.kind == typeInts || f.kind == typeFloats; {
+			case f.help == "":
+				t.Errorf("%s: the command has no option %s, or no text of it", k, f.key)
+			case number && f.min >= f.max:
+				t.Errorf("%s: %s is from %v to %v", k, f.key, f.min, f.max)
+			}
+		}
+	}
 }

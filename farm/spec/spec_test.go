@@ -237,15 +237,11 @@ func TestDocuments(t *testing.T) {
 				test.hint)
 		}
 		// The tree of what was read is there even where its content is refused.
-		j := &Job{text: []byte(test.doc), toml: !isJSON([]byte(test.doc))}
+		j := &Job{text: []byte(test.doc)}
 		if len(test.doc) > MaxDocument {
 			continue
 		}
-		if j.toml {
-			j.tree, err = j.readTOML()
-		} else {
-			j.tree, err = j.readJSON()
-		}
+		err = j.readText()
 		if err == nil && j.tree != nil && (validate(schema, j) == nil) != test.more {
 			t.Errorf("%s\nthe schema accepts it: %v, want %v", name, !test.more, test.more)
 		}

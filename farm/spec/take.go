@@ -3,6 +3,7 @@ package spec
 import (
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"time"
 
@@ -21,19 +22,16 @@ var defaultRetry = Retry{MaxAttempts: 4, Backoff: 10 * time.Second, BackoffMax: 
 
 var defaultLimits = Limits{StallTimeout: 10 * time.Minute, CheckpointEvery: 10 * time.Minute}
 
-// take checks the tree and fills the job from it.
-func (j *Job) take() error {
+// read checks the tree and fills the job from it.
+func (j *Job) read() error {
 	r := &reader{j}
 	t, err := r.table(nil, j.tree, jobFields)
 	if err != nil {
 		return err
 	}
-	j.Version, j.Name = int(t["version"].(int64)), t["name"].(string)
-	j.Priority, j.Pool = word(t, "priority", DefaultPriority), word(t, "pool", DefaultPool)
-	store := tableOf(t, "store")
-	j.Store = Store{word(store, "inputs", DefaultInputs), word(store, "outputs", DefaultOutputs)}
-	j.Retry, j.Limits, j.Pin = defaultRetry.with(tableOf(t, "retry")), defaultLimits.with(tableOf(t, "limits")),
-		Pin{}.with(tableOf(t, "pin"))
+	j.Priority, j.Pool, j.Store = DefaultPriority, DefaultPool, Store{DefaultInputs, DefaultOutputs}
+	j.Retry, j.Limits = defaultRetry, defaultLimits
+	fill(j, t)
 	list, isList := t["task"].([]any)
 	switch {
 	case !isList:
@@ -82,11 +80,9 @@ func (r *reader) task(at path, v any) (*TaskSpec, error) {
 	if _, err := r.table(at, t, append(slices.Clone(commonFields), fields...)); err != nil {
 		return nil, err
 	}
-	s := &TaskSpec{ID: word(t, "id", ""), Kind: k, Needs: words(t, "needs"), Pool: word(t, "pool", r.Pool),
-		Priority: word(t, "priority", r.Priority),
-		Retry:    r.Retry.with(tableOf(t, "retry")), Limits: r.Limits.with(tableOf(t, "limits")),
-		Pin: r.Pin.with(tableOf(t, "pin")), Matrix: axes,
-		fields: maps.Clone(t)}
+	s := &TaskSpec{Kind: k, Pool: r.Pool, Priority: r.Priority, Retry: r.Retry, Limits: r.Limits, Pin: r.Pin,
+		Matrix: axes, fields: maps.Clone(t)}
+	fill(s, t)
 	for _, f := range commonFields {
 		delete(s.fields, f.key)
 	}
@@ -104,7 +100,7 @@ func (r *reader) axes(at path, t map[string]any, k *Kind) (axes []Axis, given ma
 	if !isTable || len(m) == 0 {
 		return nil, nil, r.wrong(at, `as in: matrix.sh_degree = [2, 3]`, "a table of lists is needed")
 	}
-	set := tableOf(t, "set")
+	set, _ := t["set"].(map[string]any)
 	for _, key := range slices.Sorted(maps.Keys(m)) {
 		list, isList := m[key].([]any)
 		if !isList || len(list) == 0 {
@@ -192,66 +188,38 @@ func (j *Job) nameTasks() error {
 	return nil
 }
 
-// The functions below read values that have been checked.
-
-func tableOf(t map[string]any, key string) map[string]any {
-	v, _ := t[key].(map[string]any)
-	return v
-}
-
-func word(t map[string]any, key, otherwise string) string {
-	if s, given := t[key].(string); given {
-		return s
+// fill sets the fields of a struct whose tags name keys of a table. The table has been checked.
+func fill(into any, t map[string]any) {
+	v := reflect.ValueOf(into).Elem()
+	for i := range v.NumField() {
+		value, given := t[v.Type().Field(i).Tag.Get("key")]
+		if !given {
+			continue
+		}
+		switch p := v.Field(i).Addr().Interface().(type) {
+		case *int:
+			*p = int(value.(int64))
+		case *bool:
+			*p = value.(bool)
+		case *string:
+			*p = value.(string)
+		case *[]string:
+			*p = words(value)
+		case *time.Duration:
+			*p, _ = span(value.(string))
+		default:
+			fill(p, value.(map[string]any))
+		}
 	}
-	return otherwise
 }
 
-func words(t map[string]any, key string) (list []string) {
-	values, _ := t[key].([]any)
-	for _, v := range values {
-		if s, isText := v.(string); isText {
+// words are the texts of a list.
+func words(v any) (list []string) {
+	values, _ := v.([]any)
+	for _, x := range values {
+		if s, isText := x.(string); isText {
 			list = append(list, s)
 		}
 	}
 	return list
-}
-
-func whole(t map[string]any, key string, otherwise int) int {
-	if n, given := t[key].(int64); given {
-		return int(n)
-	}
-	return otherwise
-}
-
-func spanOf(t map[string]any, key string, otherwise time.Duration) time.Duration {
-	s, given := t[key].(string)
-	if !given {
-		return otherwise
-	}
-	d, err := span(s)
-	if err != nil {
-		return otherwise
-	}
-	return d
-}
-
-func (r Retry) with(t map[string]any) Retry {
-	r.MaxAttempts = whole(t, "max_attempts", r.MaxAttempts)
-	r.Backoff, r.BackoffMax = spanOf(t, "backoff", r.Backoff), spanOf(t, "backoff_max", r.BackoffMax)
-	if v, given := t["keep_going"].(bool); given {
-		r.KeepGoing = v
-	}
-	return r
-}
-
-func (l Limits) with(t map[string]any) Limits {
-	l.TaskTimeout = spanOf(t, "task_timeout", l.TaskTimeout) // lease is read and means nothing any more
-	l.StallTimeout, l.CheckpointEvery = spanOf(t, "stall_timeout", l.StallTimeout),
-		spanOf(t, "checkpoint_every", l.CheckpointEvery)
-	l.VRAMMinMB, l.DiskMinGB = whole(t, "vram_min_mb", l.VRAMMinMB), whole(t, "disk_min_gb", l.DiskMinGB)
-	return l
-}
-
-func (p Pin) with(t map[string]any) Pin {
-	return Pin{word(t, "device", p.Device), word(t, "driver", p.Driver)}
 }

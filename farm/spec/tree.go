@@ -26,32 +26,38 @@ func isJSON(data []byte) bool {
 	return len(text) > 0 && text[0] == '{'
 }
 
-// readTOML reads the document as TOML.
-func (j *Job) readTOML() (map[string]any, error) {
+// readText reads the document.
+func (j *Job) readText() error {
 	if line := badText(j.text); line > 0 {
-		return nil, &documentError{File: j.file, Line: line,
-			Err: fault.WithHint(errors.New("it is no UTF-8 text"), tomlHint)}
+		return j.wrongLine(line, tomlHint, "it is no UTF-8 text")
 	}
+	if isJSON(j.text) {
+		return j.readJSON()
+	}
+	j.toml = true
+	return j.readTOML()
+}
+
+// wrongLine is an error in a line.
+func (j *Job) wrongLine(line int, hint, format string, args ...any) error {
+	return &documentError{File: j.file, Line: line, Err: fault.WithHint(fmt.Errorf(format, args...), hint)}
+}
+
+func (j *Job) readTOML() error {
 	if line := tooDeep(j.text); line > 0 {
-		return nil, &documentError{File: j.file, Line: line,
-			Err: fault.WithHint(fmt.Errorf("more than %d tables or lists in each other", maxDepth), tomlHint)}
+		return j.wrongLine(line, tomlHint, "more than %d tables or lists in each other", maxDepth)
 	}
-	tree := map[string]any{}
-	_, err := toml.Decode(string(j.text), &tree)
+	_, err := toml.Decode(string(j.text), &j.tree)
 	var parse toml.ParseError
 	switch {
 	case errors.As(err, &parse):
-		return nil, &documentError{File: j.file, Line: parse.Position.Line,
-			Err: fault.WithHint(errors.New(wording.Clause(parse.Message)),
-				`TOML has lines like: name = "garden"`)}
+		return j.wrongLine(parse.Position.Line, `TOML has lines like: name = "garden"`, "%s",
+			wording.Clause(parse.Message))
 	case err != nil:
-		return nil, j.wrong(nil, tomlHint, "%w", err)
+		return j.wrong(nil, tomlHint, "%w", err)
 	}
-	plain, err := j.plain(tree, nil)
-	if err != nil {
-		return nil, err
-	}
-	return plain.(map[string]any), nil
+	_, err = j.plain(j.tree, nil)
+	return err
 }
 
 // badText returns the first line that is no UTF-8, 0 where all are.
@@ -138,13 +144,9 @@ func (j *Job) plain(v any, at path) (any, error) {
 	case []map[string]any:
 		list := make([]any, len(x))
 		for i := range x {
-			p, err := j.plain(x[i], at.index(i))
-			if err != nil {
-				return nil, err
-			}
-			list[i] = p
+			list[i] = x[i]
 		}
-		return list, nil
+		return j.plain(list, at)
 	case []any:
 		for i := range x {
 			p, err := j.plain(x[i], at.index(i))
@@ -165,50 +167,47 @@ func (j *Job) plain(v any, at path) (any, error) {
 	return nil, j.wrong(at, "put it in quotes", "a date or time is no value of a job")
 }
 
-// readJSON reads the document as JSON.
-func (j *Job) readJSON() (map[string]any, error) {
-	if line := badText(j.text); line > 0 {
-		return nil, &documentError{File: j.file, Line: line,
-			Err: fault.WithHint(errors.New("it is no UTF-8 text"), tomlHint)}
-	}
-	d := json.NewDecoder(bytes.NewReader(j.text))
-	d.UseNumber()
-	v, err := readValue(d, 0)
+func (j *Job) readJSON() error {
+	r := &jsonReader{json.NewDecoder(bytes.NewReader(j.text)), map[string]int{}}
+	r.UseNumber()
+	v, err := r.value(nil)
 	if err == nil {
-		if _, more := d.Token(); !errors.Is(more, io.EOF) {
+		if _, more := r.Token(); !errors.Is(more, io.EOF) {
 			err = errors.New("there is more behind the document")
 		}
 	}
 	if err != nil {
-		line := 1 + bytes.Count(j.text[:min(int(d.InputOffset()), len(j.text))], []byte("\n"))
+		line := 1 + bytes.Count(j.text[:min(int(r.InputOffset()), len(j.text))], []byte("\n"))
 		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 			err = errors.New("it ends too early")
 		}
-		return nil, &documentError{File: j.file, Line: line,
-			Err: fault.WithHint(errors.New(strings.TrimPrefix(err.Error(), "json: ")), tomlHint)}
+		return j.wrongLine(line, tomlHint, "%s", strings.TrimPrefix(err.Error(), "json: "))
 	}
-	tree, isTable := v.(map[string]any)
-	if !isTable {
-		return nil, j.wrong(nil, tomlHint, "it is no object")
-	}
-	return tree, nil
+	j.places, j.tree = r.places, v.(map[string]any) // isJSON saw its brace
+	return nil
 }
 
-// readValue reads a value token by token, so that depth and keys that are there twice are seen.
-func readValue(d *json.Decoder, depth int) (any, error) {
-	token, err := d.Token()
+// jsonReader reads a value token by token, so that depth and keys that are there twice are seen.
+type jsonReader struct {
+	*json.Decoder
+	places map[string]int // of the values of paths: what ends before them
+}
+
+func (r *jsonReader) value(at path) (any, error) {
+	r.places[at.String()] = int(r.InputOffset())
+	token, err := r.Token()
 	if err != nil {
 		return nil, err
 	}
-	if depth > maxDepth {
+	if len(at) > maxDepth {
 		return nil, fmt.Errorf("more than %d objects or lists in each other", maxDepth)
 	}
 	switch t := token.(type) {
 	case json.Delim:
 		if t == '[' {
-			return readList(d, depth)
+			return r.list(at)
 		}
-		return readTable(d, depth)
+		return r.table(at)
 	case json.Number:
 		return jsonNumber(t)
 	case nil:
@@ -217,23 +216,23 @@ func readValue(d *json.Decoder, depth int) (any, error) {
 	return token, nil
 }
 
-func readList(d *json.Decoder, depth int) (any, error) {
+func (r *jsonReader) list(at path) (any, error) {
 	list := []any{}
-	for d.More() {
-		v, err := readValue(d, depth+1)
+	for r.More() {
+		v, err := r.value(at.index(len(list)))
 		if err != nil {
 			return nil, err
 		}
 		list = append(list, v)
 	}
-	_, err := d.Token()
+	_, err := r.Token()
 	return list, err
 }
 
-func readTable(d *json.Decoder, depth int) (any, error) {
+func (r *jsonReader) table(at path) (any, error) {
 	table := map[string]any{}
-	for d.More() {
-		token, err := d.Token()
+	for r.More() {
+		token, err := r.Token()
 		if err != nil {
 			return nil, err
 		}
@@ -244,11 +243,11 @@ func readTable(d *json.Decoder, depth int) (any, error) {
 		if _, twice := table[key]; twice {
 			return nil, fmt.Errorf("key %q is there twice", key)
 		}
-		if table[key], err = readValue(d, depth+1); err != nil {
+		if table[key], err = r.value(at.add(key)); err != nil {
 			return nil, err
 		}
 	}
-	_, err := d.Token()
+	_, err := r.Token()
 	return table, err
 }
 

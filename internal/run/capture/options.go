@@ -62,8 +62,8 @@ const (
 	leastRate = 0.001
 	mostRate  = 1000
 	mostTaken = 1_000_000 // frames of a video
-	leastSize = 64        // pixels in which features can be found at all
-	mostSize  = 65536
+	LeastSize = 64        // pixels in which features can be found at all
+	MostSize  = 65536
 )
 
 // largestModel takes the component with most photos.
@@ -119,8 +119,8 @@ func (o *Options) check() error {
 	case o.Frames < 0 || o.Frames > mostTaken:
 		return fault.Usagef(fmt.Sprintf("give a number from 1 to %d", mostTaken), "%s: %d frames", fault.Named("frames"),
 			o.Frames)
-	case o.MaxSize != 0 && (o.MaxSize < leastSize || o.MaxSize > mostSize):
-		return fault.Usagef(fmt.Sprintf("give pixels from %d to %d, as in 1600", leastSize, mostSize), "%s: %d pixels",
+	case o.MaxSize != 0 && (o.MaxSize < LeastSize || o.MaxSize > MostSize):
+		return fault.Usagef(fmt.Sprintf("give pixels from %d to %d, as in 1600", LeastSize, MostSize), "%s: %d pixels",
 			fault.Named("max-size"), o.MaxSize)
 	case o.Model < largestModel:
 		return fault.Usagef("give the number of a component from 0 up", "%s: there is no component %d",

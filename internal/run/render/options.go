@@ -293,8 +293,8 @@ func (f *PixelsFlag) String() string {
 	return fmt.Sprintf("%dx%d", f.Width, f.Height)
 }
 
-// maxPictureSide bounds a side of a picture, in pixels.
-const maxPictureSide = 1 << 15
+// MaxPictureSide bounds a side of a picture, in pixels.
+const MaxPictureSide = 1 << 15
 
 var pixelsForm = regexp.MustCompile(`^(\d{1,5})[xX×](\d{1,5})$`)
 
@@ -306,8 +306,8 @@ func (f *PixelsFlag) Set(s string) error {
 		p.Width, _ = strconv.Atoi(m[1]) // digits alone, few of them
 		p.Height, _ = strconv.Atoi(m[2])
 	}
-	if min(p.Width, p.Height) < 1 || max(p.Width, p.Height) > maxPictureSide {
-		return fault.Usagef(fmt.Sprintf("give width and height from 1 to %d pixels, as in 1920x1080", maxPictureSide),
+	if min(p.Width, p.Height) < 1 || max(p.Width, p.Height) > MaxPictureSide {
+		return fault.Usagef(fmt.Sprintf("give width and height from 1 to %d pixels, as in 1920x1080", MaxPictureSide),
 			"%q is no size of a picture", s)
 	}
 	*f = p

@@ -25,7 +25,7 @@ func newPanorama(size PixelsFlag, cams []scene.Camera) *panorama {
 	p := &panorama{width: size.Width, height: size.Height}
 	if size == (PixelsFlag{}) {
 		for _, c := range cams {
-			p.height = max(p.height, min(panoramaSides*c.Height, maxPictureSide)/2)
+			p.height = max(p.height, min(panoramaSides*c.Height, MaxPictureSide)/2)
 		}
 		p.width = 2 * p.height
 	}

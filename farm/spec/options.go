@@ -11,42 +11,74 @@ import (
 	"vksplat/internal/wording"
 )
 
-// settings.json lists the settings of train that a task may give, and the presets. A test of the command writes it from
-// the table of flags.
+// options.json lists the options of the commands that tasks run. A test of the command writes it from the tables of
+// flags.
 //
-//go:embed settings.json
-var settingsFile []byte
+//go:embed options.json
+var optionsFile []byte
 
-// Setting is one of train's settings.
-type Setting struct {
+// Option is an option of a command: its flag in a job.
+type Option struct {
 	Name    string   `json:"name"` // with underscores
-	Type    string   `json:"type"` // text, int, float, bool or ints
+	Type    string   `json:"type"` // text, folder, int, float, bool, ints or floats
+	Help    string   `json:"help,omitempty"`
+	Min     float64  `json:"min,omitempty"` // of numbers; with Max 0: any
+	Max     float64  `json:"max,omitempty"`
+	Count   int      `json:"count,omitempty"` // of the numbers in a list
 	Aliases []string `json:"aliases,omitempty"`
 	Words   []string `json:"words,omitempty"`  // that a text is one of
 	Former  string   `json:"former,omitempty"` // a word of earlier versions, which train takes, too; "": there is none
 	Seed    bool     `json:"seed,omitempty"`   // an integer up to 2^64 - 1: large ones stand in quotes
+	Set     bool     `json:"set,omitempty"`    // a setting of train: a key of the table set
 }
 
-// flag is the setting's flag, without dashes in front.
-func (s *Setting) flag() string { return strings.ReplaceAll(s.Name, "_", "-") }
+// flag is the option's flag, without dashes in front.
+func (o *Option) flag() string { return strings.ReplaceAll(o.Name, "_", "-") }
 
-// Settings is the content of settings.json.
-type Settings struct {
-	Settings []Setting `json:"settings"`
-	Presets  []string  `json:"presets"`
-}
+// options are those of each command, and settings those of train that are keys of the table set.
+var (
+	options = func() (all map[string][]Option) {
+		if err := json.Unmarshal(optionsFile, &all); err != nil {
+			panic(err) // the file is part of the program
+		}
+		return all
+	}()
+	settings = slices.DeleteFunc(slices.Clone(options["train"]), func(o Option) bool { return !o.Set })
+)
 
-var settings = func() (s Settings) {
-	if err := json.Unmarshal(settingsFile, &s); err != nil {
-		panic(err) // the file is part of the program
+// option is the key of a command's option. Of one that options.json lacks it is the name alone, so that the test that
+// writes the file can run; TestOptions reports it.
+func option(command, name string) field {
+	list := options[command]
+	i := slices.IndexFunc(list, func(o Option) bool { return o.Name == name })
+	if i < 0 {
+		return field{key: name}
 	}
-	return s
-}()
+	o := &list[i]
+	return field{key: name, kind: optionTypes[o.Type], help: o.Help, min: o.Min, max: o.Max, count: o.Count,
+		words: o.Words, former: o.Former, flag: o.flag()}
+}
+
+var optionTypes = map[string]fieldType{settingText: typeText, "folder": typeKey, settingInt: typeInt,
+	settingFloat: typeFloat, settingBool: typeBool, settingInts: typeInts, "floats": typeFloats}
+
+// keys lists the keys of a kind: fields, and the names of options of its command.
+func keys(command string, parts ...any) (fields []field) {
+	for _, part := range parts {
+		switch p := part.(type) {
+		case string:
+			fields = append(fields, option(command, p))
+		case field:
+			fields = append(fields, p)
+		}
+	}
+	return fields
+}
 
 // preset is a field that names one of train's presets; fast was another name of default.
 func preset(help string) field {
-	f := oneOf("preset", help, settings.Presets...)
-	f.former = "fast"
+	f := option("train", "preset")
+	f.help, f.former, f.flag = help, "fast", ""
 	return f
 }
 
@@ -63,10 +95,10 @@ const (
 )
 
 // settingOf finds a setting by any of its names, with dashes or underscores.
-func settingOf(key string) *Setting {
+func settingOf(key string) *Option {
 	key = strings.ReplaceAll(key, "-", "_")
-	for i := range settings.Settings {
-		s := &settings.Settings[i]
+	for i := range settings {
+		s := &settings[i]
 		if s.Name == key {
 			return s
 		}
@@ -81,7 +113,7 @@ func settingOf(key string) *Setting {
 
 // settingNames are all names of settings, for "did you mean".
 func settingNames() (names []string) {
-	for _, s := range settings.Settings {
+	for _, s := range settings {
 		names = append(names, s.Name)
 	}
 	return names
@@ -117,7 +149,7 @@ var typeNames = map[string]string{settingText: "a text", settingInt: "a whole nu
 	settingBool: "true or false", settingInts: "a list of whole numbers"}
 
 // textOf is the text of a value for a flag, if its type is right.
-func textOf(s *Setting, value any) (string, bool) {
+func textOf(s *Option, value any) (string, bool) {
 	text := joined(value, ",")
 	switch x := value.(type) {
 	case int64:
