@@ -87,7 +87,7 @@ func TestVersionsDiffer(t *testing.T) {
 		"loops":  func(o *Options) { o.Loops = true },
 	}
 	for _, c := range []struct{ version, what, program, want string }{
-		{"3.8", "aliked", "", "leave out features"}, {"3.8", "global", "", "leave out mapper"},
+		{"3.8", "aliked", "", "leave out --features"}, {"3.8", "global", "", "leave out --mapper"},
 		{"3.8", "loops", "", "vocab-tree FILE"},
 		{"3.8", "global", "glomap", "glomap mapper "},
 		{"4.2", "aliked", "", "--FeatureMatching.type ALIKED_LIGHTGLUE"},

@@ -200,7 +200,7 @@ func TestCannotDownload(t *testing.T) {
 	o.Features = FeaturesALIKED
 	_, err := run(t.Context(), o)
 	if err == nil || strings.Contains(err.Error(), "x1b") || strings.Contains(err.Error(), "\x1b") ||
-		!strings.Contains(err.Error(), "File doesn't exist") || !strings.Contains(fault.Hint(err), "leave out features") {
+		!strings.Contains(err.Error(), "File doesn't exist") || !strings.Contains(fault.Hint(err), "leave out --features") {
 		t.Errorf("%v; %s", err, fault.Hint(err))
 	}
 }

@@ -132,7 +132,7 @@ func TestPanoramas(t *testing.T) {
 		}
 	}
 	o := optionsOf(t, dir)
-	if said, err := run(t.Context(), o); err != nil || !strings.Contains(said, "give camera-model EQUIRECTANGULAR") {
+	if said, err := run(t.Context(), o); err != nil || !strings.Contains(said, "give --camera-model EQUIRECTANGULAR") {
 		t.Errorf("without the model: %v\n%s", err, said)
 	}
 	o = optionsOf(t, photosIn(t, 4))
