@@ -71,7 +71,6 @@ func (e *engine) allocate(inFlight int) (err error) {
 	return nil
 }
 
-// allocate makes the frame's buffers.
 func (f *frame) allocate(s *setup) (err error) {
 	if f.params, err = vk.Make[layout.StepParams](s.dev, vk.Upload, 1, "params"); err != nil {
 		return err

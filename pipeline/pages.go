@@ -49,10 +49,8 @@ func plannedPages(dev *vk.Device, rows layout.Rows, n, most int) *pages {
 	return m
 }
 
-// bytes returns the size of all pages.
 func (m *pages) bytes() int64 { return 4 * int64(m.n) * int64(m.words) }
 
-// allocate makes the room.
 func (m *pages) allocate(dev *vk.Device) error {
 	planned := m.chunks
 	m.chunks = nil
@@ -114,7 +112,6 @@ func (m *pages) cut(i, n int) pageRun {
 	return r
 }
 
-// release frees pages.
 func (m *pages) release(runs []pageRun) {
 	for _, r := range runs {
 		i, _ := slices.BinarySearchFunc(m.left, r.first,

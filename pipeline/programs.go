@@ -29,7 +29,6 @@ type slot struct {
 	timed   bool
 }
 
-// slots lists the slots of all programs.
 func (p *programs) slots() (list []slot) {
 	for i, f := range p.frames {
 		for _, k := range p.setup.kinds {
@@ -64,7 +63,6 @@ func (s slot) clear() (err error) {
 // free frees programs and scratch memory, so that an allocation finds all of it free.
 func (p *programs) free() error { return errors.Join(p.close(), p.pool.Empty()) }
 
-// built reports whether there are programs.
 func (p *programs) built() bool { return *p.slots()[0].program != nil }
 
 // build records the programs of every frame. The device must be idle.

@@ -114,7 +114,6 @@ func (s *shards) each(f func(m *shard) error) error {
 // ceiling returns the ceiling of the whole model.
 func (s *shards) ceiling() int { return sum(s.ceilings()) }
 
-// ceilings returns the ceiling of each shard.
 func (s *shards) ceilings() (list []int) {
 	for _, m := range s.list {
 		list = append(list, m.maxSplats)
@@ -190,7 +189,6 @@ func (s *shards) partlyDone(next uint32) bool {
 	return slices.ContainsFunc(s.list, func(m *shard) bool { return m.from > next })
 }
 
-// deviceRecords returns what checkpoints say of the devices.
 func (s *shards) deviceRecords() (list []checkpoint.DeviceRecord) {
 	for _, d := range s.devices() {
 		list = append(list, checkpoint.RecordOf(d))

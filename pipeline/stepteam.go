@@ -27,7 +27,6 @@ type piece struct {
 	inParts bool
 }
 
-// whole is a packet in one piece.
 var whole = piece{n: 1}
 
 // recordTeamStep lists one training step of a device of a team. Each comment: reads -> writes.
@@ -278,7 +277,6 @@ func (v *view) putGrads(p piece) {
 	})
 }
 
-// receiveGrads receives a piece of the gradients from the others.
 func (v *view) receiveGrads(p piece) {
 	v.s.links.Others(func(w int) {
 		from := v.s.links.Out[w]

@@ -63,7 +63,6 @@ func NewTrainer(d *Device, cams []scene.Camera, photos photos.Source, init *scen
 	return newTrainer(d, cams, photos, sceneScale, cfg, o, start{first: init.N, splats: init.N, fill: fill})
 }
 
-// newTrainer prepares to train on the photos of cams.
 func newTrainer(d *Device, cams []scene.Camera, source photos.Source, sceneScale float64, cfg recipe.Config,
 	o TrainerOptions, s start) (*Trainer, error) {
 	if err := checkTraining(cams, sceneScale, &cfg, &o); err != nil {

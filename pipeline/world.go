@@ -59,7 +59,6 @@ func (m *peerParams) allocate(e *setup, own vk.Slice[layout.StepParams]) (err er
 	return err
 }
 
-// free frees the buffers.
 func (m *peerParams) free(e *setup) {
 	for w, p := range m.ofView {
 		if w != e.world.rank {

@@ -6,7 +6,6 @@ import (
 	"vksplat/internal/geom"
 )
 
-// CameraModel says how a camera projects.
 type CameraModel int
 
 // The projections a Camera may have.
@@ -78,7 +77,6 @@ func (c Camera) K() [9]float64 {
 	return [9]float64{c.Fx, 0, c.Cx, 0, c.Fy, c.Cy, 0, 0, 1}
 }
 
-// ToCamera gives R p + T.
 func (c Camera) ToCamera(p [3]float64) [3]float64 {
 	return geom.Add(geom.Rotate(c.R, p), c.T)
 }

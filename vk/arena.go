@@ -278,7 +278,6 @@ func (a *arena) releaseEmpty() {
 	}
 }
 
-// drop returns b to the source.
 func (a *arena) drop(b *block) {
 	list := a.blocks[b.kind]
 	a.blocks[b.kind] = slices.Delete(list, slices.Index(list, b), slices.Index(list, b)+1)

@@ -72,7 +72,6 @@ func (in *Instance) NewDevice(info DeviceInfo, o DeviceOptions) (*Device, error)
 	return d, nil
 }
 
-// begin makes what every device has.
 func (d *Device) begin(o DeviceOptions) error {
 	var r Result
 	if d.timeline, r = d.shim.createTimeline(); r < 0 {
@@ -90,7 +89,6 @@ func (d *Device) begin(o DeviceOptions) error {
 	return err
 }
 
-// Info returns the description of the device.
 func (d *Device) Info() DeviceInfo { return d.info }
 
 // Close opens all gates for whatever waits there, waits until the device is idle, writes the pipeline cache, and ends

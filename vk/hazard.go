@@ -143,7 +143,6 @@ func (s rangeSet) from(lo int64) int {
 	return sort.Search(len(s), func(i int) bool { return s[i].hi >= lo })
 }
 
-// overlaps reports whether r shares a byte with s.
 func (s rangeSet) overlaps(r byteRange) bool {
 	if r.lo >= r.hi {
 		return false

@@ -261,7 +261,6 @@ type Version uint32
 
 const version12 = Version(1<<22 | 2<<12)
 
-// AtLeast reports whether v is major.minor or later.
 func (v Version) AtLeast(major, minor uint32) bool { return uint32(v)>>12 >= major<<10|minor }
 
 // String returns v as in "1.3.230".

@@ -51,7 +51,6 @@ type Pass interface {
 	Args(views []View) (used []View, push []byte, spec []uint32)
 }
 
-// layout is what the pipelines of one kernel share.
 type layout struct{ set, pipeline uint64 }
 
 // pipeKey tells pipelines apart: spec is the bytes of the specialization constants.
@@ -66,7 +65,6 @@ type pipeSlot struct {
 	pipe *pipeline
 }
 
-// pipeline is a compiled kernel.
 type pipeline struct {
 	layout
 	handle   uint64
@@ -228,7 +226,6 @@ func (d *Device) subgroupSize(k *Kernel, c Spec, want uint32) (uint32, error) {
 		l.MinSubgroupSize, l.MaxSubgroupSize)
 }
 
-// compile makes the pipeline.
 func (d *Device) compile(k *Kernel, s shape) (*pipeline, error) {
 	lay, err := d.layout(k)
 	if err != nil {

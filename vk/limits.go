@@ -76,7 +76,6 @@ type Features struct {
 	ExternalMemoryHost bool `json:"externalMemoryHost"`
 }
 
-// The floor of limits.
 const (
 	floorInvocations = 256
 	floorShared      = 16 << 10

@@ -245,7 +245,6 @@ func (d shimDevice) submit(queue uint64, b *batches, timeline, first uint64) (ui
 		C.uint64_t(timeline), C.uint64_t(first)))
 }
 
-// signal sets a timeline to value.
 func (d shimDevice) signal(timeline, value uint64) Result {
 	return Result(C.vkx_signal(d.p, C.uint64_t(timeline), C.uint64_t(value)))
 }

@@ -48,7 +48,6 @@ func (in *Instance) NewCompiler(info DeviceInfo) (*Compiler, error) {
 	return &Compiler{&Device{in: in, info: info, shim: shim, h: shim.handle(), layouts: map[*Kernel]*layout{}}}, nil
 }
 
-// Close ends the compiler.
 func (c *Compiler) Close() {
 	if c.d.h == 0 {
 		return

@@ -43,7 +43,6 @@ func (c counts) union(o counts) counts {
 	return u
 }
 
-// hold says whether these are enough for o.
 func (c counts) hold(o counts) bool {
 	if c.staged < o.staged || c.sums < o.sums || len(c.maps) != len(o.maps) {
 		return false
@@ -87,7 +86,6 @@ type buffers struct {
 	held         []vk.View                // all of these
 }
 
-// allocate makes a buffer of these.
 func allocate[T any](b *buffers, to *vk.Slice[T], kind vk.MemoryKind, n int, name string) (err error) {
 	if *to, err = vk.Make[T](b.dev, kind, n, name); err == nil {
 		b.held = append(b.held, to.View)

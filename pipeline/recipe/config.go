@@ -8,7 +8,6 @@ import (
 	"vksplat/shaders/layout"
 )
 
-// Strategies of Config.
 const (
 	Strategy3DGS = "3dgs" // adaptive density control of 3DGS (Kerbl et al. 2023, section 5)
 	StrategyMCMC = "mcmc" // 3D Gaussian splatting as Markov chain Monte Carlo (Kheradmand et al. 2024)
@@ -76,7 +75,6 @@ func (c Config) DecaySteps() int {
 	return c.Iterations
 }
 
-// Precisions of Config.
 const (
 	PrecisionFull = "full" // float32
 	// spherical harmonics as halves, moments as bfloat16; the rest, and all arithmetic, in float32

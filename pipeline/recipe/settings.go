@@ -37,13 +37,11 @@ func (s *Setting) Asked() Range {
 	return r
 }
 
-// Range is the numbers from Least to Most.
 type Range struct {
 	Least, Most           float64
 	AboveLeast, BelowMost bool // Least, or Most, does not belong to it
 }
 
-// Holds reports whether x is in the range.
 func (r Range) Holds(x float64) bool {
 	return x >= r.Least && x <= r.Most && !(r.AboveLeast && x == r.Least) && !(r.BelowMost && x == r.Most)
 }
@@ -97,7 +95,6 @@ func (n Need) switches() []string {
 	return nil
 }
 
-// Met reports whether c has it.
 func (n Need) Met(c *Config) bool {
 	if list := n.switches(); list != nil {
 		return slices.ContainsFunc(list, func(name string) bool { return Need{Setting: name}.Met(c) })
@@ -138,7 +135,6 @@ func SettingNamed(name string) *Setting {
 	return &Settings[i]
 }
 
-// Present returns a word as this version has it.
 func (s *Setting) Present(word string) string {
 	if s.Former != "" && word == s.Former {
 		return s.FormerNow

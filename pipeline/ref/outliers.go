@@ -88,7 +88,6 @@ func FindOutliers[T Real](render [][4]T, target []T, width, height int, c *Outli
 	return counts, squareErrors(errors, &g, large, len(c.Places))
 }
 
-// squareErrors returns what n squares are.
 func squareErrors[T Real](errors []T, g *knownPixels, large T, n int) []uint32 {
 	squares, sums, known := make([]uint32, n), make([]T, n), make([]int, n)
 	for p, e := range errors {

@@ -23,7 +23,6 @@ func (k Known) Counts() []int {
 	return counts
 }
 
-// Count returns how many depths are known.
 func (k Known) Count() (depths int) {
 	for _, list := range k {
 		depths += len(list)

@@ -19,12 +19,10 @@ const (
 	FrameWorld  = "world"  // the capture's
 )
 
-// Frames are the words for them.
 var Frames = []string{FrameAuto, FrameOpenCV, FrameOpenGL, FrameWorld}
 
 const opNormals = "read normal maps"
 
-// normalForm is that of normal maps.
 var normalForm = form{op: opNormals, setting: "normals", kind: "normal", channels: 3, png: normalsOfPNG,
 	exr: exrNormals, hint: "maps are PNG files of red, green and blue, or NPY or EXR files of three floats"}
 
@@ -136,7 +134,6 @@ type normalReading struct {
 	scene.NormalMap
 }
 
-// read reads a file.
 func (r *normalReading) read(c *scene.Camera, file string) error {
 	m, err := readFile(file, &normalForm)
 	if err != nil {
@@ -191,7 +188,6 @@ func (r *normalReading) direction(n geom.Vec) (length float64, ok bool) {
 	return length, ok
 }
 
-// pixels returns of how many pixels a cell is.
 func (r *normalReading) pixels(cell int) float64 {
 	x, y := cell%r.Columns<<r.Shift, cell/r.Columns<<r.Shift
 	return float64(min(1<<r.Shift, r.cam.Width-x) * min(1<<r.Shift, r.cam.Height-y))

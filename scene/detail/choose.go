@@ -24,7 +24,6 @@ type Model struct {
 	*store
 }
 
-// part is where the splats of a part are.
 type part struct {
 	folder   int
 	first, n int
@@ -37,7 +36,6 @@ type leaf struct {
 	levels    []level
 }
 
-// level is a leaf in one level.
 type level struct {
 	part    int
 	n       int
@@ -65,7 +63,6 @@ func Open(file string) (*Model, error) {
 	return m, nil
 }
 
-// leaf takes in a leaf.
 func (m *Model) leaf(from splatfile.Leaf) leaf {
 	l := leaf{levels: make([]level, 0, len(from.Runs))}
 	var sides [3]float64

@@ -33,7 +33,6 @@ type ahead struct {
 	done   bool
 }
 
-// folderUse is what the store knows of a folder.
 type folderUse struct {
 	readers int
 	last    int  // the number of its last use
@@ -141,7 +140,6 @@ func (s *store) start() {
 	}
 }
 
-// roomFor makes room for a folder, and reports whether there is enough.
 func (s *store) roomFor(folder int) bool {
 	if s.folders[folder].there {
 		return true
@@ -165,7 +163,6 @@ func (s *store) begin(part int) {
 	f.readers, f.last = f.readers+1, s.uses
 }
 
-// read reads a part that was begun.
 func (s *store) read(part int) {
 	at := s.m.parts[part]
 	folder := s.m.Folders[at.folder]

@@ -41,7 +41,6 @@ func Bad(file string, err error) error {
 		Hint: "export the file again; what each program exports is in docs/capture.md"}
 }
 
-// Badf is Bad with a text.
 func Badf(file, format string, args ...any) error { return Bad(file, fmt.Errorf(format, args...)) }
 
 // Read gives the content of a file of cameras.
@@ -95,7 +94,6 @@ func Size(file string) (int, error) {
 	return int(info.Size()), nil
 }
 
-// Part gives n bytes of a file, from an offset on.
 func Part(file string, offset, n int) ([]byte, error) {
 	f, err := Open(file)
 	if err != nil {

@@ -86,7 +86,6 @@ func pointsBetween(ctx context.Context, cams []scene.Camera, o Options) []scene.
 	return fill(ctx, o, candidate, func([3]float64) bool { return true })
 }
 
-// viewBox is a cube.
 type viewBox struct {
 	center [3]float64
 	half   float64 // of the edge

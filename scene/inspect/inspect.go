@@ -14,7 +14,6 @@ import (
 // Severity says how bad a Problem is.
 type Severity string
 
-// The severities.
 const (
 	SeverityNote    Severity = "note"    // worth knowing
 	SeverityWarning Severity = "warning" // the model will be worse than it could be
@@ -191,7 +190,6 @@ func Note(w scene.Warning) bool { return slices.Contains(announcements, w.Code) 
 var announcements = []string{"masks", "other-format", "unused-split", "reduced-photos", "moved-points",
 	"disabled-photos"}
 
-// add notes a problem with its remedy.
 func (r *Report) add(p Problem) {
 	if p.Remedy == "" {
 		p.Remedy = scene.Remedies[p.Code]

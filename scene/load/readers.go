@@ -18,7 +18,6 @@ import (
 	"vksplat/scene/transforms"
 )
 
-// reader reads captures of one format.
 type reader struct {
 	what string                     // is there where the format is, for people
 	find func(root string) []string // the files of cameras in a folder, the best first

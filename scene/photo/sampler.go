@@ -253,7 +253,6 @@ func (s *sampler) slope(px, py, x, y, hx, hy float64) (dx, dy float64) {
 
 const lensGrid = 17 // places a side at which a lens is tried
 
-// LensShares say what a lens makes of a photo.
 type LensShares struct {
 	Rays float64 // share of the photo's places that belong to a ray
 	Used float64 // share of the camera's pixels that have a source in the photo

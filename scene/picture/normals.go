@@ -38,7 +38,6 @@ type Rays struct {
 	distance bool                        // depths are distances, not along the camera's axis
 }
 
-// RaysOf are those of a camera.
 func RaysOf(c scene.Camera) Rays {
 	return Rays{at: func(x, y float64) geom.Vec {
 		u, v := (x-c.Cx)/c.Fx, (y-c.Cy)/c.Fy
@@ -54,7 +53,6 @@ func RaysOf(c scene.Camera) Rays {
 	}}
 }
 
-// PanoramaRays are those of a panorama.
 func PanoramaRays(width, height int) Rays {
 	return Rays{distance: true, at: func(x, y float64) geom.Vec { return panoramaDirection(x, y, width, height) }}
 }
@@ -195,7 +193,6 @@ func (b *normalBand) fit(x, y int) plane {
 	return plane{normal.Mul(-1 / length), max(ww-a*uw-c*vw, 0) / (w * w / n)}
 }
 
-// normal is that of a pixel.
 func (b *normalBand) normal(x, y int) (n geom.Vec, known bool) {
 	middle := (y-b.first)*b.width + x
 	if b.near[middle] == 0 {
@@ -214,7 +211,6 @@ func (b *normalBand) normal(x, y int) (n geom.Vec, known bool) {
 	return n, known
 }
 
-// WriteNormals writes a picture of normals as PNG.
 func WriteNormals(path string, normals *image.RGBA) error {
 	return atomicfile.Write(path, func(w io.Writer) error { return photo.EncodePNG(w, normals) })
 }

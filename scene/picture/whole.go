@@ -30,7 +30,6 @@ func WholePicture(path string, width, height int, o Options) bool {
 	return false
 }
 
-// WholeDepth is WholePicture of what WriteDepth writes.
 func WholeDepth(path string, width, height int) bool { return wholeNPY(path, height, width) }
 
 // What files of pictures end with.

@@ -183,7 +183,6 @@ func (f *File) Gather(ids []uint32, into *scene.Splats) error {
 	return nil
 }
 
-// Close closes the file.
 func (f *File) Close() error { return f.file.Close() }
 
 // splatRows reads the splats of a file in order.

@@ -130,7 +130,6 @@ func IsAt(t *testing.T, what string, got, want [3]float64, tolerance float64) {
 	}
 }
 
-// JsonObject is a JSON object of a fixture.
 type JsonObject map[string]any
 
 func (o JsonObject) With(name string, v any) JsonObject {
@@ -154,7 +153,6 @@ func OpenGL(c scene.Camera) [][]float64 {
 	return m
 }
 
-// TinyFrames gives the frames of the tiny capture.
 func TinyFrames(folder string) []JsonObject {
 	var frames []JsonObject
 	for _, c := range TinyCameras() {

@@ -64,7 +64,6 @@ func ReadCheckpointHeader(file *safetensors.File) (h CheckpointHeader, text []by
 	return h, text, nil
 }
 
-// Check returns an error for what no model has.
 func (h *CheckpointHeader) Check() error {
 	if h.Splats < 1 || h.Splats > math.MaxInt32 || h.SHDegree < 0 || h.SHDegree > scene.MaxSHDegree {
 		return fmt.Errorf("%d splats of SH degree %d", h.Splats, h.SHDegree)

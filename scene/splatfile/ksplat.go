@@ -10,6 +10,7 @@ import (
 	"sort"
 
 	"vksplat/scene"
+	"vksplat/shaders/layout"
 )
 
 // The format .ksplat of https://github.com/mkkellogg/GaussianSplats3D (SplatBuffer): a header of 4096 bytes, a header
@@ -247,7 +248,7 @@ func (k *ksplatFile) splat(p *ksplatPart, i int, row []byte, s *scene.Splats) {
 		if level.number == 4 {
 			return float64(floatAt(row[from:], j))
 		}
-		return float64(halfValue(binary.LittleEndian.Uint16(row[from+2*j:])))
+		return float64(layout.HalfValue(binary.LittleEndian.Uint16(row[from+2*j:])))
 	}
 	if k.level > 0 {
 		centre := p.centre(i)
@@ -282,7 +283,7 @@ func (k *ksplatFile) rest(b []byte) float32 {
 	case 4:
 		return floatAt(b, 0)
 	case 2:
-		return halfValue(binary.LittleEndian.Uint16(b))
+		return layout.HalfValue(binary.LittleEndian.Uint16(b))
 	}
 	return float32(float64(float64(b[0])/255*(k.high-k.low)) + k.low)
 }

@@ -9,7 +9,6 @@ import (
 	"vksplat/scene"
 )
 
-// readMeans reads the positions of a model, [N*3].
 func readMeans(model Source) ([]float32, error) {
 	means := make([]float32, 0, 3*model.Info().N)
 	err := eachPiece(model, func(_ int, piece *scene.Splats) error {

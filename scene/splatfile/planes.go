@@ -56,7 +56,6 @@ func (p *planes) put(plane, first int, values []byte) error {
 	return nil
 }
 
-// ReadAt reads planes as if they were a file.
 func (p *planes) ReadAt(b []byte, at int64) (int, error) {
 	if p.file != nil {
 		return p.file.ReadAt(b, at)

@@ -6,7 +6,6 @@ import (
 	"vksplat/scene"
 )
 
-// unpack decodes splats from first on.
 func (s *sogSource) unpack(first int, into *scene.Splats) error {
 	if err := s.load(); err != nil {
 		return s.fail(err)

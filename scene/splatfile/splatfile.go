@@ -98,7 +98,6 @@ var formats = []*Format{
 	checkpoint,
 }
 
-// Formats lists all formats.
 func Formats() []*Format { return slices.Clone(formats) }
 
 // ByName finds the format of a name as in --to, or of the name of a file that is to be written. It is nil if there is

@@ -15,7 +15,6 @@ type mesher struct {
 	border map[cell]uint32 // vertices in the last layer of the slab before
 }
 
-// net is the vertices of a slab.
 type net struct {
 	slab   *slab
 	list   []int         // blocks that the surface crosses

@@ -7,7 +7,6 @@ type candidate struct {
 	version uint32 // sum of theirs
 }
 
-// queue is a heap of candidates.
 type queue []candidate
 
 func (q queue) less(i, j int) bool {

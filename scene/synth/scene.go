@@ -71,7 +71,6 @@ type surface struct {
 	owner  int // index of the object, -1 for floor and dome
 }
 
-// synthWorld is the scene.
 type synthWorld struct {
 	objects    []object
 	floor      texture

@@ -9,7 +9,6 @@ import (
 // hitEpsilon is the distance below which a hit is the start of the ray itself.
 const hitEpsilon = 1e-6
 
-// sphere of radius r.
 type sphere struct{ r float64 }
 
 func (s sphere) radius() float64 { return s.r }

@@ -12,7 +12,6 @@ import (
 // replacing is how children take the place of a tile: all of them together replace it.
 const replacing = "REPLACE"
 
-// Tileset is a tileset.json.
 type Tileset struct {
 	Asset          Asset       `json:"asset"`
 	Error          float64     `json:"geometricError"` // metres, of what is seen where not even Root is drawn: its size
@@ -27,7 +26,6 @@ type Asset struct {
 	Generator string `json:"generator,omitempty"`
 }
 
-// Extensions of a tileset.
 type Extensions struct {
 	GLTF GLTF `json:"3DTILES_content_gltf"`
 }
@@ -89,7 +87,6 @@ func (t *Tile) files(list []string) []string {
 	return list
 }
 
-// own adds the content of a tile to a list.
 func (t *Tile) own(list []string) []string {
 	if t.Content != nil {
 		list = append(list, t.Content.name())

@@ -40,7 +40,6 @@ type Value interface{ isValue() }
 // Token is a word from a list that a schema knows.
 type Token string
 
-// String is text.
 type String string
 
 // Int is a whole number.

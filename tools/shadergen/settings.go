@@ -43,7 +43,6 @@ type interval struct {
 	noLeast, noMost bool // the ends do not belong to it
 }
 
-// schema is all of settings.schema.
 type schema struct {
 	order    []string    // keys in the order of Config's JSON
 	sources  [][2]string // word and title
@@ -68,7 +67,6 @@ func readSettings(root string) (*schema, error) {
 	return parseSettings(string(text))
 }
 
-// parseSettings reads the text of the schema.
 func parseSettings(text string) (*schema, error) {
 	p := settingsParser{schema: &schema{}}
 	lines := strings.Split(strings.ReplaceAll(text, "\r\n", "\n"), "\n")
@@ -215,7 +213,6 @@ func parseInterval(text string, whole bool) (v interval, err error) {
 	return v, nil
 }
 
-// holds reports whether x is in the interval.
 func (v interval) holds(x float64) bool {
 	return x >= v.least && x <= v.most && !(v.noLeast && x == v.least) && !(v.noMost && x == v.most)
 }

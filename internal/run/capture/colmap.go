@@ -18,7 +18,6 @@ import (
 // colmapName is the program that finds cameras.
 const colmapName = "colmap"
 
-// colmapUse is what it is for.
 const colmapUse = "finding the cameras"
 
 // colmapTool is an installed COLMAP. Its options have other names in other versions: those of a command are read from
@@ -92,7 +91,6 @@ func (c *colmapTool) from(version [2]int) bool {
 	return is[0] > version[0] || is[0] == version[0] && is[1] >= version[1]
 }
 
-// learn reads the options of a command.
 func (c *colmapTool) learn(ctx context.Context, command string) error {
 	if c.options[command] != nil {
 		return nil

@@ -184,7 +184,6 @@ func (r *running) takeModel(c *component) error {
 	return r.stages.do(stage{name: stageModel, key: text(c.Number), outputs: outputs, do: do})
 }
 
-// drawCoverage draws the scene from above.
 func (b *base) drawCoverage() error {
 	c, err := load.Capture(b.o.Out, scene.LoadOptions{})
 	if err != nil {

@@ -164,7 +164,6 @@ func (p *progress) cameras(photos int) func(line string) {
 	}
 }
 
-// number reads digits.
 func number(digits string) int {
 	n, _ := strconv.Atoi(digits) // a pattern found digits
 	return n

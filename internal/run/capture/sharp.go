@@ -41,7 +41,6 @@ func sharpest(sharp []float64, how sampling) (take []int) {
 	return take
 }
 
-// look is how a photo looks.
 type look struct {
 	sharp  float64 // 0: not known
 	bright float64 // mean, 0 to 1

@@ -205,7 +205,6 @@ func (d *desk) download(w http.ResponseWriter, r *http.Request) {
 	d.serveFile(w, r, path)
 }
 
-// serveFile serves a regular file.
 func (p places) serveFile(w http.ResponseWriter, r *http.Request, path string) {
 	path, err := p.file(path)
 	if err != nil {

@@ -94,7 +94,6 @@ func (l *runList) all() []runSummary {
 	return l.known
 }
 
-// refresh reads the list of runs.
 func (l *runList) refresh(visited []string, over chan struct{}) {
 	paths := slices.DeleteFunc(visited, func(dir string) bool { return !isRun(dir) })
 	folders := []string{l.root}

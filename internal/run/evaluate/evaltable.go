@@ -32,7 +32,6 @@ func (t *MarkdownTable) Add(cells ...string) {
 	t.Rows = append(t.Rows, cells)
 }
 
-// String prints the table.
 func (t *MarkdownTable) String() string {
 	width := make([]int, len(t.Rows[0]))
 	for _, row := range t.Rows {
@@ -265,7 +264,6 @@ func Named(list []results.Score, name string) results.Score {
 	return results.Score{Name: name}
 }
 
-// bestInBold prints the scores of a row.
 func bestInBold(row []results.Score) []string {
 	cells, best := scoreTexts(row), -1
 	for i, s := range row {

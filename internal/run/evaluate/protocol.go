@@ -105,7 +105,6 @@ func (s *Scorer) three(list []results.Score, names [3]string, photo scene.Image,
 		results.Score{Name: names[1], Value: ssim, Known: true}, lpips), nil
 }
 
-// Legend says what the numbers of tables are.
 func (s *Scorer) Legend(tables ...*MarkdownTable) string {
 	text := fmt.Sprintf("%s: %s. PSNR in dB.", s.name, s.about)
 	if s.Correct != ColorNone {

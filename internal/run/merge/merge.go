@@ -52,7 +52,6 @@ type Report struct {
 	*SeamReport
 }
 
-// mergedBlock says what of a block is in the merged scene.
 type mergedBlock struct {
 	Block  int `json:"block"`
 	Step   int `json:"step"`

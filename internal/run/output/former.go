@@ -95,7 +95,6 @@ func Replaced(out string, after int) (list []string) {
 	return list
 }
 
-// HoldsRun reports whether out has a model or a checkpoint of a run.
 func HoldsRun(out string) bool {
 	list, err := ListCheckpoints(filepath.Join(out, CheckpointFolder))
 	return err == nil && len(list) > 0 || len(FormerModels(out)) > 0

@@ -13,7 +13,6 @@ import (
 	"vksplat/scene/results"
 )
 
-// CheckpointLog is what stats.json tells of a checkpoint.
 type CheckpointLog struct {
 	Step         int     `json:"step"`
 	Bytes        int64   `json:"bytes"`

@@ -26,7 +26,6 @@ const (
 // suiteFormat is the form of suite.json.
 const suiteFormat = 1
 
-// suiteResults is suite.json.
 type suiteResults struct {
 	Format   int          `json:"format"`
 	Version  string       `json:"version"`
@@ -85,7 +84,6 @@ const (
 	numberSplats = "splats"
 )
 
-// numbers returns what is known of a run.
 func (r *suiteRun) numbers() suiteNumbers {
 	if r.stats == nil {
 		return nil
