@@ -23,7 +23,6 @@ type RunRecord struct {
 	Aside func() string
 }
 
-// saver saves and restores the state of a trainer.
 type saver struct {
 	run    *training
 	shards *shards

@@ -149,7 +149,6 @@ func partsOf(cams []scene.Camera, known KnownDepths, normals KnownNormals, level
 
 func (p *depthParts) count() int { return len(p.places) - 1 }
 
-// words returns the size of the table.
 func (p *depthParts) words() int { return p.places[p.count()] }
 
 // staged returns how many words each gets room for: most, unless a part has more or the table less.

@@ -131,7 +131,6 @@ func (e *engine) close() error {
 	return e.programs.pool.Close()
 }
 
-// close frees the frame's buffers.
 func (f *frame) close(s *setup) {
 	if f.copier != nil {
 		f.copier.Close()

@@ -10,7 +10,6 @@ import (
 	"vksplat/vk"
 )
 
-// lenses says which lenses some cameras have.
 type lenses struct {
 	bent    bool // lenses that bend their pictures, or that move
 	shutter bool // rolling shutters: cameras move while their photos are read out

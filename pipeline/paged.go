@@ -131,7 +131,6 @@ func (p *paged) expect(c scene.Camera) {
 	}
 }
 
-// choose returns the parts that a picture shows.
 func (p *paged) choose(c *scene.Camera) (parts []int, err error) {
 	if len(p.coming) > 0 && p.coming[0].camera == *c {
 		parts = p.coming[0].parts
@@ -260,7 +259,6 @@ func (p *paged) upload(s *scene.Splats, to []pageRun) error {
 	return nil
 }
 
-// flush queues the copies of a staging.
 func (p *paged) flush() (err error) {
 	if p.copies > 0 {
 		st := &p.staging[p.turn]

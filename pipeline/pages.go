@@ -23,7 +23,6 @@ type pages struct {
 	left   []pageRun // that are free, in order, no two of them adjacent
 }
 
-// pageRun is some pages in a row.
 type pageRun struct{ first, n int }
 
 const (
@@ -36,7 +35,6 @@ const (
 	mostPageChunk = 1 << 30
 )
 
-// pagesOf returns how many pages n splats take.
 func pagesOf(n int) int { return (n + PageSplats - 1) / PageSplats }
 
 // plannedPages returns n phantom pages, of which a picture shows at most most splats.
@@ -76,7 +74,6 @@ func (m *pages) free(dev *vk.Device) (err error) {
 	return err
 }
 
-// unused returns how many pages are free.
 func (m *pages) unused() (n int) {
 	for _, r := range m.left {
 		n += r.n

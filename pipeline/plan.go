@@ -169,7 +169,6 @@ func (d *Device) planShard(at world, cams []scene.Camera, part shardSizes, cfg r
 	return plan, p.host(plan, d.host)
 }
 
-// trainKinds are the units that training runs.
 func trainKinds(cfg *recipe.Config, o *TrainerOptions) []recipe.Kind {
 	kinds := []recipe.Kind{recipe.Step, recipe.Reorder, recipe.Render}
 	if cfg.RefinePoses {

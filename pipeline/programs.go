@@ -51,7 +51,6 @@ func (p *programs) close() error {
 	return nil
 }
 
-// clear frees the slot's program, if there is one.
 func (s slot) clear() (err error) {
 	if *s.program != nil {
 		err = (*s.program).Close()
@@ -149,7 +148,6 @@ func (p *programs) submit(f *frame, u recipe.Unit, timed bool, photo *stagedPhot
 	return err
 }
 
-// wait waits for the unit that is in flight on f.
 func (p *programs) wait(f *frame) error {
 	if f.ticket == 0 {
 		return nil
@@ -164,7 +162,6 @@ func (p *programs) wait(f *frame) error {
 	return err
 }
 
-// waitForAll waits for all units in flight.
 func (p *programs) waitForAll() error {
 	for _, f := range p.frames {
 		if err := p.wait(f); err != nil {

@@ -111,7 +111,6 @@ func (s *shards) each(f func(m *shard) error) error {
 	return nil
 }
 
-// ceiling returns the ceiling of the whole model.
 func (s *shards) ceiling() int { return sum(s.ceilings()) }
 
 func (s *shards) ceilings() (list []int) {
@@ -121,7 +120,6 @@ func (s *shards) ceilings() (list []int) {
 	return list
 }
 
-// sizes returns the number of splats of each shard.
 func (s *shards) sizes() (list []int) {
 	for _, m := range s.list {
 		list = append(list, m.splats)
@@ -167,7 +165,6 @@ func (s *shards) join() error {
 	return nil
 }
 
-// devices returns the devices, by rank.
 func (s *shards) devices() (list []*vk.Device) {
 	for _, m := range s.list {
 		list = append(list, m.e.setup.dev)
@@ -175,7 +172,6 @@ func (s *shards) devices() (list []*vk.Device) {
 	return list
 }
 
-// busy reports whether a frame is in flight.
 func (s *shards) busy(slot int) bool {
 	return slices.ContainsFunc(s.list, func(m *shard) bool {
 		f := m.e.programs.frames[slot]

@@ -8,7 +8,6 @@ import (
 
 type CameraModel int
 
-// The projections a Camera may have.
 const (
 	Pinhole CameraModel = iota // x = Fx X/Z + Cx
 	Fisheye                    // equidistant: the distance from the principal point is proportional to the angle
@@ -22,7 +21,6 @@ func (m CameraModel) String() string {
 	return "pinhole"
 }
 
-// Camera is one photo with its calibration and pose.
 type Camera struct {
 	Name          string // relative to the photo folder, with slashes; unique in a capture
 	Path          string // the photo on disk, "" if missing

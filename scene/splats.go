@@ -58,7 +58,6 @@ type splatArray struct {
 
 func SplatNumbers(degree int) int { return geometryNumbers + 3*SHCoefficients(degree) }
 
-// NewSplats returns n zeroed splats of the given degree.
 func NewSplats(n, degree int) *Splats {
 	s := &Splats{N: n, Degree: degree}
 	for _, a := range s.arrays() {

@@ -11,7 +11,6 @@ import (
 // MemoryKind says where memory lies and who can reach it.
 type MemoryKind int
 
-// The kinds of memory.
 const (
 	DeviceLocal MemoryKind = iota // fastest for the device, not mapped on the host
 	Upload                        // mapped and coherent: the host writes, the device reads

@@ -9,7 +9,6 @@ import (
 	"sync/atomic"
 )
 
-// DeviceOptions are the choices of NewDevice.
 type DeviceOptions struct {
 	Budget   int64  // ceiling of the device memory taken, in bytes; 0 means DeviceInfo.DefaultBudget
 	CacheDir string // folder where compiled pipelines are kept between runs; "" keeps none

@@ -10,7 +10,6 @@ import (
 // that only asks for the buffer's length).
 type Access uint8
 
-// The bits of Access.
 const (
 	Read      Access         = 1 << iota // the pass loads from the buffer
 	Write                                // the pass stores to the buffer

@@ -139,7 +139,6 @@ func featuresOf(c deviceCaps, e deviceExts) Features {
 	}
 }
 
-// enable returns what to switch on at device creation.
 func (f Features) enable() (c deviceCaps, e deviceExts) {
 	c.timeline, c.scalar_layout, c.host_query_reset = cbool(f.TimelineSemaphore), cbool(f.ScalarBlockLayout),
 		cbool(f.HostQueryReset)

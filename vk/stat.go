@@ -19,7 +19,6 @@ type Stat struct {
 	Value float64
 }
 
-// KernelStats is what the driver tells of a compiled kernel.
 type KernelStats struct {
 	SubgroupSize uint32 // of the code that the driver made
 	Workgroup    [3]uint32
@@ -101,7 +100,6 @@ func (c *Compiler) Compile(k *Kernel, spec []uint32) (KernelStats, error) {
 	return out, nil
 }
 
-// readStats makes the pipeline and throws it away.
 func (d *Device) readStats(p pipelineInfo) (*C.vkx_stats, string, Result) {
 	c := C.vkx_pipeline{module: C.uint64_t(p.module), layout: C.uint64_t(p.layout),
 		n_specs:       C.uint32_t(len(p.specs) / 2),

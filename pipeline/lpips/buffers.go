@@ -31,7 +31,6 @@ func (b *bands) counts(layers []metric.LPIPSLayer) counts {
 	return c
 }
 
-// union returns what is enough for both.
 func (c counts) union(o counts) counts {
 	u := counts{staged: max(c.staged, o.staged), sums: max(c.sums, o.sums), maps: make([]int, len(o.maps))}
 	for i := range u.maps {
@@ -64,7 +63,6 @@ func (c counts) bytes() int64 {
 	return 2 * 4 * int64(n)
 }
 
-// largest returns the bytes of the largest buffer.
 func (c counts) largest() int64 {
 	n := 3 * c.staged
 	for _, values := range c.maps {
@@ -93,7 +91,6 @@ func allocate[T any](b *buffers, to *vk.Slice[T], kind vk.MemoryKind, n int, nam
 	return err
 }
 
-// newBuffers takes memory.
 func newBuffers(dev *vk.Device, c counts, pixels int) (*buffers, error) {
 	b := &buffers{dev: dev, counts: c, pixels: pixels}
 	err := errors.Join(allocate(b, &b.rows, vk.Upload, len(c.maps), "map rows"),

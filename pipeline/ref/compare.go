@@ -5,7 +5,6 @@ import (
 	"math"
 )
 
-// PixelReport compares two images pixel by pixel.
 type PixelReport struct {
 	Pixels   int
 	Outliers int     // pixels of which a channel differs by more than the threshold

@@ -2,7 +2,6 @@ package ref
 
 // twin: rasterize
 
-// Image is what rasterize writes for a view.
 type Image[T Real] struct {
 	Width, Height int
 	Render        [][4]T   // [P] r, g, b with background, final transmittance

@@ -191,7 +191,6 @@ func (d *drawing) write(x, y int, text string, centred bool) {
 	}
 }
 
-// legend says what signs mean.
 func (d *drawing) legend() {
 	y := d.height() + legend/2
 	x := 16

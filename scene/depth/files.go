@@ -36,7 +36,6 @@ var (
 	errFortran = errors.New("its array is in Fortran order, column by column")
 )
 
-// hintOf is the remedy of what a file is refused for.
 func (f *form) hintOf(err error) string {
 	if errors.Is(err, errFortran) {
 		return "save it row by row: np.save(file, np.ascontiguousarray(array))"
@@ -44,7 +43,6 @@ func (f *form) hintOf(err error) string {
 	return f.hint
 }
 
-// readFile reads a map by the extension of its name.
 func readFile(file string, f *form) (*mapFile, error) {
 	err := fault.Regular(file)
 	var data []byte

@@ -36,7 +36,6 @@ const paramsFile = "depth_params.json"
 
 const opMaps = "read depth maps"
 
-// Result is what maps tell, and what there is to say of them.
 type Result struct {
 	Known   Known
 	Kind    string

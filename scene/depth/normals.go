@@ -11,7 +11,6 @@ import (
 	"vksplat/scene/photo"
 )
 
-// The axes that normal maps are in.
 const (
 	FrameAuto   = "auto"   // the first of the others with as many normals that face the camera as any: see asGood
 	FrameOpenCV = "opencv" // the camera's: right, down, ahead
@@ -26,13 +25,11 @@ const opNormals = "read normal maps"
 var normalForm = form{op: opNormals, setting: "normals", kind: "normal", channels: 3, png: normalsOfPNG,
 	exr: exrNormals, hint: "maps are PNG files of red, green and blue, or NPY or EXR files of three floats"}
 
-// NormalOptions say how normal maps are read.
 type NormalOptions struct {
 	Dir   string // their folder, below the capture's or absolute
 	Frame string // one of Frames
 }
 
-// Normals is what normal maps tell, and what there is to say of them.
 type Normals struct {
 	Known   []scene.NormalMap // [cameras]
 	Frame   string

@@ -83,7 +83,6 @@ func (m *Model) level(r splatfile.LeafRun, area float64) level {
 	return level{len(m.parts) - 1, r.N, math.Sqrt(area / float64(r.N))}
 }
 
-// Degree is that of the spherical harmonics.
 func (m *Model) Degree() int { return m.Info.Degree }
 
 // Sizes returns the number of splats of each part.
@@ -102,7 +101,6 @@ func (m *Model) Corners() *scene.Splats {
 	return s
 }
 
-// shown is a leaf that a picture shows.
 type shown struct {
 	leaf  int
 	level int

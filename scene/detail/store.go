@@ -68,7 +68,6 @@ func (s *store) LeastRAM() int64 {
 	return 2*part + folder
 }
 
-// Close ends reading.
 func (m *Model) Close() error {
 	if s := m.store; s != nil {
 		s.mu.Lock()
@@ -105,7 +104,6 @@ func (s *store) Ahead(parts []int) {
 	s.start()
 }
 
-// drop forgets a part that was read.
 func (s *store) drop(part int) {
 	delete(s.parts, part)
 	s.bytes -= s.partBytes(part)
@@ -209,7 +207,6 @@ func (s *store) Read(part int) (*scene.Splats, error) {
 	return a.splats, a.err
 }
 
-// release lets go of a folder.
 func (s *store) release(folder int) {
 	s.folders[folder].readers--
 	s.evict(0)

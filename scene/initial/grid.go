@@ -8,7 +8,6 @@ import (
 	"vksplat/scene"
 )
 
-// gridCell collects the points of a cell.
 type gridCell struct {
 	key   [3]int64
 	sum   [3]float64 // of positions relative to the cell's corner, in cells

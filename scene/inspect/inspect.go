@@ -11,7 +11,6 @@ import (
 	"vksplat/scene"
 )
 
-// Severity says how bad a Problem is.
 type Severity string
 
 const (
@@ -32,7 +31,6 @@ type Problem struct {
 	loading bool // it was found while loading
 }
 
-// String returns the text with the names.
 func (p Problem) String() string { return p.warning().String() }
 
 func (p Problem) warning() scene.Warning {
@@ -63,7 +61,6 @@ type Report struct {
 	Problems []Problem               `json:"problems"`
 }
 
-// SizeCount says how many cameras have a size.
 type SizeCount struct {
 	Width  int `json:"width"`
 	Height int `json:"height"`
@@ -76,7 +73,6 @@ type LensCount struct {
 	Count int    `json:"count"`
 }
 
-// CameraReport is a row of the table of cameras.
 type CameraReport struct {
 	Name     string  `json:"name"`
 	Width    int     `json:"width"`

@@ -38,7 +38,6 @@ var readers = map[string]reader{
 	scene.FormatLLFF:        {"poses_bounds.npy of LLFF", llff.Find, llff.Read},
 }
 
-// named finds a file by its name.
 func named(name string) func(root string) []string {
 	return func(root string) []string { return exported.Existing(root, name) }
 }

@@ -76,7 +76,6 @@ func appendFiltered(out []byte, row, above []uint8) []byte {
 	return out
 }
 
-// pngWriter writes the chunks of a file.
 type pngWriter struct {
 	w          io.Writer
 	band       []byte      // filtered rows that are not packed yet

@@ -98,7 +98,6 @@ func (s *sampler) shape(sx, sy float64) shape {
 	return shape{sx, sy, weightsFor(sx, cubic), weightsFor(sy, cubic)}
 }
 
-// footprint is where a pixel lies in the photo.
 type footprint struct {
 	x, y float64
 	ok   bool // it lies in the photo

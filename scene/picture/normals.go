@@ -32,7 +32,6 @@ const (
 // many of these as that allows.
 const NormalBytes = 4 + 12
 
-// Rays are the directions that a picture's pixels look in.
 type Rays struct {
 	at       func(x, y float64) geom.Vec // of length 1, in the camera's axes; pixel centres are at +0.5
 	distance bool                        // depths are distances, not along the camera's axis
@@ -77,7 +76,6 @@ func (p *Picture) Normals(rays Rays) *image.RGBA {
 	return out
 }
 
-// normalBand is some rows of a picture.
 type normalBand struct {
 	width, first, last int
 	rays               []geom.Vec
@@ -115,7 +113,6 @@ func (b *normalBand) prepare(p *Picture, rays Rays, first, last int) {
 	}
 }
 
-// draw draws the normals of some rows.
 func (b *normalBand) draw(out *image.RGBA, first, last int) {
 	for y := first; y < last; y++ {
 		for x := range b.width {

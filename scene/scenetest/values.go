@@ -96,7 +96,6 @@ func Halves(w, h, at int) scene.Image {
 
 func CrcOf(data []byte) []byte { return binary.BigEndian.AppendUint32(nil, crc32.ChecksumIEEE(data)) }
 
-// Paint makes an image from a function of pixel.
 func Paint(w, h int, f func(x, y int) [4]uint8) scene.Image {
 	img := scene.Image{Width: w, Height: h, Pix: make([]uint8, 0, 4*w*h)}
 	for y := range h {

@@ -11,7 +11,6 @@ import (
 	"vksplat/scene/safetensors"
 )
 
-// Metadata of a checkpoint.
 const (
 	checkpointMarkerKey = "format"
 	checkpointMarker    = "vksplat checkpoint"
@@ -46,7 +45,6 @@ type CheckpointHeader struct {
 	} `json:"frame"`
 }
 
-// CheckpointMetadata returns the metadata of a checkpoint, given the JSON of its header.
 func CheckpointMetadata(header string) map[string]string {
 	return map[string]string{checkpointMarkerKey: checkpointMarker, checkpointHeaderKey: header}
 }

@@ -92,7 +92,6 @@ func openCompressedPLY(path string) (Source, error) {
 	return newRows(info, op, f, p.load), nil
 }
 
-// assign finds the elements.
 func (p *packed) assign(tables []ply.Table) {
 	for i := range tables {
 		switch t := &tables[i]; t.Name {

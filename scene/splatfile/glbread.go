@@ -27,7 +27,6 @@ type glbSource struct {
 	values  []float32   // their numbers
 }
 
-// glbColumn is where an attribute lies.
 type glbColumn struct {
 	name       string
 	at, stride int64 // of the first row in the file, and from row to row

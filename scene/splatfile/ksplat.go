@@ -49,7 +49,6 @@ var ksplatLevels = [3]ksplatLevel{
 	{2, 6, 12, 20, 24, 1, 32767},
 }
 
-// ksplatPart is a section of the file.
 type ksplatPart struct {
 	first, n int // splats
 	degree   int
@@ -212,7 +211,6 @@ func (k *ksplatFile) readBuckets(p *ksplatPart, at, size, full, partly, buckets 
 	return nil
 }
 
-// centre is that of the bucket of splat i of the section.
 func (p *ksplatPart) centre(i int) [3]float32 {
 	if i < p.bucket*p.full {
 		return p.centres[i/p.bucket]
@@ -220,7 +218,6 @@ func (p *ksplatPart) centre(i int) [3]float32 {
 	return p.centres[p.full+sort.Search(len(p.ends), func(j int) bool { return p.ends[j] > i })]
 }
 
-// load is for newRows.
 func (k *ksplatFile) load(first int, into *scene.Splats) error {
 	for at := 0; at < into.N; {
 		s := sort.Search(len(k.parts), func(j int) bool { return k.parts[j].first+k.parts[j].n > first })

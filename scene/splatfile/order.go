@@ -103,7 +103,6 @@ func (b *box) add(means []float32) {
 	}
 }
 
-// longest is the axis along which the box is longest, and how long that is.
 func (b *box) longest() (axis int, length float32) {
 	for k := range 3 {
 		if side := b.high[k] - b.low[k]; side > length {

@@ -76,7 +76,6 @@ func (p *planes) reader(plane int) io.Reader {
 	return io.NewSectionReader(p, p.starts[plane], p.starts[plane+1]-p.starts[plane])
 }
 
-// all reads the planes one after another.
 func (p *planes) all() io.Reader { return io.NewSectionReader(p, 0, p.size()) }
 
 // close frees the memory or the temporary file.

@@ -215,7 +215,6 @@ func rangeTable(low, high sogNumber) (t sogTable, err error) {
 	return t, nil
 }
 
-// tables makes the tables of an image with so many channels.
 func (m *sogMeta) tables(part sogCoded, channels int) ([]sogTable, error) {
 	out := make([]sogTable, channels)
 	if m.Version == 2 {

@@ -64,7 +64,6 @@ type WriteOptions struct {
 	inOrder bool // the splats of a SOG stay in the order of the model
 }
 
-// Format is a kind of file.
 type Format struct {
 	Name       string   // as flags and messages call it
 	Extensions []string // lower case, the longest first: ".compressed.ply"

@@ -216,7 +216,6 @@ func assembleZstd(w io.Writer, head spzHeader, sizes []zstdSize, streams io.Read
 	return err
 }
 
-// countWriter counts what goes through it.
 type countWriter struct {
 	w io.Writer
 	n int64

@@ -14,7 +14,6 @@ import (
 // sigmoid gives the opacity of a logit, 0 to 1.
 func sigmoid(logit float32) float64 { return 1 / (1 + math.Exp(-float64(logit))) }
 
-// logit is the inverse of sigmoid.
 func logit(opacity float64) float32 {
 	return float32(min(max(math.Log(opacity/(1-opacity)), -ply.InfiniteLog), ply.InfiniteLog))
 }
@@ -22,7 +21,6 @@ func logit(opacity float64) float32 {
 // opacityByte gives the opacity of a logit in parts of 255.
 func opacityByte(logit float32) uint8 { return uint8(unit(sigmoid(logit), 255)) }
 
-// byteLogits are the logits of opacities of 0 to 255 parts in 255.
 var byteLogits = func() (out [256]float32) {
 	for b := range out {
 		out[b] = logit(float64(b) / 255)

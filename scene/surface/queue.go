@@ -17,7 +17,6 @@ func (q queue) less(i, j int) bool {
 	return x.a < y.a || x.a == y.a && (x.b < y.b || x.b == y.b && x.version < y.version)
 }
 
-// order makes a heap of what is there.
 func (q queue) order() {
 	for i := len(q)/2 - 1; i >= 0; i-- {
 		q.sink(i)

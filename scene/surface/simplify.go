@@ -69,7 +69,6 @@ func (m *Mesh) dropGone() {
 	m.Faces = slices.DeleteFunc(m.Faces, func(f [3]uint32) bool { return f[0] == none })
 }
 
-// cells is a mesh cut into cells.
 type cells struct {
 	mesh   *Mesh
 	voxel  float64

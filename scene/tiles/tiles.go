@@ -52,7 +52,6 @@ type Volume struct {
 	Box [12]float64 `json:"box"`
 }
 
-// Diagonal is how long the box is from corner to corner.
 func (v Volume) Diagonal() float64 {
 	return 2 * math.Sqrt(v.Box[3]*v.Box[3]+v.Box[7]*v.Box[7]+v.Box[11]*v.Box[11])
 }

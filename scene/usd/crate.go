@@ -126,7 +126,6 @@ func (c *crate) field(name string, rep uint64) {
 
 func (c *crate) endSpec() { c.fieldSets = append(c.fieldSets, endOfSet) }
 
-// path adds a path to the tree.
 func (c *crate) path(name string, property bool) (index int32) {
 	index = int32(len(c.paths.index))
 	token := int32(c.token(name))
@@ -225,7 +224,6 @@ func (c *crate) attribute(path int32, a *Attribute) {
 
 func aligned(n int64) int64 { return (n + 7) &^ 7 }
 
-// section is one of the parts of the structure.
 type section struct {
 	name string
 	body []byte
@@ -267,7 +265,6 @@ func (c *crate) sections() []section {
 	}
 }
 
-// WriteCrate writes the binary form.
 func WriteCrate(to io.Writer, l *Layer) error {
 	head, arrays, tail := l.crate()
 	w := &counted{to: to}

@@ -36,7 +36,6 @@ var (
 	commandLine = regexp.MustCompile(`(?m)^  ([a-z][a-z_]+)\s*$`)
 )
 
-// probeColmap asks the installed COLMAP what it is.
 func probeColmap(ctx context.Context) (*colmapTool, error) {
 	path, err := need(colmapName, colmapUse)
 	if err != nil {
@@ -82,7 +81,6 @@ func answers(ctx context.Context, path string, args ...string) (said, errs strin
 // downloadsTrees is the first version that gets its vocabulary tree by itself.
 var downloadsTrees = [2]int{3, 12}
 
-// from tells whether this is a version or a later one.
 func (c *colmapTool) from(version [2]int) bool {
 	var is [2]int
 	if _, err := fmt.Sscanf(c.version, "%d.%d", &is[0], &is[1]); err != nil {
@@ -118,7 +116,6 @@ type colmapCall struct {
 	args    []string
 }
 
-// call begins a command line.
 func (c *colmapTool) call(ctx context.Context, command string) (*colmapCall, error) {
 	if err := c.learn(ctx, command); err != nil {
 		return nil, err

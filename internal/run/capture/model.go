@@ -119,7 +119,6 @@ func readComponent(dir string) (*component, error) {
 	return c, nil
 }
 
-// center is where a photo was taken from.
 func center(v colmap.Image) geom.Vec {
 	r, _ := geom.RotationFromQuat(v.Quat) // training refuses what has none
 	return geom.TranslationOf(geom.Transposed(r), v.T)

@@ -39,7 +39,6 @@ func newProgress(console *cli.Console, w io.Writer, how string) *progress {
 	return p
 }
 
-// begin starts a stage.
 func (p *progress) begin(name string) {
 	p.name, p.shown, p.sent, p.began, p.later = name, time.Time{}, time.Time{}, time.Now(), 0
 	if p.how == meter.Plain {

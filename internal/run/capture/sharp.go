@@ -13,7 +13,6 @@ type greyFrames struct {
 	measured func(n int)
 }
 
-// Write implements io.Writer.
 func (g *greyFrames) Write(p []byte) (int, error) {
 	for rest := p; len(rest) > 0; {
 		n := min(cap(g.pix)-len(g.pix), len(rest))

@@ -71,7 +71,6 @@ func Missing() error {
 		Kind: fault.ErrMachine, Hint: installHint(colmapName)}
 }
 
-// has tells whether a program is installed.
 func has(program string) bool {
 	_, err := exec.LookPath(program)
 	return err == nil

@@ -83,7 +83,6 @@ func lessIsBetter(name string) bool { return strings.Contains(strings.ToUpper(na
 const nearestLegend = "nearest_degrees: angle to the closest training direction. nearest_distance: distance to the " +
 	"closest training camera, in median distances of the training cameras from their mean."
 
-// printResult prints the table of one model.
 func printResult(console *cli.Console, j *Job) {
 	r := &j.Result
 	means := r.Means()

@@ -20,7 +20,6 @@ const (
 // ColorNone as a way of correcting colours leaves the cc_ scores out.
 const ColorNone = "none"
 
-// Protocol says what renderings are compared by.
 type Protocol struct {
 	name string
 	// the rendering has 8 bits a channel, as if it had been written to a PNG; photos have in any case
@@ -51,7 +50,6 @@ func ProtocolNames() (names []string) {
 	return names
 }
 
-// Scorer takes the scores of a rendering.
 type Scorer struct {
 	Protocol
 	Correct  string // way of correcting colours, or ColorNone

@@ -72,7 +72,6 @@ type StepLine struct {
 	Seconds    Rounded `json:"seconds"` // of training, without what is measured and saved
 }
 
-// DeviceUse is what training takes of the device.
 type DeviceUse struct {
 	Bytes   int64   // of memory
 	Seconds float64 // of a step, 0 while unknown

@@ -21,7 +21,6 @@ var (
 		"cfg_args", OriginFile, CaptureFile}
 )
 
-// RunPaths are the files in out about the whole run.
 func RunPaths(out string) (paths []string) {
 	for _, name := range append(slices.Clone(RunFiles), MetricsFile, askedName, begunName) {
 		paths = append(paths, filepath.Join(out, name))

@@ -21,7 +21,6 @@ type CheckpointLog struct {
 	Seconds      float64 `json:"seconds"`       // until the file was whole
 }
 
-// RunLog is what stats.json tells of how the run was kept.
 type RunLog struct {
 	ResumedFrom int                    `json:"resumed_from,omitempty"` // steps that were done before this process
 	Deviations  []checkpoint.Deviation `json:"deviations,omitempty"`   // why an undisturbed run may have other bytes

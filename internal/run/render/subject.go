@@ -87,7 +87,6 @@ func (m *subject) settle(console *cli.Console, o *Options, d *pipeline.Device, c
 // the heap is parts that were drawn long ago.
 const partsGarbage = 25
 
-// renderer makes what draws the model.
 func (m *subject) renderer(d *pipeline.Device, cams []scene.Camera, config pipeline.RenderConfig) (*pipeline.Renderer,
 	error) {
 	if m.parts == nil {

@@ -25,7 +25,6 @@ func FacesOf(m *surface.Mesh, within float64) *Faces {
 	return f
 }
 
-// At is the place of a vertex.
 func At(m *surface.Mesh, v uint32) (p geom.Vec) {
 	for k, x := range m.Vertices[v].At {
 		p[k] = float64(x)
