@@ -139,8 +139,6 @@ func (in *Instance) Close() error {
 	return nil
 }
 
-func (in *Instance) Validating() bool { return in.validate }
-
 // Messages returns the warnings and errors of the validation layer so far, those of knownDefects left out. They can be
 // asked for after Close too.
 func (in *Instance) Messages() []string {

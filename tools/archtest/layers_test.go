@@ -23,7 +23,7 @@ var layers = []layer{
 		"pipeline/photos", "pipeline/recipe", "scene/...", "view/..."},
 		"what commands do, for callers that are no process: nothing below knows of it, and it knows no flags", false},
 
-	{"pipeline/ref", []string{"pipeline/ref/...", "shaders/layout"},
+	{"pipeline/ref", []string{"internal/npy", "pipeline/ref/...", "shaders/layout"},
 		"the twins judge the GPU and must run without one", true},
 	{"pipeline/recipe", []string{"internal/*", "scene", "shaders/layout"},
 		"what a training does follows from its settings: no device, no photo and no splat is asked", true},
