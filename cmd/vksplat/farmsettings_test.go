@@ -10,7 +10,6 @@ import (
 	"vksplat/farm/spec"
 	"vksplat/internal/run/captured"
 	"vksplat/internal/run/train"
-	"vksplat/pipeline/recipe"
 )
 
 // farmSettingsFile lists the settings of train that tasks of the farm may give.
@@ -58,9 +57,6 @@ func farmSettings() (s spec.Settings) {
 			switch v := opt.value.(type) {
 			case *choice:
 				one.Words = v.words
-				if of := recipe.SettingNamed(opt.key()); of != nil {
-					one.Former = of.Former
-				}
 			case *captured.DownscaleFlag:
 				one.Words = opt.words
 			case *train.InitFlag: // a file is of the worker's machine

@@ -22,9 +22,8 @@ type Setting struct {
 	Name    string   `json:"name"` // with underscores
 	Type    string   `json:"type"` // text, int, float, bool or ints
 	Aliases []string `json:"aliases,omitempty"`
-	Words   []string `json:"words,omitempty"`  // that a text is one of
-	Former  string   `json:"former,omitempty"` // a word of earlier versions, which train takes, too; "": there is none
-	Seed    bool     `json:"seed,omitempty"`   // an integer up to 2^64 - 1: large ones stand in quotes
+	Words   []string `json:"words,omitempty"` // that a text is one of
+	Seed    bool     `json:"seed,omitempty"`  // an integer up to 2^64 - 1: large ones stand in quotes
 }
 
 // flag is the setting's flag, without dashes in front.
@@ -43,12 +42,8 @@ var settings = func() (s Settings) {
 	return s
 }()
 
-// preset is a field that names one of train's presets; fast was another name of default.
-func preset(help string) field {
-	f := oneOf("preset", help, settings.Presets...)
-	f.former = "fast"
-	return f
-}
+// preset is a field that names one of train's presets.
+func preset(help string) field { return oneOf("preset", help, settings.Presets...) }
 
 // maxSettingList is how many numbers a setting has at most.
 const maxSettingList = 1000
@@ -101,7 +96,7 @@ func (r *reader) setting(at path, key string, value any) (Flag, error) {
 			typeNames[s.Type], treeName(value))
 	}
 	if s.Type == settingText {
-		if len(s.Words) > 0 && !slices.Contains(s.Words, text) && (s.Former == "" || text != s.Former) {
+		if len(s.Words) > 0 && !slices.Contains(s.Words, text) {
 			return Flag{}, r.wrong(at, didYouMean(text, s.Words, "give "+wording.Or(s.Words)), "%q is none of %s", text,
 				strings.Join(s.Words, ", "))
 		}

@@ -36,10 +36,8 @@ func (c *Config) UnmarshalJSON(data []byte) error {
 	if err := json.Unmarshal(data, (*plain)(c)); err != nil {
 		return err
 	}
-	for i := range Settings {
-		if word, isText := Settings[i].Of(c).(*string); isText {
-			*word = Settings[i].Present(*word)
-		}
+	if c.Strategy == "default" { // of old checkpoints
+		c.Strategy = Strategy3DGS
 	}
 	return nil
 }

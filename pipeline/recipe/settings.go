@@ -16,11 +16,9 @@ type Setting struct {
 	Source  string // whose default it is, see Sources; "": this program's own
 	Aliases []string
 	Words   []string // the values of a text
-	// A word of earlier versions, and the one that it stands for; "": there is none.
-	Former, FormerNow string
-	Steps             bool  // counts steps
-	Rate              bool  // a learning rate of splats
-	Range             Range // of a number, and of each channel of a colour
+	Steps   bool     // counts steps
+	Rate    bool     // a learning rate of splats
+	Range   Range    // of a number, and of each channel of a colour
 	// Users may ask for no more than this, see Asked; 0: for all of Range.
 	MostAsked float64
 	Needs     []Need // without these it has no effect
@@ -133,13 +131,6 @@ func SettingNamed(name string) *Setting {
 		return nil
 	}
 	return &Settings[i]
-}
-
-func (s *Setting) Present(word string) string {
-	if s.Former != "" && word == s.Former {
-		return s.FormerNow
-	}
-	return word
 }
 
 // SplatRates returns where the learning rates of splats are: those of all tensors of model.schema.

@@ -31,9 +31,8 @@ type setting struct {
 	aliases      []string
 	needs        [][2]string // setting and word, "" for on or above 0
 	words        []string
-	former       [2]string // a word of earlier versions and what it is now
-	step         bool      // a member of StepParams
-	factor       string    // of that: "", scene or batch
+	step         bool   // a member of StepParams
+	factor       string // of that: "", scene or batch
 }
 
 // interval is a range of numbers; the brackets of the schema say whether the ends belong to it.
@@ -165,9 +164,6 @@ func (s *setting) attribute(word, rest string) error {
 		s.aliases = strings.Fields(rest)
 	case "words":
 		s.words = strings.Fields(rest)
-	case "former":
-		old, now, _ := strings.Cut(rest, " ")
-		s.former = [2]string{old, now}
 	case "name":
 		s.name = rest
 	case "most":
@@ -184,7 +180,7 @@ func (s *setting) attribute(word, rest string) error {
 		}
 		s.step, s.factor = true, factor
 	default:
-		return fmt.Errorf("%s is none of help, from, also, words, former, most, name, needs, to", word)
+		return fmt.Errorf("%s is none of help, from, also, words, most, name, needs, to", word)
 	}
 	return nil
 }
@@ -283,10 +279,6 @@ func (c *schema) checkSetting(s *setting, all map[string]*setting) error {
 	}
 	if isChoice := s.kind == "choice"; isChoice != slices.Contains(s.words, strings.Trim(s.def, `"`)) {
 		return errors.New("a choice has words, its default among them, and nothing else has")
-	}
-	if old, now := s.former[0], s.former[1]; old != "" && (slices.Contains(s.words, old) ||
-		!slices.Contains(s.words, now)) {
-		return fmt.Errorf("%q stood for %q, which is no word, or is one itself", old, now)
 	}
 	isReal := goTypes[s.kind] == "float64"
 	if s.step && slices.Contains([]string{"choice", "colour", "seed"}, s.kind) || s.factor != "" && !isReal {

@@ -143,9 +143,6 @@ func emitSetting(b *bytes.Buffer, s *setting) {
 	}
 	list("Aliases", s.aliases)
 	list("Words", s.words)
-	if s.former[0] != "" {
-		fmt.Fprintf(b, "Former: %q,\nFormerNow: %q,\n", s.former[0], s.former[1])
-	}
 	switch s.kind {
 	case "steps":
 		b.WriteString("Steps: true,\n")
