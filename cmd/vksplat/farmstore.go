@@ -338,12 +338,12 @@ func farmFsckCommand(console *cli.Console) *cobra.Command {
 				whole++
 			}
 		}
-		_, odd, err := r.root.ListAll(r.key)
+		_, odd, err := r.root.List(r.key)
 		if err != nil {
 			return store.Explain("list results", r.key, err)
 		}
 		for _, key := range odd {
-			console.Note(r.name(key) + " is not read: it is no file or folder, or a link that leads elsewhere")
+			console.Note(r.name(key) + " is not read: not a regular file or folder, or a symlink that leaves the root")
 		}
 		return printFindings(console, findings, whole, repair, asJSON)
 	})
