@@ -107,24 +107,7 @@ func settingOf(o *train.Options, name string) train.Setting {
 	if s == nil {
 		return nil
 	}
-	if p, isText := s.Of(&o.Config).(*string); isText {
-		return &word{p, s}
-	}
 	return plain(s.Of(&o.Config))
-}
-
-// word is a setting that is one of a few words; which, Check knows.
-type word struct {
-	p  *string
-	of *recipe.Setting
-}
-
-func (w *word) String() string { return *w.p }
-
-// Set takes any text, and words of earlier versions as those of this one.
-func (w *word) Set(s string) error {
-	*w.p = w.of.Present(s)
-	return nil
 }
 
 // settingNames lists the keys of all settings.

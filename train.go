@@ -130,7 +130,7 @@ func (o *TrainOptions) resolve() (*train.Options, error) {
 		return nil, err
 	}
 	r := train.NewOptions()
-	r.Progress, r.Preset = meter.None, r.NamePreset(o.Preset)
+	r.Progress, r.Preset = meter.None, o.Preset
 	r.Checkpoints.Overwrite, r.TimeLimit = o.Replace, train.LimitFlag(o.TimeLimit)
 	if o.HoldOut != 0 {
 		if o.HoldOut < 2 {

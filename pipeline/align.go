@@ -64,7 +64,6 @@ func (a *aligner) compare(ctx context.Context, c, moved scene.Camera, m scene.Im
 	return before, after, err
 }
 
-// ErrPhotoSize says that a photo has more pixels than those trained on.
 var ErrPhotoSize = errors.New("align camera: the photo is larger than those that are trained on")
 
 // align moves a camera by a number of steps, and returns the loss before the first. Nothing may be in flight.

@@ -28,7 +28,6 @@ type appearances struct {
 // appearanceBytes is the size of a row of the table.
 const appearanceBytes = (3*layout.AppearanceNumbers + 3) * 4
 
-// newAppearances makes a table of rows on a device.
 func newAppearances(dev *vk.Device, rows []layout.Appearance) (*appearances, error) {
 	x := &appearances{dev: dev}
 	var err error
@@ -41,7 +40,6 @@ func newAppearances(dev *vk.Device, rows []layout.Appearance) (*appearances, err
 	return x, nil
 }
 
-// cameraCount is the number of cameras of the photos.
 func cameraCount(starts []PhotoStart) int {
 	n := 1
 	for _, s := range starts {

@@ -23,7 +23,6 @@ type RunRecord struct {
 	Aside func() string
 }
 
-// saver saves and restores the state of a trainer.
 type saver struct {
 	run    *training
 	shards *shards
@@ -119,7 +118,6 @@ func (s *saver) deviate(u recipe.Unit, reason string) {
 	s.deviations = append(s.deviations, checkpoint.Deviation{Step: u.StepsBefore(), Reason: reason})
 }
 
-// save writes a checkpoint, see SaveCheckpoint.
 func (s *saver) save(path string, background, complete bool) (*checkpoint.Write, error) {
 	called := time.Now()
 	s.writer.Finish()

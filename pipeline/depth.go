@@ -10,7 +10,6 @@ import (
 // comparesDepths reports whether the unit blends depth: a step's picture does where depths or normals are known.
 func (v *view) comparesDepths() bool { return v.s.depths != nil && v.kind == recipe.Step }
 
-// comparesDepths reports whether steps blend depth.
 func (o *TrainerOptions) comparesDepths() bool { return o.Known.used() || o.Normals.used() }
 
 // rasterizeDepth is rasterize that also blends the inverse of splats' depths.
@@ -37,7 +36,6 @@ func (v *view) rasterizeBwdDepth(p *shaders.RasterizeBwd) {
 	}, v.indirect(layout.ArgsBuckets))
 }
 
-// depthLoss compares the depth of the picture with what is known of it.
 func (v *view) depthLoss() {
 	if !v.comparesDepths() {
 		return

@@ -38,7 +38,6 @@ type depthTable struct {
 	normal  fading
 }
 
-// fading is the weight of a loss over the steps.
 type fading struct {
 	weight float32 // in the loss before the first step
 	final  float32 // share of it that is left at the end
@@ -148,10 +147,8 @@ func partsOf(cams []scene.Camera, known KnownDepths, normals KnownNormals, level
 	return p
 }
 
-// count returns the number of parts.
 func (p *depthParts) count() int { return len(p.places) - 1 }
 
-// words returns the size of the table.
 func (p *depthParts) words() int { return p.places[p.count()] }
 
 // staged returns how many words each gets room for: most, unless a part has more or the table less.

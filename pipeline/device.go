@@ -294,7 +294,8 @@ func ListDevices() ([]DeviceSummary, error) {
 	return list, nil
 }
 
-// FindDevices describes the devices that OpenDevices would open, without opening them. Note is to be printed.
+// FindDevices describes the devices that OpenDevices would open, without opening them: all, or indices, UUIDs, PCI
+// addresses or auto, separated by commas. Note is to be printed.
 func FindDevices(list string) (devices []DeviceSummary, note string, err error) {
 	in, err := vk.Open(vk.InstanceOptions{})
 	if err != nil {
@@ -316,18 +317,6 @@ func FindDevices(list string) (devices []DeviceSummary, note string, err error) 
 		devices, note = append(devices, summaryOf(info)), said
 	}
 	return devices, note, nil
-}
-
-// FindDevice describes the device that OpenDevice would open, without opening it: an index, a UUID, a PCI address or
-// auto.
-func FindDevice(choice string) (DeviceSummary, error) {
-	in, err := vk.Open(vk.InstanceOptions{})
-	if err != nil {
-		return DeviceSummary{}, err
-	}
-	defer in.Close()
-	info, _, err := in.Select(choice)
-	return summaryOf(info), err
 }
 
 // Summary describes the device.

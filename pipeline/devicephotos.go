@@ -76,7 +76,6 @@ func (p *devicePhotos) allocate(n, inFlight int) error {
 	return p.makeSlots(n)
 }
 
-// makeRing makes the staging memory.
 func (p *devicePhotos) makeRing(frames int) error {
 	_, most := photos.Totals(p.cams)
 	for range frames {
@@ -160,7 +159,6 @@ func (p *devicePhotos) undo(view, step int, keep *vk.Copier) {
 	p.restart(step)
 }
 
-// complete reports whether the device cache has every photo.
 func (p *devicePhotos) complete() bool { return p.all && p.filled == len(p.slots)-p.order.nBad }
 
 // stage copies a photo to the frame's part of the ring and returns its bytes.
@@ -199,7 +197,6 @@ func (p *devicePhotos) without(ctx context.Context, view int, err error) error {
 // minTrainPhotos is how many photos training needs to find depths.
 const minTrainPhotos = 3
 
-// freeRing frees the frame's part of the ring.
 func (p *devicePhotos) freeRing(frame int) {
 	if !p.ring[frame].IsZero() {
 		_ = p.dev.Free(p.ring[frame].View)
@@ -253,7 +250,6 @@ func (p *devicePhotos) expect(step int, list []photos.Ask, end int) {
 	}
 }
 
-// forget withdraws all announcements.
 func (p *devicePhotos) forget() {
 	switch e := p.src.(type) {
 	case *photos.Share:

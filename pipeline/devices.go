@@ -107,7 +107,6 @@ func shareRAM(devices []*Device) {
 // mostDevices is the most views that project_bwd_adam_views has.
 const mostDevices = 16
 
-// closeDevices closes devices.
 func closeDevices(devices []*Device) (err error) {
 	for _, d := range devices {
 		err = errors.Join(err, d.Close())

@@ -71,7 +71,6 @@ func (e *engine) allocate(inFlight int) (err error) {
 	return nil
 }
 
-// allocate makes the frame's buffers.
 func (f *frame) allocate(s *setup) (err error) {
 	if f.params, err = vk.Make[layout.StepParams](s.dev, vk.Upload, 1, "params"); err != nil {
 		return err
@@ -132,7 +131,6 @@ func (e *engine) close() error {
 	return e.programs.pool.Close()
 }
 
-// close frees the frame's buffers.
 func (f *frame) close(s *setup) {
 	if f.copier != nil {
 		f.copier.Close()

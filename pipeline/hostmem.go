@@ -99,7 +99,6 @@ func HeapLimit(o DeviceOptions) (int64, error) {
 // HeapLimit is the function of that name once the driver is loaded, and has taken its part.
 func (d *Device) HeapLimit() int64 { return d.host - marginOf(d.host) - processBytes/2 - d.driver }
 
-// goBytes returns the bytes that Go's memory takes.
 func goBytes() int64 {
 	m := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
 	metrics.Read(m)

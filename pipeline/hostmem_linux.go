@@ -7,7 +7,6 @@ import (
 	"strings"
 )
 
-// systemMemory asks the system for its memory.
 func systemMemory() hostMemory { return readHostMemory("/proc", "/sys/fs/cgroup") }
 
 // readHostMemory is systemMemory with the roots of both file systems.

@@ -25,7 +25,6 @@ type Interludes struct {
 	once   sync.Once // for closed
 }
 
-// interlude is a call of Do.
 type interlude struct {
 	do   func() error
 	done chan error // one value
@@ -69,7 +68,6 @@ func (i *Interludes) Release() {
 	}
 }
 
-// Held reports whether training is held.
 func (i *Interludes) Held() bool { return i.held() != nil }
 
 // Still reports whether training has stopped because it is held.
@@ -116,7 +114,6 @@ func (i *Interludes) moves(lost bool) {
 	i.idle = time.Time{}
 }
 
-// end ends all waits of Do.
 func (i *Interludes) end() { i.once.Do(func() { close(i.closed) }) }
 
 // serve runs what Do was given, if anything, and waits while training is held. Before that, wait makes the device idle;

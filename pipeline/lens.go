@@ -10,13 +10,11 @@ import (
 	"vksplat/vk"
 )
 
-// lenses says which lenses some cameras have.
 type lenses struct {
 	bent    bool // lenses that bend their pictures, or that move
 	shutter bool // rolling shutters: cameras move while their photos are read out
 }
 
-// lensesOf returns the lenses of cameras.
 func lensesOf(cameras []scene.Camera) (l lenses) {
 	for i := range cameras {
 		if c := &cameras[i]; c.Distortion != nil {
@@ -77,7 +75,6 @@ func (f *frameLens) free(e *setup) {
 // boundless is r^2 that no lens reaches.
 const boundless = 3e38
 
-// lensParams fills l by c.
 func lensParams(l *layout.Lens, c *scene.Camera) {
 	*l = layout.Lens{Limit2: boundless}
 	focal, centre := [2]float64{c.Fx, c.Fy}, [2]float64{c.Cx, c.Cy}
@@ -120,7 +117,6 @@ func (v *view) projectLens(p *shaders.Project, grid vk.Grid) {
 	}, grid)
 }
 
-// projectBwdAdamLens is projectBwdAdam for them.
 func (v *view) projectBwdAdamLens(p *shaders.ProjectBwdAdam, grid vk.Grid) {
 	v.r.Dispatch(&shaders.ProjectBwdAdamLens{
 		Params: p.Params, Counters: p.Counters, DepthKeys: p.DepthKeys, VProjected: p.VProjected, Chunk: p.Chunk,

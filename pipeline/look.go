@@ -9,7 +9,6 @@ import (
 // Look chooses what a picture shows.
 type Look uint32
 
-// The looks.
 const (
 	LookColor Look = layout.LookColor // the model's colours
 	// red is the sum of weight times camera z in the training frame, green the sum of weights, blue that of weight

@@ -48,7 +48,6 @@ func (v *view) makeTallies() {
 	t.tiles, t.scan = t.band.At(0, sort), t.band.At(sort, scan)
 }
 
-// bandTallies returns the tallies for another band.
 func (v *view) bandTallies() *tallies {
 	if v.tallies.used {
 		v.r.Fill(v.tallies.band.View, 0)

@@ -65,5 +65,4 @@ func comparisonOf(cams []scene.Camera, source photos.Source, cfg *recipe.Config)
 	return c
 }
 
-// counts reports whether the loss needs to say what counted.
 func (c comparison) counts() bool { return c.masked || c.alpha || c.robust }

@@ -34,7 +34,6 @@ func (t *Trainer) Measure(ctx context.Context, o bench.Options, report func(Prog
 	return bench.Measure(ctx, &measuring{t, report}, o)
 }
 
-// photoCopies are the copies of a unit's photo.
 type photoCopies struct {
 	copiers []*vk.Copier
 	bytes   int

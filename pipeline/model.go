@@ -186,7 +186,6 @@ const mostStaging = 4 << 20
 // stagingRows returns how many rows of a unit are moved at once.
 func (m *model) stagingRows() int { return min(max(1, mostStaging/4/m.unit), m.Stored) }
 
-// stagingBytes returns the size of the staging memory.
 func (m *model) stagingBytes() int64 { return 4 * int64(m.stagingRows()) * int64(m.unit) }
 
 // upload makes s, whose degree is at most the model's, the model's splats; moments and statistics become zero. It goes

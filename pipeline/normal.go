@@ -34,7 +34,6 @@ func (k KnownNormals) size(view int) int {
 	return 0
 }
 
-// put writes them.
 func (k KnownNormals) put(words []uint32, view int) {
 	m := &k[view]
 	words[0], words[1] = uint32(m.Shift), uint32(m.Columns)

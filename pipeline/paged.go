@@ -79,7 +79,6 @@ type pageStaging struct {
 	ticket     vk.Ticket
 }
 
-// allocate makes the pages and their stagings.
 func (p *paged) allocate() error {
 	if err := p.room.allocate(p.dev); err != nil {
 		return err
@@ -100,10 +99,8 @@ func (p *paged) allocate() error {
 	return nil
 }
 
-// staged returns how many pages a staging has.
 func (m *pages) staged() int { return min(m.n, max(1, pageStagingSize/(4*m.words))) }
 
-// stagingBytes returns the size of all stagings.
 func (m *pages) stagingBytes() int64 { return pageStagings * 4 * int64(m.words) * int64(m.staged()) }
 
 // close frees what allocate made but for the room, which is the model's.
@@ -134,7 +131,6 @@ func (p *paged) expect(c scene.Camera) {
 	}
 }
 
-// choose returns the parts that a picture shows.
 func (p *paged) choose(c *scene.Camera) (parts []int, err error) {
 	if len(p.coming) > 0 && p.coming[0].camera == *c {
 		parts = p.coming[0].parts
@@ -263,7 +259,6 @@ func (p *paged) upload(s *scene.Splats, to []pageRun) error {
 	return nil
 }
 
-// flush queues the copies of a staging.
 func (p *paged) flush() (err error) {
 	if p.copies > 0 {
 		st := &p.staging[p.turn]
@@ -395,7 +390,6 @@ func NewPartsRenderer(d *Device, m Parts, most int, cameras []scene.Camera, cfg 
 	}
 }
 
-// newPaged makes a renderer with n pages.
 func (p *renderPlan) newPaged(m Parts, n, most int, w renderNeeds) (*Renderer, error) {
 	r, err := p.newRenderer(most, w)
 	if err != nil {

@@ -23,7 +23,6 @@ type pages struct {
 	left   []pageRun // that are free, in order, no two of them adjacent
 }
 
-// pageRun is some pages in a row.
 type pageRun struct{ first, n int }
 
 const (
@@ -36,7 +35,6 @@ const (
 	mostPageChunk = 1 << 30
 )
 
-// pagesOf returns how many pages n splats take.
 func pagesOf(n int) int { return (n + PageSplats - 1) / PageSplats }
 
 // plannedPages returns n phantom pages, of which a picture shows at most most splats.
@@ -49,10 +47,8 @@ func plannedPages(dev *vk.Device, rows layout.Rows, n, most int) *pages {
 	return m
 }
 
-// bytes returns the size of all pages.
 func (m *pages) bytes() int64 { return 4 * int64(m.n) * int64(m.words) }
 
-// allocate makes the room.
 func (m *pages) allocate(dev *vk.Device) error {
 	planned := m.chunks
 	m.chunks = nil
@@ -78,7 +74,6 @@ func (m *pages) free(dev *vk.Device) (err error) {
 	return err
 }
 
-// unused returns how many pages are free.
 func (m *pages) unused() (n int) {
 	for _, r := range m.left {
 		n += r.n
@@ -114,7 +109,6 @@ func (m *pages) cut(i, n int) pageRun {
 	return r
 }
 
-// release frees pages.
 func (m *pages) release(runs []pageRun) {
 	for _, r := range runs {
 		i, _ := slices.BinarySearchFunc(m.left, r.first,

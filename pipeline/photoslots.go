@@ -27,7 +27,6 @@ type photoSlots struct {
 	direct bool // bound has the slots
 }
 
-// photoSlot is a place for a photo.
 type photoSlot struct {
 	words  vk.Slice[uint32]
 	offset uint32 // in words, of the buffer that it lies in
@@ -96,7 +95,6 @@ func (p *photoSlots) makeApart(n int) error {
 	return nil
 }
 
-// slotBytes returns the size of slot i.
 func (p *photoSlots) slotBytes(i int) int64 {
 	if p.all {
 		return p.layout.Bytes(&p.cams[i])
@@ -104,7 +102,6 @@ func (p *photoSlots) slotBytes(i int) int64 {
 	return p.largest
 }
 
-// targetBytes returns the size of the target.
 func (p *photoSlots) targetBytes() int64 { return 4 * int64(p.words) }
 
 // row returns where those of the slots [first, n) end that fit side by side in room, and what they take.

@@ -100,7 +100,6 @@ type HostPlan struct {
 	Workers  int   `json:"workers"`   // that decode
 }
 
-// planner computes a plan.
 type planner struct {
 	shape   *setup // without buffers
 	cams    []scene.Camera
@@ -133,7 +132,6 @@ func (d *Device) Plan(cams []scene.Camera, splats int, cfg recipe.Config, o Trai
 	return &whole, nil
 }
 
-// planShard is Plan for one device, of its shard.
 func (d *Device) planShard(at world, cams []scene.Camera, part shardSizes, cfg recipe.Config,
 	o TrainerOptions) (*Plan, error) {
 	splats := part.splats
@@ -171,7 +169,6 @@ func (d *Device) planShard(at world, cams []scene.Camera, part shardSizes, cfg r
 	return plan, p.host(plan, d.host)
 }
 
-// trainKinds are the units that training runs.
 func trainKinds(cfg *recipe.Config, o *TrainerOptions) []recipe.Kind {
 	kinds := []recipe.Kind{recipe.Step, recipe.Reorder, recipe.Render}
 	if cfg.RefinePoses {

@@ -262,7 +262,6 @@ func (h *HostPlan) PhotoCache(cams []scene.Camera) photos.Options {
 	return photos.Options{Cameras: cams, Bytes: h.Cache, FlightBytes: h.Decode, Workers: h.Workers}
 }
 
-// mostPictures is the most pictures that are compared at once.
 const mostPictures = 16
 
 // Measuring returns the options of a cache for photos that pictures are compared with, and how many pictures may be in

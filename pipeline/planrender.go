@@ -29,7 +29,6 @@ func (p *parts) encodeBytes() int64 {
 	return 12 + p.beside
 }
 
-// renderPlan plans pictures of a model on a device.
 type renderPlan struct {
 	d       *Device
 	degree  int // of spherical harmonics

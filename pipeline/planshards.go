@@ -118,7 +118,6 @@ func planShards(devices []*Device, cams []scene.Camera, splats int, known knownS
 	return better, unequal, nil
 }
 
-// ceilingOf returns the ceiling of the whole model.
 func ceilingOf(plans []*Plan) (n int) {
 	for _, p := range plans {
 		n += p.Ceiling

@@ -16,7 +16,6 @@ type posePasses struct {
 	given    vk.Slice[layout.StepParams] // [1] as the host wrote them
 }
 
-// refinesPoses reports whether the unit refines poses.
 func (v *view) refinesPoses() bool {
 	return v.s.poses != nil && (v.s.poses.active && v.kind == recipe.Step || v.kind == recipe.Align)
 }

@@ -36,7 +36,6 @@ type aligner struct {
 	decided bool // the trial is over
 }
 
-// due reports whether the trial comes before a unit.
 func (a *aligner) trialDue(next recipe.Unit) bool {
 	return a != nil && !a.decided && next.Kind == recipe.Step && next.Step >= a.run.cfg.PoseStart
 }

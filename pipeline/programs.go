@@ -29,7 +29,6 @@ type slot struct {
 	timed   bool
 }
 
-// slots lists the slots of all programs.
 func (p *programs) slots() (list []slot) {
 	for i, f := range p.frames {
 		for _, k := range p.setup.kinds {
@@ -52,7 +51,6 @@ func (p *programs) close() error {
 	return nil
 }
 
-// clear frees the slot's program, if there is one.
 func (s slot) clear() (err error) {
 	if *s.program != nil {
 		err = (*s.program).Close()
@@ -64,7 +62,6 @@ func (s slot) clear() (err error) {
 // free frees programs and scratch memory, so that an allocation finds all of it free.
 func (p *programs) free() error { return errors.Join(p.close(), p.pool.Empty()) }
 
-// built reports whether there are programs.
 func (p *programs) built() bool { return *p.slots()[0].program != nil }
 
 // build records the programs of every frame. The device must be idle.
@@ -151,7 +148,6 @@ func (p *programs) submit(f *frame, u recipe.Unit, timed bool, photo *stagedPhot
 	return err
 }
 
-// wait waits for the unit that is in flight on f.
 func (p *programs) wait(f *frame) error {
 	if f.ticket == 0 {
 		return nil
@@ -166,7 +162,6 @@ func (p *programs) wait(f *frame) error {
 	return err
 }
 
-// waitForAll waits for all units in flight.
 func (p *programs) waitForAll() error {
 	for _, f := range p.frames {
 		if err := p.wait(f); err != nil {

@@ -75,7 +75,6 @@ func (s *setup) stateWords() int {
 	return 2
 }
 
-// stateBytes returns an isect's share of the saved states.
 func (s *setup) stateBytes() int64 { return s.raster.isectStates() * 8 * int64(s.stateWords()) }
 
 // rasterize blends a band's tiles. Without keep nothing is saved for a backward pass.

@@ -52,7 +52,6 @@ func (d *Device) MeasureRates() (r bench.Rates, err error) {
 	return r, err
 }
 
-// rateMeter measures rates of a device.
 type rateMeter struct {
 	dev  *vk.Device
 	sums vk.Slice[uint32] // [rateLanes] results of kernels

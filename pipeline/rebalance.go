@@ -117,7 +117,6 @@ func move(from, to *shard, n int) (err error) {
 	return errors.Join(from.e.setup.setCounters(uint32(from.splats)), to.e.setup.setCounters(uint32(to.splats)))
 }
 
-// reserve makes room for n splats.
 func (m *shard) reserve(n int) error {
 	if n <= m.e.setup.model.capacity() {
 		return nil

@@ -91,7 +91,6 @@ func (e *engine) drawnPicture(out []float32, c scene.Camera) ([]float32, error) 
 // picturePiece is how many pixels of a picture are read at once: 1 MB.
 const picturePiece = 1 << 16
 
-// pictureStaging is the size of the staging memory of pictures.
 const pictureStaging = 16 * picturePiece
 
 // readPicture returns n pixels of a picture as [n][3], in the memory of out if it is large enough. The picture lies in

@@ -60,7 +60,6 @@ type drawing struct {
 	pages  []uint32 // where that is on the device
 }
 
-// renderKinds are the units of a Renderer.
 var renderKinds = []recipe.Kind{recipe.Render}
 
 // inParts says how a Renderer's engine draws.
@@ -284,7 +283,6 @@ func (r *Renderer) Next() (none bool, err error) {
 	return true, nil
 }
 
-// makeRoom makes room for pictures of camera c.
 func (r *Renderer) makeRoom(c scene.Camera) error {
 	e := r.e
 	size, err := sizeOf([]scene.Camera{c})

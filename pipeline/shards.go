@@ -111,10 +111,8 @@ func (s *shards) each(f func(m *shard) error) error {
 	return nil
 }
 
-// ceiling returns the ceiling of the whole model.
 func (s *shards) ceiling() int { return sum(s.ceilings()) }
 
-// ceilings returns the ceiling of each shard.
 func (s *shards) ceilings() (list []int) {
 	for _, m := range s.list {
 		list = append(list, m.maxSplats)
@@ -122,7 +120,6 @@ func (s *shards) ceilings() (list []int) {
 	return list
 }
 
-// sizes returns the number of splats of each shard.
 func (s *shards) sizes() (list []int) {
 	for _, m := range s.list {
 		list = append(list, m.splats)
@@ -168,7 +165,6 @@ func (s *shards) join() error {
 	return nil
 }
 
-// devices returns the devices, by rank.
 func (s *shards) devices() (list []*vk.Device) {
 	for _, m := range s.list {
 		list = append(list, m.e.setup.dev)
@@ -176,7 +172,6 @@ func (s *shards) devices() (list []*vk.Device) {
 	return list
 }
 
-// busy reports whether a frame is in flight.
 func (s *shards) busy(slot int) bool {
 	return slices.ContainsFunc(s.list, func(m *shard) bool {
 		f := m.e.programs.frames[slot]
@@ -190,7 +185,6 @@ func (s *shards) partlyDone(next uint32) bool {
 	return slices.ContainsFunc(s.list, func(m *shard) bool { return m.from > next })
 }
 
-// deviceRecords returns what checkpoints say of the devices.
 func (s *shards) deviceRecords() (list []checkpoint.DeviceRecord) {
 	for _, d := range s.devices() {
 		list = append(list, checkpoint.RecordOf(d))

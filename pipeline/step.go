@@ -74,14 +74,14 @@ func (s *setup) record(r *vk.Recorder, f *frame, k recipe.Kind) {
 		} else {
 			v.recordStep()
 		}
-	case recipe.Carve:
-		v.recordCarve()
-	case recipe.Refine:
-		v.recordRefine()
+	case recipe.Carve: // apart from the refinement: one that finds too little room must have changed nothing
+		v.recordChange(v.carve) // voters chunks -> chunks
+	case recipe.Refine: // chunks -> chunks, n_splats or failed
+		v.recordChange(func() { v.s.strategy.refine(v); v.verifyModel("refine") })
 	case recipe.Reorder:
-		v.recordReorder()
+		v.recordChange(func() { v.reorder(); v.verifyModel("reorder") }) // chunks -> chunks
 	case recipe.Reset:
-		v.recordReset()
+		v.recordChange(v.resetOpacity) // chunks -> chunks
 	case recipe.Render:
 		if v.s.links != nil {
 			v.recordTeamRender()
@@ -198,34 +198,10 @@ func (v *view) makeIsects(band int) {
 	v.verifyIsects()
 }
 
-// recordCarve lists the removal of floaters from pictures. It is a unit of its own, because a refinement that finds too
-// little room must have changed nothing.
-func (v *view) recordCarve() {
+// recordChange lists a unit that changes the model without drawing it.
+func (v *view) recordChange(pass func()) {
 	v.begin()
-	v.carve() // voters chunks -> chunks
-	v.finish(false)
-}
-
-// recordRefine lists a refinement.
-func (v *view) recordRefine() {
-	v.begin()
-	v.s.strategy.refine(v) // chunks -> chunks, n_splats or failed
-	v.verifyModel("refine")
-	v.finish(false)
-}
-
-// recordReorder lists the putting in order of the splats.
-func (v *view) recordReorder() {
-	v.begin()
-	v.reorder() // chunks -> chunks
-	v.verifyModel("reorder")
-	v.finish(false)
-}
-
-// recordReset lists an opacity reset.
-func (v *view) recordReset() {
-	v.begin()
-	v.resetOpacity() // chunks -> chunks
+	pass()
 	v.finish(false)
 }
 

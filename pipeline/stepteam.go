@@ -27,7 +27,6 @@ type piece struct {
 	inParts bool
 }
 
-// whole is a packet in one piece.
 var whole = piece{n: 1}
 
 // recordTeamStep lists one training step of a device of a team. Each comment: reads -> writes.
@@ -176,12 +175,10 @@ func (v *view) copyVisible(p piece, from, to team.Packet, firstOf vk.Slice[uint3
 	v.copyKeys(p, from, to, firstOf, i, place)
 }
 
-// copyKeys is copyVisible for the depths.
 func (v *view) copyKeys(p piece, from, to team.Packet, firstOf vk.Slice[uint32], i int, place bool) {
 	v.copyRecords(p, firstOf, i, team.KeyWords, from.Keys, to.Keys, place)
 }
 
-// copyShapes is copyVisible for the rest.
 func (v *view) copyShapes(p piece, from, to team.Packet, firstOf vk.Slice[uint32], i int, place bool) {
 	v.copyRecords(p, firstOf, i, team.ShapeWords, vk.Cast[uint32](from.Shapes.View), vk.Cast[uint32](to.Shapes.View),
 		place)
@@ -259,7 +256,6 @@ func (v *view) allocateViews() {
 	}
 }
 
-// gradsOf returns the buffers for the gradients of view w.
 func (v *view) gradsOf(w int) (grads, beside vk.Slice[float32]) {
 	size := team.GradWords * v.s.links.Records
 	grads = v.team.vViews.At(w*size, size)
@@ -270,7 +266,6 @@ func (v *view) gradsOf(w int) (grads, beside vk.Slice[float32]) {
 	return grads, beside
 }
 
-// putGrads writes a piece of the gradients to the others.
 func (v *view) putGrads(p piece) {
 	v.s.links.Others(func(o int) {
 		from, to := v.team.packs[o], v.s.links.In[o]
@@ -278,7 +273,6 @@ func (v *view) putGrads(p piece) {
 	})
 }
 
-// receiveGrads receives a piece of the gradients from the others.
 func (v *view) receiveGrads(p piece) {
 	v.s.links.Others(func(w int) {
 		from := v.s.links.Out[w]

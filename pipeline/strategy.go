@@ -17,7 +17,6 @@ type variants struct {
 	reach       float32 // see carve
 }
 
-// strategyOf returns the strategy that a configuration names.
 func strategyOf(cfg *recipe.Config, o *TrainerOptions) strategy {
 	switch {
 	case cfg.Strategy == recipe.StrategyMCMC:

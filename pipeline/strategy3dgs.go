@@ -85,7 +85,6 @@ func (v *view) chooseGrowth(actions, fresh, holes vk.Slice[uint32], rank func(v 
 	}, v.indirect(layout.ArgsVisible))
 }
 
-// resetOpacity lowers all opacities.
 func (v *view) resetOpacity() {
 	for _, c := range v.s.model.chunks {
 		v.r.Dispatch(&shaders.ResetOpacity{

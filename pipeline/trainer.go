@@ -28,7 +28,6 @@ type Trainer struct {
 	saver    saver
 }
 
-// start describes what a trainer begins with.
 type start struct {
 	first  int // splats before the run's first step
 	step   int // steps done
@@ -63,7 +62,6 @@ func NewTrainer(d *Device, cams []scene.Camera, photos photos.Source, init *scen
 	return newTrainer(d, cams, photos, sceneScale, cfg, o, start{first: init.N, splats: init.N, fill: fill})
 }
 
-// newTrainer prepares to train on the photos of cams.
 func newTrainer(d *Device, cams []scene.Camera, source photos.Source, sceneScale float64, cfg recipe.Config,
 	o TrainerOptions, s start) (*Trainer, error) {
 	if err := checkTraining(cams, sceneScale, &cfg, &o); err != nil {
@@ -199,13 +197,11 @@ func (t *Trainer) Complete() bool { return t.queue.next.Step >= t.run.cfg.Iterat
 // Changed reports whether anything was trained since the trainer was made.
 func (t *Trainer) Changed() bool { return t.queue.submitted > 0 }
 
-// Step returns the number of steps done.
 func (t *Trainer) Step() int { return t.report.progress.Step }
 
 // NSplats returns the number of splats after the last step.
 func (t *Trainer) NSplats() int { return t.report.progress.Splats }
 
-// Seconds returns the time that training took.
 func (t *Trainer) Seconds() float64 { return t.report.elapsed.Seconds() }
 
 // PassTimes returns the times of a step's passes on the first device. It is empty if that has no timestamps.
@@ -224,7 +220,6 @@ type MemoryStats struct {
 	CeilingHits     int   // how many times a splat could not grow because of the ceiling
 }
 
-// MemoryStats returns how the run uses memory.
 func (t *Trainer) MemoryStats() MemoryStats {
 	most := MemoryStats{LastGrowth: t.pressure.lastGrowth, Ceiling: t.shards.ceiling(), CeilingFits: true,
 		CeilingHits: t.report.ceilingHits}

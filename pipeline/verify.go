@@ -117,7 +117,6 @@ func (v *view) check(what verifyCheck, t verifyTarget) {
 	}, vk.Groups(64))
 }
 
-// verifyProjection checks projections and their order.
 func (v *view) verifyProjection() {
 	rank := v.splatFromRank.View
 	v.check(verifyCheck{"sort_depth", "splat_from_rank", layout.VerifyDistinct},
@@ -130,7 +129,6 @@ func (v *view) verifyProjection() {
 		count: layout.NVisible, stride: 4})
 }
 
-// verifyIsects checks the lists of tiles.
 func (v *view) verifyIsects() {
 	ids, offsets := v.tileIDs.View, v.tileOffsets.View
 	v.check(verifyCheck{"scan_isects", "first_isect", layout.VerifySorted},
@@ -146,7 +144,6 @@ func (v *view) verifyIsects() {
 		verifyTarget{data: v.tileOrder.View, count: layout.CountTiles, bound: layout.CountTiles})
 }
 
-// verifyImage checks the picture and its gradient.
 func (v *view) verifyImage() {
 	v.check(verifyCheck{"rasterize", "render", layout.VerifyFinite}, verifyTarget{data: v.render.View,
 		count: layout.CountPixels, stride: 4})
@@ -154,13 +151,11 @@ func (v *view) verifyImage() {
 		count: layout.CountPixels, stride: 4})
 }
 
-// verifySlots checks the gradients of pairs.
 func (v *view) verifySlots() {
 	v.check(verifyCheck{"rasterize_bwd", "v_slots", layout.VerifyFinite},
 		verifyTarget{data: v.vSlots.View, count: layout.NIsects, stride: 9})
 }
 
-// verifyGradients checks the gradients of projections.
 func (v *view) verifyGradients() {
 	rank := v.splatFromRank.View
 	v.check(verifyCheck{"reduce_slots", "v_projected", layout.VerifyFiniteAt},

@@ -2,7 +2,6 @@ package pipeline
 
 import "vksplat/shaders/layout"
 
-// channelTerms are the numbers of a channel in a Vignetting.
 const channelTerms = (layout.AppearanceNumbers - layout.Vignetting) / 3
 
 // Vignetting is how a camera darkens its photos away from the centre: for red, green and blue where that is, in longer

@@ -9,7 +9,6 @@ import (
 // world is the rank of a device and the world size: how many devices train or draw one model.
 type world struct{ rank, size int }
 
-// oneDevice is the world of a device that works alone.
 var oneDevice = world{size: 1}
 
 func (w world) alone() bool { return w.size == 1 }
@@ -59,7 +58,6 @@ func (m *peerParams) allocate(e *setup, own vk.Slice[layout.StepParams]) (err er
 	return err
 }
 
-// free frees the buffers.
 func (m *peerParams) free(e *setup) {
 	for w, p := range m.ofView {
 		if w != e.world.rank {
@@ -71,7 +69,6 @@ func (m *peerParams) free(e *setup) {
 	}
 }
 
-// set fills the parameters of view w.
 func (m *peerParams) set(w int, p *layout.StepParams) {
 	vk.Host(m.ofView[w])[0] = *p
 	vk.Host(m.ofViews)[w] = *p

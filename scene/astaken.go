@@ -109,7 +109,6 @@ func direction(x, y float64) int {
 	return min(max(int((math.Atan2(y, x)/(2*math.Pi)+0.5)*directions), 0), directions-1)
 }
 
-// reach finds Distortion.reach.
 func (o *Optics) reach() []float64 {
 	reach := make([]float64, directions)
 	for i := range 4 * directions { // more than one for each

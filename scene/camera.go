@@ -6,10 +6,8 @@ import (
 	"vksplat/internal/geom"
 )
 
-// CameraModel says how a camera projects.
 type CameraModel int
 
-// The projections a Camera may have.
 const (
 	Pinhole CameraModel = iota // x = Fx X/Z + Cx
 	Fisheye                    // equidistant: the distance from the principal point is proportional to the angle
@@ -23,7 +21,6 @@ func (m CameraModel) String() string {
 	return "pinhole"
 }
 
-// Camera is one photo with its calibration and pose.
 type Camera struct {
 	Name          string // relative to the photo folder, with slashes; unique in a capture
 	Path          string // the photo on disk, "" if missing
@@ -78,7 +75,6 @@ func (c Camera) K() [9]float64 {
 	return [9]float64{c.Fx, 0, c.Cx, 0, c.Fy, c.Cy, 0, 0, 1}
 }
 
-// ToCamera gives R p + T.
 func (c Camera) ToCamera(p [3]float64) [3]float64 {
 	return geom.Add(geom.Rotate(c.R, p), c.T)
 }

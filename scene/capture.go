@@ -23,7 +23,6 @@ type Warning struct {
 	Remedy string
 }
 
-// String returns the text with the names.
 func (w Warning) String() string {
 	s := wording.Escaped(w.Text, "")
 	for i, n := range w.Names {

@@ -127,7 +127,6 @@ func (c *Capture) Split(n int) (train, test []int) {
 // IsHeldOut reports whether the photo of a camera is held out, by the files or by a split.
 func (c *Capture) IsHeldOut(camera int) bool { return c.HeldOut[c.Cameras[camera].PhotoName()] }
 
-// PhotoName gives the name of the photo that the camera is of.
 func (c Camera) PhotoName() string {
 	if c.Photo != "" {
 		return c.Photo

@@ -1,6 +1,5 @@
 package scene
 
-// Image is a decoded photo.
 type Image struct {
 	Width, Height int
 	Pix           []uint8 // [Height][Width] RGBA, straight alpha

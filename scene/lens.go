@@ -19,7 +19,6 @@ const (
 	NoPlane // the whole sphere
 )
 
-// lensInfo describes a lens model.
 type lensInfo struct {
 	Name   string
 	Params int // numbers in Calibration.Params

@@ -24,7 +24,6 @@ var Formats = []string{FormatColmap, FormatTransforms, FormatBlender, FormatMeta
 // AnyModel as LoadOptions.Model takes the model with most images.
 const AnyModel = -1
 
-// LoadOptions says how a capture is read.
 type LoadOptions struct {
 	Format string // FormatAuto, also as "", or one of the formats
 	FlagOf string // name of the flag that sets Format, for hints; "" means format

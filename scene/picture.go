@@ -4,7 +4,6 @@ import (
 	"errors"
 )
 
-// ErrShape says that images and the sizes given for them do not agree.
 var ErrShape = errors.New("sizes do not agree")
 
 // ByteValues are the values of a photo's bytes: single precision, as FloatRGB and the device have them.

@@ -12,7 +12,6 @@ import (
 // ErrPose is the kind of error of a pose that is not finite, out of range or not a rotation.
 var ErrPose = errors.New("no pose")
 
-// PoseError is an error of that kind.
 type PoseError struct{ Cause error }
 
 func (e PoseError) Error() string { return e.Cause.Error() }
@@ -47,7 +46,6 @@ type calibrator interface {
 	Calibration(width, height int) Calibration
 }
 
-// Role says what a photo is for.
 type Role int
 
 const (

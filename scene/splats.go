@@ -21,7 +21,6 @@ const SH0 = 0.28209479177387814
 // degree: (degree+1)^2.
 func SHCoefficients(degree int) int { return (degree + 1) * (degree + 1) }
 
-// SplatTensor is one of the arrays of Splats.
 type SplatTensor struct {
 	Name  string
 	Width int // numbers of a splat
@@ -51,17 +50,14 @@ func (p *SplatPart) Of(s *Splats) (data []float32, stride, from int) {
 	return *a.data, a.width, p.from
 }
 
-// splatArray is a field of Splats.
 type splatArray struct {
 	name  string
 	width int // numbers of a splat
 	data  *[]float32
 }
 
-// SplatNumbers returns how many numbers a splat has.
 func SplatNumbers(degree int) int { return geometryNumbers + 3*SHCoefficients(degree) }
 
-// NewSplats returns n zeroed splats of the given degree.
 func NewSplats(n, degree int) *Splats {
 	s := &Splats{N: n, Degree: degree}
 	for _, a := range s.arrays() {

@@ -119,7 +119,6 @@ func (o *Optics) Border() border {
 	return b
 }
 
-// edge is one side of a photo.
 type edge struct {
 	o       *Optics
 	n       int // pixels

@@ -20,7 +20,6 @@ var assetFiles embed.FS
 var assetTypes = map[string]string{".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8",
 	".html": "text/html; charset=utf-8", ".json": "application/json", ".webp": "image/webp"}
 
-// mustAsset returns an embedded file as it was embedded.
 func mustAsset(path string) []byte {
 	data, err := assetFiles.ReadFile(path)
 	if err != nil {
@@ -42,10 +41,8 @@ func mustUnpacked(path string) []byte {
 	return data
 }
 
-// viewerStyle is the embedded viewer's.
 func viewerStyle() []byte { return mustUnpacked("supersplat/index.css.gz") }
 
-// viewerVersion is the embedded viewer's.
 func viewerVersion() string { return strings.TrimSpace(string(mustAsset("supersplat/VERSION"))) }
 
 // bytesHandler serves content of a kind that the end of its name tells.

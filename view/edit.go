@@ -25,7 +25,6 @@ type Edited interface {
 	Exported(name string) string
 }
 
-// EditState is how an edit stands.
 type EditState struct {
 	Version int        `json:"version"` // grows with every change
 	Splats  int        `json:"splats"`  // that are left
@@ -48,7 +47,6 @@ type EditFrame struct {
 	Scale  float64    `json:"scale"`
 }
 
-// EditFormat is a format that exports have.
 type EditFormat struct {
 	Name   string `json:"name"`
 	Ending string `json:"ending"`
@@ -65,7 +63,6 @@ type EditPage struct {
 // EditKind is what an EditQuery wants.
 type EditKind string
 
-// The kinds.
 const (
 	EditCrop  EditKind = "crop"
 	EditBrush EditKind = "brush"
@@ -99,7 +96,6 @@ const (
 var Axes = map[string][3]float64{"+x": {1, 0, 0}, "-x": {-1, 0, 0}, "+y": {0, 1, 0}, "-y": {0, -1, 0}, "+z": {0, 0, 1},
 	"-z": {0, 0, -1}}
 
-// ExportQuery asks for an export.
 type ExportQuery struct {
 	Name   string `json:"name"`   // of the file, without folder and ending
 	Format string `json:"format"` // of EditPage.Formats

@@ -22,7 +22,6 @@ type Streamed interface {
 	Frame(ctx context.Context, q FrameQuery) ([]byte, error)
 }
 
-// Training is a training that is watched.
 type Training interface {
 	Streamed
 	// Photo is what a camera's picture is compared with, a JPEG.
@@ -44,7 +43,6 @@ type Training interface {
 // Command is what a watching user may want of a training.
 type Command string
 
-// The commands.
 const (
 	CommandPause  Command = "pause"
 	CommandResume Command = "resume"
@@ -66,7 +64,6 @@ type LiveCamera struct {
 // Mode is what a frame shows.
 type Mode string
 
-// The modes.
 const (
 	ModePicture    Mode = "picture"
 	ModeDepth      Mode = "depth"
@@ -75,7 +72,6 @@ const (
 	ModeError      Mode = "error"      // the difference from the photo of Camera
 )
 
-// FrameQuery asks for a frame.
 type FrameQuery struct {
 	Camera   int        // of Cameras, with its own projection; -1: the pose below
 	Rotation [9]float64 // world to camera, orthonormal
@@ -109,17 +105,14 @@ type Save struct {
 	Text  string    `json:"text"`  // its file, or why there is none
 }
 
-// SaveState is how far a Save is.
 type SaveState string
 
-// The states.
 const (
 	SaveWriting SaveState = "writing"
 	SaveDone    SaveState = "saved"
 	SaveFailed  SaveState = "failed"
 )
 
-// End is how a training ended.
 type End struct {
 	State EndState `json:"state"`
 	Model string   `json:"model"` // file of the model, "" if none was written
@@ -129,7 +122,6 @@ type End struct {
 // EndState is how well a training ended.
 type EndState string
 
-// The states.
 const (
 	EndFinished EndState = "finished"
 	EndStopped  EndState = "stopped" // by the user, or by a time limit

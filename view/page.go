@@ -23,7 +23,6 @@ const pagePolicy = "default-src 'none'; script-src 'self' " + handlerHash +
 	"; style-src 'self'; img-src 'self' data: blob:; media-src 'self'; connect-src 'self'; " +
 	"worker-src blob:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-// Scene is what a page shows.
 type Scene struct {
 	Title       string
 	Start       Start
@@ -60,7 +59,6 @@ type viewerBackground struct {
 	Color [3]float32 `json:"color"`
 }
 
-// viewerEffects are all off.
 type viewerEffects struct {
 	Sharpness viewerEffect `json:"sharpness"`
 	Bloom     viewerEffect `json:"bloom"`
@@ -102,13 +100,11 @@ type pageParts struct {
 
 var pageTemplate = template.Must(template.New("page").Parse(string(mustAsset("page/index.html"))))
 
-// execute writes a page of these parts, with the licence.
 func (p pageParts) execute(w io.Writer) error {
 	p.License, p.Version = string(mustAsset("supersplat/LICENSE")), viewerVersion()
 	return pageTemplate.Execute(w, p)
 }
 
-// Show serves a page with the scene and its model.
 func Show(s *Server, what Scene, model *Model) error {
 	data, err := what.encode(model.name)
 	if err != nil {

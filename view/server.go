@@ -34,7 +34,6 @@ const (
 	endTimeout     = time.Second      // for what is under way when the server ends
 )
 
-// ServerOptions say where a Server listens.
 type ServerOptions struct {
 	Host     string // an address or a name of this machine; "" is 127.0.0.1, which no other machine reaches
 	Port     int    // 0 takes any that is free
@@ -140,7 +139,6 @@ func (s *Server) Handle(name string, h http.Handler) { s.handlers[name] = h }
 // bounds the body; how long that takes is bounded here.
 func (s *Server) HandlePost(name string, h http.Handler) { s.actions[name] = h }
 
-// Below returns what a request asks for below prefix.
 func (s *Server) Below(r *http.Request) string { return strings.TrimPrefix(r.URL.Path, s.prefix) }
 
 // Public reports whether other machines reach the server.
@@ -152,7 +150,6 @@ func (s *Server) Encrypted() bool { return s.scheme == "https" }
 // URL is the address for the user. It holds the token.
 func (s *Server) URL() string { return s.address(s.token) }
 
-// URLOnce is an address that works once.
 func (s *Server) URLOnce() string { return s.address(s.once) }
 
 func (s *Server) address(token string) string {

@@ -100,7 +100,6 @@ func (h *watch) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	all.Wait()
 }
 
-// watcher is one browser.
 type watcher struct {
 	*watch
 	c *websocket.Conn

@@ -11,7 +11,6 @@ import (
 // MemoryKind says where memory lies and who can reach it.
 type MemoryKind int
 
-// The kinds of memory.
 const (
 	DeviceLocal MemoryKind = iota // fastest for the device, not mapped on the host
 	Upload                        // mapped and coherent: the host writes, the device reads
@@ -278,7 +277,6 @@ func (a *arena) releaseEmpty() {
 	}
 }
 
-// drop returns b to the source.
 func (a *arena) drop(b *block) {
 	list := a.blocks[b.kind]
 	a.blocks[b.kind] = slices.Delete(list, slices.Index(list, b), slices.Index(list, b)+1)

@@ -9,7 +9,6 @@ import (
 	"sync/atomic"
 )
 
-// DeviceOptions are the choices of NewDevice.
 type DeviceOptions struct {
 	Budget   int64  // ceiling of the device memory taken, in bytes; 0 means DeviceInfo.DefaultBudget
 	CacheDir string // folder where compiled pipelines are kept between runs; "" keeps none
@@ -72,7 +71,6 @@ func (in *Instance) NewDevice(info DeviceInfo, o DeviceOptions) (*Device, error)
 	return d, nil
 }
 
-// begin makes what every device has.
 func (d *Device) begin(o DeviceOptions) error {
 	var r Result
 	if d.timeline, r = d.shim.createTimeline(); r < 0 {
@@ -90,7 +88,6 @@ func (d *Device) begin(o DeviceOptions) error {
 	return err
 }
 
-// Info returns the description of the device.
 func (d *Device) Info() DeviceInfo { return d.info }
 
 // Close opens all gates for whatever waits there, waits until the device is idle, writes the pipeline cache, and ends

@@ -10,7 +10,6 @@ import (
 // that only asks for the buffer's length).
 type Access uint8
 
-// The bits of Access.
 const (
 	Read      Access         = 1 << iota // the pass loads from the buffer
 	Write                                // the pass stores to the buffer
@@ -143,7 +142,6 @@ func (s rangeSet) from(lo int64) int {
 	return sort.Search(len(s), func(i int) bool { return s[i].hi >= lo })
 }
 
-// overlaps reports whether r shares a byte with s.
 func (s rangeSet) overlaps(r byteRange) bool {
 	if r.lo >= r.hi {
 		return false

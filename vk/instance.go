@@ -15,7 +15,6 @@ import (
 	"vksplat/internal/fault"
 )
 
-// InstanceOptions are the choices of Open.
 type InstanceOptions struct {
 	Validation bool // turn on the validation layer with synchronization validation; VKSPLAT_VALIDATE=1 does so too
 }
@@ -107,7 +106,6 @@ func Open(o InstanceOptions) (in *Instance, err error) {
 	return in, nil
 }
 
-// list fills in the devices.
 func (in *Instance) list() error {
 	if err := bindInstance(in.shim.handle()); err != nil {
 		return fault.WithHint(&callError{Call: "load Vulkan", Object: BackEnd, Err: err}, loaderHint)
@@ -140,9 +138,6 @@ func (in *Instance) Close() error {
 	}
 	return nil
 }
-
-// Validating reports whether the validation layer is on.
-func (in *Instance) Validating() bool { return in.validate }
 
 // Messages returns the warnings and errors of the validation layer so far, those of knownDefects left out. They can be
 // asked for after Close too.
@@ -220,7 +215,6 @@ func NoGPU(name string) string {
 		"what to install", name, fault.Command("doctor"))
 }
 
-// DriverHint says what to install for a GPU.
 func DriverHint() string { return driverHint }
 
 // SelectAll returns the devices that "all" means to this process: those that the environment gives to it (see visible),
@@ -256,18 +250,15 @@ func noSuch(what string, err error) error {
 		Hint: "list the devices with: " + fault.Command("devices")}
 }
 
-// Version is a Vulkan version number.
 type Version uint32
 
 const version12 = Version(1<<22 | 2<<12)
 
-// AtLeast reports whether v is major.minor or later.
 func (v Version) AtLeast(major, minor uint32) bool { return uint32(v)>>12 >= major<<10|minor }
 
 // String returns v as in "1.3.230".
 func (v Version) String() string { return fmt.Sprintf("%d.%d.%d", v>>22&0x7f, v>>12&0x3ff, v&0xfff) }
 
-// MarshalText gives Version its JSON form.
 func (v Version) MarshalText() ([]byte, error) { return []byte(v.String()), nil }
 
 // DeviceType is the sort of machine behind a device.
@@ -297,7 +288,6 @@ func (t DeviceType) String() string {
 	return "other"
 }
 
-// MarshalText gives DeviceType its JSON form.
 func (t DeviceType) MarshalText() ([]byte, error) { return []byte(t.String()), nil }
 
 // rank orders the types for automatic choice.

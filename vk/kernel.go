@@ -42,7 +42,6 @@ type Kernel struct {
 	Specs       []Spec
 }
 
-// Pass is one kernel with everything bound.
 type Pass interface {
 	// Kernel returns the kernel, the same address for every pass of it.
 	Kernel() *Kernel
@@ -51,7 +50,6 @@ type Pass interface {
 	Args(views []View) (used []View, push []byte, spec []uint32)
 }
 
-// layout is what the pipelines of one kernel share.
 type layout struct{ set, pipeline uint64 }
 
 // pipeKey tells pipelines apart: spec is the bytes of the specialization constants.
@@ -66,7 +64,6 @@ type pipeSlot struct {
 	pipe *pipeline
 }
 
-// pipeline is a compiled kernel.
 type pipeline struct {
 	layout
 	handle   uint64
@@ -163,7 +160,6 @@ func (d *Device) compileAll(ops []op) ([]*pipeline, error) {
 	return pipes, nil
 }
 
-// shape is how a kernel will be compiled.
 type shape struct {
 	spec          []uint32
 	local         [3]uint32
@@ -213,7 +209,6 @@ func (d *Device) shape(k *Kernel, spec []uint32) (s shape, err error) {
 	return s, nil
 }
 
-// subgroupSize decides the subgroup size of a kernel that names one.
 func (d *Device) subgroupSize(k *Kernel, c Spec, want uint32) (uint32, error) {
 	l := &d.info.Limits
 	switch {
@@ -228,7 +223,6 @@ func (d *Device) subgroupSize(k *Kernel, c Spec, want uint32) (uint32, error) {
 		l.MinSubgroupSize, l.MaxSubgroupSize)
 }
 
-// compile makes the pipeline.
 func (d *Device) compile(k *Kernel, s shape) (*pipeline, error) {
 	lay, err := d.layout(k)
 	if err != nil {
@@ -261,7 +255,6 @@ func (d *Device) compile(k *Kernel, s shape) (*pipeline, error) {
 	return &pipeline{layout: lay, handle: h, local: s.local, subgroup: s.subgroup}, nil
 }
 
-// layout returns what the pipelines of k share.
 func (d *Device) layout(k *Kernel) (layout, error) {
 	d.kernelMu.Lock()
 	defer d.kernelMu.Unlock()
@@ -306,7 +299,6 @@ func (d *Device) closeKernels() {
 	clear(d.layouts)
 }
 
-// Pipelines says what compiling kernels took.
 type Pipelines struct {
 	N       int     // made so far
 	Seconds float64 // of the host
@@ -315,7 +307,6 @@ type Pipelines struct {
 	Cached bool
 }
 
-// Pipelines returns what compiling kernels took so far.
 func (d *Device) Pipelines() Pipelines {
 	return Pipelines{N: int(d.compiled.Load()), Seconds: time.Duration(d.compiling.Load()).Seconds(),
 		Cached: d.cache.cached}

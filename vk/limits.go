@@ -76,7 +76,6 @@ type Features struct {
 	ExternalMemoryHost bool `json:"externalMemoryHost"`
 }
 
-// The floor of limits.
 const (
 	floorInvocations = 256
 	floorShared      = 16 << 10
@@ -140,7 +139,6 @@ func featuresOf(c deviceCaps, e deviceExts) Features {
 	}
 }
 
-// enable returns what to switch on at device creation.
 func (f Features) enable() (c deviceCaps, e deviceExts) {
 	c.timeline, c.scalar_layout, c.host_query_reset = cbool(f.TimelineSemaphore), cbool(f.ScalarBlockLayout),
 		cbool(f.HostQueryReset)

@@ -101,7 +101,6 @@ func chooseType(t *deviceMemory, allowed uint32, kind MemoryKind) (best uint32, 
 	return best, ok
 }
 
-// newBlock makes a block for an arena.
 func (m *memory) newBlock(kind MemoryKind, size int64) (int, error) {
 	d, l := m.dev, m.dev.info.Limits
 	object := fmt.Sprintf("block of %s of %v memory", BytesText(size), kind)

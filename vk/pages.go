@@ -20,7 +20,6 @@ type pageMap struct {
 	free  int // pages not taken
 }
 
-// newPageMap returns the map of a block of n free pages.
 func newPageMap(n int) pageMap {
 	m := pageMap{n: n, free: n}
 	m.taken.Grow(uint32(max(n, 1) - 1))

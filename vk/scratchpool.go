@@ -22,7 +22,6 @@ func (d *Device) NewScratchPool() *ScratchPool {
 	return p
 }
 
-// Size returns the bytes that the pool holds.
 func (p *ScratchPool) Size() (n int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

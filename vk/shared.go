@@ -25,7 +25,6 @@ type Shared struct {
 	living int            // parts that have not ended
 }
 
-// sharedPart is what one device has of a Shared.
 type sharedPart struct {
 	of   *Shared
 	base *allocation
@@ -77,7 +76,6 @@ func NewShared(devices []*Device, size int64, name string) (*Shared, error) {
 	return s, nil
 }
 
-// lostAmong returns err where one of the devices was lost.
 func lostAmong(devices []*Device, err error) error {
 	if slices.ContainsFunc(devices, (*Device).Lost) {
 		return err

@@ -143,7 +143,6 @@ func pair(r C.vkx_u64) (uint64, Result) { return uint64(r.value), Result(r.resul
 
 func (d shimDevice) createTimeline() (uint64, Result) { return pair(C.vkx_create_timeline(d.p)) }
 
-// createSetLayout makes the layout of a set of n storage buffers.
 func (d shimDevice) createSetLayout(n int) (uint64, Result) {
 	return pair(C.vkx_create_set_layout(d.p, C.uint32_t(n)))
 }
@@ -245,7 +244,6 @@ func (d shimDevice) submit(queue uint64, b *batches, timeline, first uint64) (ui
 		C.uint64_t(timeline), C.uint64_t(first)))
 }
 
-// signal sets a timeline to value.
 func (d shimDevice) signal(timeline, value uint64) Result {
 	return Result(C.vkx_signal(d.p, C.uint64_t(timeline), C.uint64_t(value)))
 }
@@ -283,7 +281,6 @@ func (d shimDevice) hostTypes(p unsafe.Pointer) (uint32, Result) {
 	return uint32(n), r
 }
 
-// createHostBuffer makes a buffer for imported memory.
 func (d shimDevice) createHostBuffer(size int64) (uint64, Result) {
 	return pair(C.vkx_create_host_buffer(d.p, C.uint64_t(size), C.uint32_t(bufferUsage)))
 }

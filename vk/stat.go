@@ -19,7 +19,6 @@ type Stat struct {
 	Value float64
 }
 
-// KernelStats is what the driver tells of a compiled kernel.
 type KernelStats struct {
 	SubgroupSize uint32 // of the code that the driver made
 	Workgroup    [3]uint32
@@ -48,7 +47,6 @@ func (in *Instance) NewCompiler(info DeviceInfo) (*Compiler, error) {
 	return &Compiler{&Device{in: in, info: info, shim: shim, h: shim.handle(), layouts: map[*Kernel]*layout{}}}, nil
 }
 
-// Close ends the compiler.
 func (c *Compiler) Close() {
 	if c.d.h == 0 {
 		return
@@ -102,7 +100,6 @@ func (c *Compiler) Compile(k *Kernel, spec []uint32) (KernelStats, error) {
 	return out, nil
 }
 
-// readStats makes the pipeline and throws it away.
 func (d *Device) readStats(p pipelineInfo) (*C.vkx_stats, string, Result) {
 	c := C.vkx_pipeline{module: C.uint64_t(p.module), layout: C.uint64_t(p.layout),
 		n_specs:       C.uint32_t(len(p.specs) / 2),

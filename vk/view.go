@@ -34,10 +34,8 @@ func (d *Device) Phantom(size int64, name string) View {
 		phantom: true}, 0, size}
 }
 
-// Size returns the view's bytes.
 func (v View) Size() int64 { return v.size }
 
-// Name returns the name that the buffer was allocated with.
 func (v View) Name() string {
 	if v.base == nil {
 		return "nothing"
@@ -79,7 +77,6 @@ func sizeOf[T any]() int64 {
 	return int64(unsafe.Sizeof(x))
 }
 
-// N returns the number of elements.
 func (s Slice[T]) N() int {
 	if n := sizeOf[T](); n > 0 {
 		return int(s.size / n)

@@ -42,8 +42,8 @@ func listDevices(choice string) ([]pipeline.DeviceSummary, error) {
 	if choice == "" {
 		return pipeline.ListDevices()
 	}
-	d, err := pipeline.FindDevice(choice)
-	return []pipeline.DeviceSummary{d}, err
+	list, _, err := pipeline.FindDevices(choice)
+	return list, err
 }
 
 // printDevices prints a table, and below it what unusable devices lack.

@@ -1,10 +1,8 @@
 package main
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -61,7 +59,6 @@ func usageErrorOf(err error, cmd *cobra.Command) error {
 		if elsewhere := flagElsewhere(cmd.Name(), flag); elsewhere != "" {
 			help = elsewhere
 		}
-		help = cmp.Or(formerHint(flag, names), help)
 	}
 	if words := strings.Fields(suggestions); found && len(words) > 0 {
 		help = "did you mean " + strings.Join(words, " or ") + "? see: " + cmd.Root().Name() + " --help"
@@ -80,29 +77,6 @@ func unknownFlag(err error) string {
 	var unknown *pflag.NotExistError
 	if errors.As(err, &unknown) && unknown.GetSpecifiedShortnames() == "" {
 		return unknown.GetSpecifiedName()
-	}
-	return ""
-}
-
-// Flags that others have replaced: --accept-changes and --overwrite, --carve.
-const (
-	formerForce     = "force"
-	formerClearance = "clearance"
-)
-
-// formerHint names those successors of a former flag that are among a command's flags, "" where none is.
-func formerHint(former string, flags []string) string {
-	const overwrite = "--overwrite replaces what is there"
-	switch {
-	case former == formerClearance && slices.Contains(flags, "carve"):
-		return "it is --carve now, which removes the splats that --clearance hid; 0 turns it off"
-	case former != formerForce:
-		return ""
-	case slices.Contains(flags, "accept-changes"):
-		return "it is two flags now: --accept-changes goes on, with --resume, although settings or photos changed; " +
-			overwrite
-	case slices.Contains(flags, "overwrite"):
-		return "it has another name now: " + overwrite
 	}
 	return ""
 }

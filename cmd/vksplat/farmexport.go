@@ -130,21 +130,11 @@ func farmExportCommand(console *cli.Console) *cobra.Command {
 	}
 	table := o.table()
 	addFlags(console, cmd, table, helpLayout{})
-	cmd.SetFlagErrorFunc(formerEngine)
 	cmd.RunE = runs(console, func(args []string) error {
 		o.file = args[0]
 		return farmExport(console, o, func(flag string) bool { return cmd.Flags().Changed(flag) })
 	})
 	return cmd
-}
-
-// formerEngine names the successor of the flags that chose a scheduler.
-func formerEngine(_ *cobra.Command, err error) error {
-	name := map[string]string{"slurm": "slurm", "k8s": "kubernetes", "openjd": "openjd"}[unknownFlag(err)]
-	if name != "" {
-		return fault.Usagef("it is --to "+name+" now", "%w", err)
-	}
-	return err
 }
 
 // engine returns the scheduler that is asked for, and refuses flags that it has no use for.

@@ -20,7 +20,6 @@ import (
 	"vksplat/internal/run/partition"
 	"vksplat/internal/run/render"
 	"vksplat/internal/run/train"
-	"vksplat/pipeline/recipe"
 )
 
 // farmOptionsFile lists the options of the commands that tasks of the farm run.
@@ -113,9 +112,6 @@ func farmOption(command string, opt *option) spec.Option {
 	switch opt.value.(type) {
 	case *choice, *textValue, *captured.DownscaleFlag: // words of others are examples
 		one.Words = opt.words
-		if of := recipe.SettingNamed(opt.key()); of != nil {
-			one.Former = of.Former
-		}
 	case *train.InitFlag: // a file is of the worker's machine
 		one.Words = []string{"auto", "points", "random"}
 	case *uintValue:

@@ -204,15 +204,6 @@ func (v *settingValue) unknown() error {
 		return fault.Usagef("give it on the command line: --"+v.option.name, "key %s: this is a flag and no setting",
 			v.key)
 	}
-	if v.key == formerForce {
-		return fault.Usagef("give --accept-changes (with --resume, go on although settings or photos changed) or "+
-			"--overwrite (replace) on the command line",
-			"key %s: this is a flag and no setting, and is two flags now", v.key)
-	}
-	if v.key == formerClearance {
-		return fault.Usagef("give carve, which removes the splats that clearance hid; 0 turns it off",
-			"key %s: it is carve now", v.key)
-	}
 	var keys []string
 	for _, g := range v.table {
 		for _, o := range g.options {

@@ -32,7 +32,7 @@ func settingOption(s *recipe.Setting, c *recipe.Config) option {
 	case *bool:
 		o = truth(p, name, help)
 	case *string:
-		o = other(&choice{p, s.Words, s.Present}, name, help).oneOf(s.Words...)
+		o = other(&choice{p, s.Words}, name, help).oneOf(s.Words...)
 	case *[3]float32:
 		o = other((*colourFlag)(p), name, help).oneOf("black", "white")
 	}

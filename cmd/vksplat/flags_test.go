@@ -142,7 +142,6 @@ func TestPrecedence(t *testing.T) {
 	presetFile := writeTemp(t, "p.toml", "preset = \"mcmc\"\nmax_splats = 7\n")
 	gradFile := writeTemp(t, "g.toml", "grow_grad2d = 3e-4\n")
 	offFile := writeTemp(t, "o.toml", "absgrad = false\nreset_every = 0\n") // as --print-config writes them
-	formerFile := writeTemp(t, "f.toml", "strategy = \"default\"\n")
 	tests := []struct {
 		args []string
 		want []string
@@ -152,7 +151,6 @@ func TestPrecedence(t *testing.T) {
 		{[]string{"--preset", "3dgs"}, []string{"init_scale = 1.0", "iterations = 30000", "max_splats = 0",
 			"iterations_factor = 0.0", "splats_factor = 0.0", "few_photos = 0", `strategy = "3dgs"`}},
 		{[]string{"--strategy", "3dgs"}, []string{"iterations = 30000", `strategy = "3dgs"`}},
-		{[]string{"--strategy", "default"}, []string{"iterations = 30000", `strategy = "3dgs"`}}, // its former name
 		{[]string{"--iterations", "3500"}, []string{"iterations = 3500", "iterations_factor = 0.0",
 			"refine_stop = 2916", "splats_factor = 0.6"}},
 		{[]string{"--preset", "mcmc"}, []string{"init_scale = 0.1", "max_splats = 1000000", `strategy = "mcmc"`}},
@@ -170,13 +168,12 @@ func TestPrecedence(t *testing.T) {
 		{[]string{"--absgrad", "--grow-grad2d", "2e-4"}, []string{"grow_grad2d = 0.0002"}},
 		{[]string{"--config", gradFile}, []string{"grow_grad2d = 0.0003", `strategy = "3dgs"`, "iterations = 30000"}},
 		{[]string{"--config", offFile}, []string{"iterations = 7000", `strategy = "mcmc"`}},
-		{[]string{"--config", formerFile}, []string{"iterations = 30000", `strategy = "3dgs"`}},
 		{[]string{"--absgrad", "--config", gradFile}, []string{"grow_grad2d = 0.0003"}},
 		{[]string{"--preset", "mcmc", "--splats", "2000000"}, []string{"splats = 2000000", "max_splats = 2000000"}},
 		{[]string{"--splats", "50000"}, []string{"splats = 50000", "max_splats = 50000"}},
 		{[]string{"--preset", "mcmc", "--splats", "50000", "--max-splats", "60000"},
 			[]string{"splats = 50000", "max_splats = 60000"}},
-		{[]string{"--preset", "fast"},
+		{[]string{"--preset", "default"},
 			[]string{"iterations = 7000", "refine_stop = 5833", "splats = 0", "splats_factor = 0.6"}},
 		{[]string{"--preset", "default", "--iterations", "3500", "--refine-every", "20"},
 			[]string{"iterations = 3500", "refine_stop = 2916", "refine_every = 20", "resolution_schedule = 700",

@@ -203,7 +203,7 @@ func showOptions(o *train.Options) []option {
 }
 
 func configOptions(o *train.Options) []option {
-	preset := &choice{p: &o.Preset, words: presetNames(), present: o.NamePreset}
+	preset := &choice{p: &o.Preset, words: presetNames()}
 	return []option{
 		other(preset, "preset", "start from the preset `NAME`; without it, from default").oneOf(preset.words...),
 		other((*onceValue)(&o.ConfigFile), "config",

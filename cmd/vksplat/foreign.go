@@ -336,9 +336,7 @@ func (l *foreignLine) refusal() error {
 	var list []error
 	for _, typed := range l.unknown {
 		text := "unknown flag: " + typed
-		if former := formerHint(typed[2:], names); former != "" {
-			text += " (" + former + ")"
-		} else if meant := cli.DidYouMean(typed[2:], names, ""); meant != "" {
+		if meant := cli.DidYouMean(typed[2:], names, ""); meant != "" {
 			text += " (" + strings.Replace(meant, "did you mean ", "did you mean --", 1) + ")"
 		}
 		list = append(list, errors.New(text))

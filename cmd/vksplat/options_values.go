@@ -102,9 +102,8 @@ func (v *onceValue) Set(s string) error {
 
 // choice is one of a few words.
 type choice struct {
-	p       *string
-	words   []string
-	present func(word string) string // what a word of earlier versions is called now; nil: no word was renamed
+	p     *string
+	words []string
 }
 
 // chosen makes an option of which p, which holds the default, is one of words.
@@ -117,9 +116,6 @@ func (c *choice) String() string { return *c.p }
 
 // Set takes one of the words.
 func (c *choice) Set(s string) error {
-	if c.present != nil {
-		s = c.present(s)
-	}
 	if !slices.Contains(c.words, s) {
 		return fault.Usagef(cli.DidYouMean(s, c.words, "give "+wording.Or(c.words)),
 			"%q is none of %s", s, strings.Join(c.words, ", "))

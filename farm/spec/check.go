@@ -179,7 +179,7 @@ func (r *reader) text(at path, s string, f *field) error {
 	case typeInput, typeCamera, typeKey:
 		return r.input(at, s, f.kind)
 	default:
-		if len(f.words) > 0 && !slices.Contains(f.words, s) && (f.former == "" || s != f.former) {
+		if len(f.words) > 0 && !slices.Contains(f.words, s) {
 			return r.wrong(at, didYouMean(s, f.words, "give "+wording.Or(f.words)), "%.60q is none of %s", s,
 				strings.Join(f.words, ", "))
 		}

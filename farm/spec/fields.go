@@ -38,7 +38,6 @@ type field struct {
 	count    int     // of a list's elements, exactly; 0: 1 to most
 	most     int     // of a list's elements at most
 	words    []string
-	former   string  // a word of earlier versions, which the program takes, too
 	fields   []field // of a table
 	flag     string  // of the command that gets the value, "" where the planner uses it
 }

@@ -26,10 +26,9 @@ type Option struct {
 	Max     float64  `json:"max,omitempty"`
 	Count   int      `json:"count,omitempty"` // of the numbers in a list
 	Aliases []string `json:"aliases,omitempty"`
-	Words   []string `json:"words,omitempty"`  // that a text is one of
-	Former  string   `json:"former,omitempty"` // a word of earlier versions, which train takes, too; "": there is none
-	Seed    bool     `json:"seed,omitempty"`   // an integer up to 2^64 - 1: large ones stand in quotes
-	Set     bool     `json:"set,omitempty"`    // a setting of train: a key of the table set
+	Words   []string `json:"words,omitempty"` // that a text is one of
+	Seed    bool     `json:"seed,omitempty"`  // an integer up to 2^64 - 1: large ones stand in quotes
+	Set     bool     `json:"set,omitempty"`   // a setting of train: a key of the table set
 }
 
 // flag is the option's flag, without dashes in front.
@@ -56,7 +55,7 @@ func option(command, name string) field {
 	}
 	o := &list[i]
 	return field{key: name, kind: optionTypes[o.Type], help: o.Help, min: o.Min, max: o.Max, count: o.Count,
-		words: o.Words, former: o.Former, flag: o.flag()}
+		words: o.Words, flag: o.flag()}
 }
 
 var optionTypes = map[string]fieldType{settingText: typeText, "folder": typeKey, settingInt: typeInt,
@@ -75,10 +74,10 @@ func keys(command string, parts ...any) (fields []field) {
 	return fields
 }
 
-// preset is a field that names one of train's presets; fast was another name of default.
+// preset is a field that names one of train's presets.
 func preset(help string) field {
 	f := option("train", "preset")
-	f.help, f.former, f.flag = help, "fast", ""
+	f.help, f.flag = help, ""
 	return f
 }
 
@@ -133,7 +132,7 @@ func (r *reader) setting(at path, key string, value any) (Flag, error) {
 			typeNames[s.Type], treeName(value))
 	}
 	if s.Type == settingText {
-		if len(s.Words) > 0 && !slices.Contains(s.Words, text) && (s.Former == "" || text != s.Former) {
+		if len(s.Words) > 0 && !slices.Contains(s.Words, text) {
 			return Flag{}, r.wrong(at, didYouMean(text, s.Words, "give "+wording.Or(s.Words)), "%q is none of %s", text,
 				strings.Join(s.Words, ", "))
 		}

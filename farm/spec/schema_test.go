@@ -189,9 +189,6 @@ func settingSchemas(defs object) {
 					words = append(words, n)
 				}
 			}
-			if s.Former != "" {
-				words = append(words, s.Former)
-			}
 			v["enum"] = words
 		case s.Type == settingText:
 			v["anyOf"] = []object{{"type": "string", "pattern": textForm, "maxLength": maxText}, number,

@@ -415,13 +415,13 @@ func TestFlags(t *testing.T) {
 kind = "train"
 source = "a"
 images = "photos/small"
-preset = "fast"
+preset = "mcmc"
 set.max-steps = 30
 set.background = [1, 0.5, 0]
 set.eval_at = [10, 20]
 set.seed = "18446744073709551615"
 set.eval = true
-set.strategy = "default"
+set.strategy = "mcmc"
 [[task]]
 kind = "render"
 model = "@train"
@@ -434,9 +434,9 @@ normals = true
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []Flag{{"images", "photos/small"}, {"preset", "fast"}, {"background", "1,0.5,0"}, {"eval", "true"},
+	want := []Flag{{"images", "photos/small"}, {"preset", "mcmc"}, {"background", "1,0.5,0"}, {"eval", "true"},
 		{"eval-at", "10,20"}, {"iterations", "30"}, {"seed", "18446744073709551615"},
-		{"strategy", "default"}} // former words, as fast: train takes them, and the results stay the task's
+		{"strategy", "mcmc"}}
 	if got := p.Tasks[0].Flags; !slices.Equal(got, want) {
 		t.Errorf("flags %v, want %v", got, want)
 	}

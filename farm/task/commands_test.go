@@ -75,7 +75,7 @@ source = "@fly"
 [[task]]
 kind = "train"
 source = "@demo"
-preset = "fast"
+preset = "default"
 set.iterations = 300
 [[task]]
 kind = "partition"
@@ -83,7 +83,7 @@ id = "city"
 source = "scan"
 blocks = [1, 2]
 overlap = 0.5
-preset = "fast"
+preset = "default"
 finetune = 7
 [[task]]
 kind = "render"
@@ -126,12 +126,12 @@ capture --fps=2.5 --cameras=one --camera-model=OPENCV --max-size=1600 --matching
   --model=1 --output=/local/out --progress=none --masks=/in/scan --vocab-tree=/in/scan/photo -- /in/scan
 capture --output=/local/out --progress=none -- /local/pictures
 train --device=1 --model-path=/local/out --resume --progress=none \
-  --preview=/local/preview.jpg --checkpoint-every=5.0000m --preset=fast --iterations=300 -- /local/cache
+  --preview=/local/preview.jpg --checkpoint-every=5.0000m --preset=default --iterations=300 -- /local/cache
 partition --device=1 --overlap=0.5 --blocks=1x2 --output=/local/out -- /in/scan
 train --device=1 --model-path=/local/out --resume --progress=none \
-  --preview=/local/preview.jpg --checkpoint-every=5.0000m --preset=fast --block=0 -- /local/plan
+  --preview=/local/preview.jpg --checkpoint-every=5.0000m --preset=default --block=0 -- /local/plan
 train --device=1 --model-path=/local/out --resume --progress=none \
-  --preview=/local/preview.jpg --checkpoint-every=5.0000m --preset=fast --block=1 -- /local/plan
+  --preview=/local/preview.jpg --checkpoint-every=5.0000m --preset=default --block=1 -- /local/plan
 merge --device=1 --finetune=7 -- /local/plan
 render --device=1 --trajectory=orbit --size=64x48 --output=/local/out --frames=0-1 \
   --name=frame_%06d -- /local/cache

@@ -23,7 +23,6 @@ import (
 	"vksplat/internal/fault"
 )
 
-// Options say how a child runs.
 type Options struct {
 	Stdout, Stderr io.Writer     // nil: discarded
 	Apart          bool          // in a process group of its own: the terminal's signals do not reach it
@@ -35,7 +34,6 @@ type Options struct {
 	OnEvent func(*Event)
 }
 
-// Child is a process.
 type Child struct {
 	process *os.Process
 	done    chan struct{}
@@ -89,7 +87,6 @@ func (c *Child) Wait() error {
 // Kill ends the child at once. It may have ended.
 func (c *Child) Kill() { _ = c.process.Kill() }
 
-// PID is the number of the process.
 func (c *Child) PID() int { return c.process.Pid }
 
 // run starts the process, says so, and waits for its end.
@@ -166,5 +163,4 @@ func (f *Failure) Error() string {
 	return "its process ended without a message: it crashed"
 }
 
-// Unwrap returns the causes.
 func (f *Failure) Unwrap() []error { return f.Causes }

@@ -13,7 +13,6 @@ type Lines struct {
 	line []byte
 }
 
-// Write implements io.Writer.
 func (l *Lines) Write(p []byte) (int, error) {
 	for rest := p; len(rest) > 0; {
 		text, more, whole := bytes.Cut(rest, []byte("\n"))

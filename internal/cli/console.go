@@ -97,7 +97,6 @@ func (c *Console) Tell(n Notice) {
 	c.say("vksplat: %s: %s\n", n.Kind, n.Text)
 }
 
-// Notices returns those so far.
 func (c *Console) Notices() []Notice {
 	c.text.Lock()
 	defer c.text.Unlock()
@@ -153,7 +152,6 @@ func (c *Console) Raw(text string) {
 	_, _ = io.WriteString(c.Stdout, text) // Stdout keeps what failed
 }
 
-// PrintJSON prints v for programs.
 func (c *Console) PrintJSON(v any) error {
 	enc := json.NewEncoder(c.Stdout)
 	enc.SetIndent("", "  ")

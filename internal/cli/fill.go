@@ -69,7 +69,6 @@ func fillTable(text string, width int) string {
 	return b.String()
 }
 
-// pieces are the words of a line, a command in one.
 func pieces(line string) (list []string) {
 	command := false
 	for word := range strings.SplitSeq(line, " ") {

@@ -61,7 +61,6 @@ func (o *Stdout) Checked(err error) error {
 	return errors.Join(err, lost)
 }
 
-// FileOf returns the file that w writes to, if it is one.
 func FileOf(w io.Writer) (f *os.File, isFile bool) {
 	if o, ok := w.(*Stdout); ok {
 		w = o.W

@@ -24,7 +24,6 @@ func quotedFor(system, w string) string {
 	return w
 }
 
-// QuotedAll quotes the words of a command line.
 func QuotedAll(words []string) []string {
 	out := make([]string, len(words))
 	for i, w := range words {

@@ -17,7 +17,6 @@ func DidYouMean(word string, known []string, otherwise string) string {
 	return fmt.Sprintf("did you mean %s?", Quoted(nearest)) // to be pasted
 }
 
-// Count prints a number of things.
 func Count(n int, thing string) string {
 	return wording.Count(int64(n), thing)
 }
@@ -34,7 +33,6 @@ func Duration(seconds float64) string {
 	return fmt.Sprintf("%dh%02dm", s/3600, s%3600/60)
 }
 
-// SharesText words numbers: 3, 4 and 5.
 func SharesText(list []int) string {
 	text := ""
 	for i, n := range list {

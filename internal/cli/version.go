@@ -66,7 +66,6 @@ func CommitID() string {
 	return hash[:min(12, len(hash))] + dirty
 }
 
-// VersionText is what the program says of itself.
 func VersionText() string {
 	commit := CommitID()
 	if commit != "" {

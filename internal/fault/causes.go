@@ -40,7 +40,6 @@ func Names(err error) (kind string, causes []string) {
 	return kind, causes
 }
 
-// Causes gives the errors that Names named.
 func Causes(kind string, causes []string) (list []error) {
 	for _, n := range kindNames {
 		if n.name == kind {

@@ -136,7 +136,6 @@ func Data(op, path, hint, format string, args ...any) error {
 	return &Error{Op: op, Path: path, Err: fmt.Errorf(format, args...), Hint: hint}
 }
 
-// Usagef gives an Error of kind ErrUsage that reads as format says.
 func Usagef(hint, format string, args ...any) error {
 	return &Error{Err: fmt.Errorf(format, args...), Hint: hint, Kind: ErrUsage}
 }

@@ -86,7 +86,6 @@ func (s *Speller) word(word, next string) string {
 	return word
 }
 
-// flagName is the name of the flag that a text begins with, "" if none.
 func flagName(text string) string {
 	name, is := strings.CutPrefix(text, "--")
 	if !is {

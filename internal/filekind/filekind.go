@@ -7,7 +7,6 @@ import (
 	"strings"
 )
 
-// Photo is what Of calls pictures.
 const Photo = "a photo"
 
 const (

@@ -11,7 +11,6 @@ import (
 	"testing"
 )
 
-// read returns the content of a file.
 func read(t testing.TB, path string) []byte {
 	t.Helper()
 	data, err := os.ReadFile(path)
@@ -21,7 +20,6 @@ func read(t testing.TB, path string) []byte {
 	return data
 }
 
-// ReadJSON decodes a file of JSON.
 func ReadJSON(t testing.TB, path string, into any) {
 	t.Helper()
 	if err := json.Unmarshal(read(t, path), into); err != nil {

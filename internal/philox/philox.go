@@ -34,7 +34,6 @@ func Block(counter [4]uint32, key [2]uint32) [4]uint32 {
 	return c
 }
 
-// Key gives the key that stands for a seed.
 func Key(seed uint64) [2]uint32 {
 	return [2]uint32{uint32(seed), uint32(seed >> 32)}
 }

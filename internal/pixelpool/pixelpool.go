@@ -89,7 +89,6 @@ func (p *pixelPool) collected() {
 	}
 }
 
-// New returns n zero bytes.
 func New(n int) []uint8 {
 	pix, old := pixels.take(n)
 	if old {

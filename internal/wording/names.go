@@ -23,7 +23,6 @@ func init() {
 	}
 }
 
-// isDevice reports whether Windows takes a name for that of a device.
 func isDevice(name string) bool {
 	base, _, _ := strings.Cut(name, ".")
 	return devices[strings.ToLower(strings.TrimRight(base, " "))]

@@ -16,7 +16,6 @@ func Or(list []string) string {
 	return strings.Join(list, "")
 }
 
-// Count prints a number of things.
 func Count(n int64, thing string) string {
 	if n == 1 {
 		return "1 " + thing

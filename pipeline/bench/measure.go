@@ -7,7 +7,6 @@ import (
 	"vksplat/scene"
 )
 
-// Options say how Measure measures.
 type Options struct {
 	Warm   int // steps before the first that counts
 	Steps  int // of each half of a round: with timestamps, then without
@@ -20,7 +19,6 @@ func (o Options) Total() int { return o.Warm + 2*o.Steps*o.Rounds + countedViews
 // countedViews is how many views are looked at pair by pair.
 const countedViews = 8
 
-// Measurement is what Measure finds.
 type Measurement struct {
 	Rounds []Round
 	Counts Counts

@@ -35,7 +35,6 @@ type passSeries struct {
 	nanoseconds          int64
 }
 
-// Step is a finished step.
 type Step struct {
 	Program         *vk.Program // that it ran as
 	Visible, Isects int         // of its view

@@ -21,7 +21,6 @@ import (
 	"vksplat/vk"
 )
 
-// Case is one situation of one kernel.
 type Case struct {
 	Kernel string // as in shaders.All
 	Name   string // unique for the kernel
@@ -122,7 +121,6 @@ func must(err error) {
 	}
 }
 
-// outcome returns what f fails with.
 func outcome(f func()) (err error) {
 	defer func() {
 		if r := recover(); r != nil {

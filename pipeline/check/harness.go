@@ -143,7 +143,6 @@ func roughly[R ref.Real](want []R, abs, rel float64) judge {
 	return func(b *binding) { near(b.name, floatsOf(b.words), want, abs, rel) }
 }
 
-// nothing wants that no word was written.
 func nothing(b *binding) { writtenPart(b.name, b.words, 0, 0) }
 
 // dispatch records a pass, whose kernel says which of its bindings it writes.

@@ -198,7 +198,6 @@ func (p *photo) run(check func(*photo)) {
 	check(p)
 }
 
-// want is the reference in float64.
 func (p *photo) want() *ref.LossResult[float64] {
 	c := ref.LossConfig[float64]{Lambda: float64(p.lambda), Huber: float64(p.huber), Same: p.same,
 		AlphaLoss: float64(p.alphaLoss)}

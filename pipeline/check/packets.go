@@ -32,7 +32,6 @@ func (t source) anyFloats(n int) []float32 {
 	return x
 }
 
-// projection makes n projected splats, of which a share is seen.
 func (t source) projection(n int, share float64) *ref.Projection[float32] {
 	p := &ref.Projection[float32]{Splats: make([]ref.Projected[float32], n), Extents: make([][3]float32, n),
 		DepthKeys: t.uints(n, 1<<31)}

@@ -265,7 +265,6 @@ func (c *conv) run(t *trial, first, count, from, to, ring, outRing int) []float3
 	return bandOf(got(t, made), first, first+count, n*width)
 }
 
-// want is the reference in float64.
 func (c *conv) want() ref.Maps[float64] {
 	return ref.Convolve(maps64(c.in), ref.ConvertSlice[float64](c.kernels), ref.ConvertSlice[float64](c.biases), c.side,
 		c.stride, c.pad)

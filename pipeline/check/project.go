@@ -51,7 +51,6 @@ func projectRows() table {
 	}
 }
 
-// runProject projects p in chunks, with active splats in the counters.
 func runProject(t *trial, p *ref.Params[float32], v *ref.View[float32], active int) *ref.Projection[float32] {
 	m := t.upload(ref.NewModel(p), chunkSplats, 1)
 	n := len(m.chunks) * chunkSplats

@@ -141,7 +141,6 @@ func (r *raster) nothingKept() {
 	head(r.t, r.in.Touched, 0)
 }
 
-// backwards is an order of n tiles.
 func backwards(n int) []uint32 {
 	order := make([]uint32, n)
 	for i := range order {

@@ -14,10 +14,8 @@ import (
 // refineChunk is the chunk size of refinements: a few hundred splats fill several.
 const refineChunk = 130
 
-// allFates is a mix of all actions.
 var allFates = mix{keep: 4, duplicate: 2, split: 2, prune: 3}
 
-// check refines 400 splats.
 func (r refinement) check(t *trial) {
 	r.chunks = 8
 	checkRefine(t, t.refinable(400, allFates), r)

@@ -72,7 +72,6 @@ func checkScanApply(t *trial, values []uint32) {
 	t.run()
 }
 
-// spine is one call of scan_spine.
 type spine struct {
 	name             string
 	sums             []uint32

@@ -231,7 +231,6 @@ func (d *model) dispatch(group int, pass func(first uint32, chunk vk.Slice[float
 	}
 }
 
-// words calls f with each word of the chunks, as it was and as it is.
 func (d *model) words(f func(row, splat int, was, is uint32)) {
 	for c, chunk := range d.chunks {
 		b := d.t.bindings[chunk.Name()]

@@ -81,7 +81,6 @@ func (s *optimizing) run() *model {
 	return d
 }
 
-// dispatch records the step of one view.
 func (s *optimizing) dispatch(d *model) {
 	t, b, with := s.t, s.views[0], s.with
 	params, counters := in(t, s.params(b.v)), in(t, b.counters(with.failed)...)
@@ -209,7 +208,6 @@ func (s *optimizing) params(v *ref.View[float32]) layout.StepParams {
 	return p
 }
 
-// want is the reference's step.
 func (s *optimizing) want() *ref.Model[float64] {
 	p, want := ref.ConvertParams[float64](s.views[0].p), model64(s.start)
 	depth := ref.NewParams[float64](p.N, p.Degree)

@@ -130,7 +130,6 @@ func withoutClearance(header []byte) (rest []byte, clearance float64, err error)
 	return rest, clearance, err
 }
 
-// expect returns an error unless the file has the tensor want.
 func (c *File) expect(want safetensors.TensorInfo) error {
 	have, ok := c.file.Lookup(want.Name)
 	if !ok {
@@ -150,16 +149,13 @@ func (c *File) Verify() error {
 	return nil
 }
 
-// Path returns the path that the checkpoint was opened by.
 func (c *File) Path() string { return c.path }
 
-// Size returns the bytes of the file.
 func (c *File) Size() int64 { return c.file.Size() }
 
 // Tensors lists the file's tensors.
 func (c *File) Tensors() []safetensors.TensorInfo { return c.file.Tensors }
 
-// Close closes the file.
 func (c *File) Close() error { return c.file.Close() }
 
 // check compares the header with itself and with the tensors.

@@ -86,7 +86,6 @@ type FrameRecord struct {
 	Origin     [3]float64 `json:"origin"`
 }
 
-// Frame returns the frame of the tensors.
 func (f FrameRecord) Frame() scene.Frame { return scene.Frame{Center: f.Center, Scale: f.Scale} }
 
 // DeviceRecord is the device that ran the steps before the checkpoint.
@@ -97,7 +96,6 @@ type DeviceRecord struct {
 	DriverVersion uint32 `json:"driver_version"`
 }
 
-// RecordOf returns what checkpoints say of a device.
 func RecordOf(dev *vk.Device) DeviceRecord {
 	i := dev.Info()
 	return DeviceRecord{Name: i.Name, UUID: i.UUID, Driver: i.Driver, DriverVersion: i.DriverVersion}
@@ -109,7 +107,6 @@ func (d DeviceRecord) Same(o DeviceRecord) bool {
 	return d.Name == o.Name && d.Driver == o.Driver && d.DriverVersion == o.DriverVersion
 }
 
-// String words the device and its driver.
 func (d DeviceRecord) String() string { return d.Name + ", " + d.Driver }
 
 // Deviation is an event after which an undisturbed run may have other bytes.
@@ -118,7 +115,6 @@ type Deviation struct {
 	Reason string `json:"reason"`
 }
 
-// ShareRecord is what a checkpoint says of one of several devices.
 type ShareRecord struct {
 	Device DeviceRecord `json:"device"`
 	Splats int          `json:"splats"` // its own; those of the first device come first in the tensors, and so on
@@ -188,7 +184,6 @@ func (h Header) metadata() (map[string]string, error) {
 	return splatfile.CheckpointMetadata(string(text)), nil
 }
 
-// DeviceList words devices.
 func DeviceList(list []DeviceRecord) string {
 	var texts []string
 	for _, d := range list {

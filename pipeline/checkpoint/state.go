@@ -63,7 +63,6 @@ func freeStaging(list []*staging) (err error) {
 	return err
 }
 
-// infos lists the tensors of a file.
 func (s State) infos() (list []safetensors.TensorInfo) {
 	for _, x := range s.tensors(nil, 0) {
 		list = append(list, x.TensorInfo)
@@ -109,7 +108,6 @@ func (s State) tensors(g []*staging, strays int) (list []safetensors.TensorData)
 	return list
 }
 
-// table is a table on one of the devices.
 type table struct {
 	share int
 	Extra

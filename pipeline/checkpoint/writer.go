@@ -9,7 +9,6 @@ import (
 	"vksplat/vk"
 )
 
-// Content is what a checkpoint is to hold.
 type Content struct {
 	Header Header
 	Aside  string // a text that is no state of training and that File.Aside gives back; "": none
@@ -18,7 +17,6 @@ type Content struct {
 	Strays int  // splats that may be no finite numbers
 }
 
-// Writer writes checkpoints, one at a time.
 type Writer struct {
 	Copies   CopyMode // tests: how checkpoints are taken
 	writing  *Write   // in the background; nil: none
@@ -26,7 +24,6 @@ type Writer struct {
 	diverged error    // a checkpoint found that the model diverged; sticks
 }
 
-// CopyMode says how a checkpoint is taken.
 type CopyMode int
 
 const (
@@ -36,7 +33,6 @@ const (
 	CopyMapped                 // tests: in memory that the host reads
 )
 
-// Write is the writing of one checkpoint.
 type Write struct {
 	Path   string
 	Step   int           // steps done

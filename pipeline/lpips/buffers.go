@@ -31,7 +31,6 @@ func (b *bands) counts(layers []metric.LPIPSLayer) counts {
 	return c
 }
 
-// union returns what is enough for both.
 func (c counts) union(o counts) counts {
 	u := counts{staged: max(c.staged, o.staged), sums: max(c.sums, o.sums), maps: make([]int, len(o.maps))}
 	for i := range u.maps {
@@ -43,7 +42,6 @@ func (c counts) union(o counts) counts {
 	return u
 }
 
-// hold says whether these are enough for o.
 func (c counts) hold(o counts) bool {
 	if c.staged < o.staged || c.sums < o.sums || len(c.maps) != len(o.maps) {
 		return false
@@ -65,7 +63,6 @@ func (c counts) bytes() int64 {
 	return 2 * 4 * int64(n)
 }
 
-// largest returns the bytes of the largest buffer.
 func (c counts) largest() int64 {
 	n := 3 * c.staged
 	for _, values := range c.maps {
@@ -87,7 +84,6 @@ type buffers struct {
 	held         []vk.View                // all of these
 }
 
-// allocate makes a buffer of these.
 func allocate[T any](b *buffers, to *vk.Slice[T], kind vk.MemoryKind, n int, name string) (err error) {
 	if *to, err = vk.Make[T](b.dev, kind, n, name); err == nil {
 		b.held = append(b.held, to.View)
@@ -95,7 +91,6 @@ func allocate[T any](b *buffers, to *vk.Slice[T], kind vk.MemoryKind, n int, nam
 	return err
 }
 
-// newBuffers takes memory.
 func newBuffers(dev *vk.Device, c counts, pixels int) (*buffers, error) {
 	b := &buffers{dev: dev, counts: c, pixels: pixels}
 	err := errors.Join(allocate(b, &b.rows, vk.Upload, len(c.maps), "map rows"),

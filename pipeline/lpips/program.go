@@ -83,7 +83,6 @@ func (p *program) record(r *vk.Recorder, weights []weights, normalize bool) (end
 	return ends
 }
 
-// convolve records layer i for picture k.
 func (p *program) convolve(r *vk.Recorder, w weights, i, k int) {
 	l, in, out := &p.layers[i], &p.bands.maps[i], &p.bands.maps[i+1]
 	const tilePixels, tileChannels = 128, 64 // TILE_PIX and TILE_OUT of the kernel
@@ -99,7 +98,6 @@ func (p *program) convolve(r *vk.Recorder, w weights, i, k int) {
 	}, vk.Groups3((out.most*out.width+tilePixels-1)/tilePixels, (out.channels+tileChannels-1)/tileChannels, 1))
 }
 
-// maxPool records layer i for picture k.
 func (p *program) maxPool(r *vk.Recorder, i, k int) {
 	l, in, out := &p.layers[i], &p.bands.maps[i], &p.bands.maps[i+1]
 	r.Dispatch(&shaders.LpipsPool{

@@ -90,7 +90,6 @@ type Stats struct {
 	DiskBytes int64 // size of the disk cache
 }
 
-// state is what a cache has of a photo.
 type state uint8
 
 const (
@@ -100,7 +99,6 @@ const (
 	failed
 )
 
-// entry is one photo of a cache.
 type entry struct {
 	state  state
 	image  scene.Image

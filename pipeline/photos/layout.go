@@ -46,7 +46,6 @@ func colorWords(pixels int, packed bool) int {
 	return pixels
 }
 
-// Bytes returns what the photo of a camera takes.
 func (l Layout) Bytes(c *scene.Camera) int64 {
 	words := colorWords(c.Width*c.Height, l.Packed && isJPEG(c))
 	if l.Masked {

@@ -189,14 +189,12 @@ func (c *Cache) load(job loadJob) (images []scene.Image, read bool, errs []error
 	return images, false, errs
 }
 
-// warn warns the user.
 func (c *Cache) warn(text string) {
 	if c.o.Warn != nil {
 		c.o.Warn(text)
 	}
 }
 
-// finish takes in the photos of a job.
 func (c *Cache) finish(job loadJob, images []scene.Image, read bool, errs []error) {
 	c.flight -= job.extra
 	if !read {

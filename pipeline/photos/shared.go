@@ -28,7 +28,6 @@ type asks struct {
 // Ask is the photo that a device gets from the source for a step.
 type Ask struct{ Step, View int }
 
-// Shared returns a source for each of n devices.
 func Shared(src Source, n int) []Source {
 	if n == 1 {
 		return []Source{src}
@@ -47,7 +46,6 @@ type Share struct {
 	rank int
 }
 
-// Photo returns the photo of a view.
 func (p *Share) Photo(ctx context.Context, view int) (scene.Image, error) {
 	p.took(view)
 	return p.src.Photo(ctx, view)

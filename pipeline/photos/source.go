@@ -27,10 +27,8 @@ type Planner interface {
 	Forget()
 }
 
-// Images are photos in memory.
 type Images []scene.Image
 
-// Photo returns image view.
 func (m Images) Photo(_ context.Context, view int) (scene.Image, error) {
 	if view < 0 || view >= len(m) {
 		return scene.Image{}, fmt.Errorf("get photo: view %d of %d", view, len(m))
@@ -48,7 +46,6 @@ func words(width, height int) int { return width*height + MaskWords(width*height
 // Bytes returns the bytes that the photo of a camera takes at most in RAM. On the device it may take less: see Layout.
 func Bytes(c *scene.Camera) int64 { return 4 * int64(words(c.Width, c.Height)) }
 
-// Check compares a photo with its camera.
 func Check(c *scene.Camera, m scene.Image) error {
 	if c.Width != m.Width || c.Height != m.Height || len(m.Pix) != 4*m.Width*m.Height {
 		return fmt.Errorf("get photo: %s is %dx%d pixels in %d bytes, its camera %dx%d", c.Name, m.Width,

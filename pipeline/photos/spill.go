@@ -159,7 +159,6 @@ func maskBytes(words []uint32) []byte {
 	return b
 }
 
-// close removes the file.
 func (s *spill) close() error {
 	err := s.file.Close()
 	if s.name != "" {

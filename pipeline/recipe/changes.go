@@ -12,7 +12,6 @@ type Change struct {
 	Key, Old, New string
 }
 
-// String words the change.
 func (c Change) String() string { return fmt.Sprintf("%s: %s -> %s", c.Key, c.Old, c.New) }
 
 // Changes lists what differs between a configuration and a later one. More iterations are no change.

@@ -8,7 +8,6 @@ import (
 	"vksplat/shaders/layout"
 )
 
-// Strategies of Config.
 const (
 	Strategy3DGS = "3dgs" // adaptive density control of 3DGS (Kerbl et al. 2023, section 5)
 	StrategyMCMC = "mcmc" // 3D Gaussian splatting as Markov chain Monte Carlo (Kheradmand et al. 2024)
@@ -37,10 +36,8 @@ func (c *Config) UnmarshalJSON(data []byte) error {
 	if err := json.Unmarshal(data, (*plain)(c)); err != nil {
 		return err
 	}
-	for i := range Settings {
-		if word, isText := Settings[i].Of(c).(*string); isText {
-			*word = Settings[i].Present(*word)
-		}
+	if c.Strategy == "default" { // of old checkpoints
+		c.Strategy = Strategy3DGS
 	}
 	return nil
 }
@@ -76,7 +73,6 @@ func (c Config) DecaySteps() int {
 	return c.Iterations
 }
 
-// Precisions of Config.
 const (
 	PrecisionFull = "full" // float32
 	// spherical harmonics as halves, moments as bfloat16; the rest, and all arithmetic, in float32

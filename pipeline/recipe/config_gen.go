@@ -456,10 +456,8 @@ var Settings = []Setting{
 		Group: "How splats are added and removed",
 		Help: "how splats are added and removed; 3dgs grows and prunes by gradients [3DGS]; mcmc relocates a " +
 			"given number of splats [3DGS-MCMC]; without a preset either brings the one of its name",
-		Words:     []string{"3dgs", "mcmc"},
-		Former:    "default",
-		FormerNow: "3dgs",
-		Of:        func(c *Config) any { return &c.Strategy },
+		Words: []string{"3dgs", "mcmc"},
+		Of:    func(c *Config) any { return &c.Strategy },
 	},
 	{
 		Name:  "splats",

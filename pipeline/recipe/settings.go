@@ -16,11 +16,9 @@ type Setting struct {
 	Source  string // whose default it is, see Sources; "": this program's own
 	Aliases []string
 	Words   []string // the values of a text
-	// A word of earlier versions, and the one that it stands for; "": there is none.
-	Former, FormerNow string
-	Steps             bool  // counts steps
-	Rate              bool  // a learning rate of splats
-	Range             Range // of a number, and of each channel of a colour
+	Steps   bool     // counts steps
+	Rate    bool     // a learning rate of splats
+	Range   Range    // of a number, and of each channel of a colour
 	// Users may ask for no more than this, see Asked; 0: for all of Range.
 	MostAsked float64
 	Needs     []Need // without these it has no effect
@@ -37,13 +35,11 @@ func (s *Setting) Asked() Range {
 	return r
 }
 
-// Range is the numbers from Least to Most.
 type Range struct {
 	Least, Most           float64
 	AboveLeast, BelowMost bool // Least, or Most, does not belong to it
 }
 
-// Holds reports whether x is in the range.
 func (r Range) Holds(x float64) bool {
 	return x >= r.Least && x <= r.Most && !(r.AboveLeast && x == r.Least) && !(r.BelowMost && x == r.Most)
 }
@@ -97,7 +93,6 @@ func (n Need) switches() []string {
 	return nil
 }
 
-// Met reports whether c has it.
 func (n Need) Met(c *Config) bool {
 	if list := n.switches(); list != nil {
 		return slices.ContainsFunc(list, func(name string) bool { return Need{Setting: name}.Met(c) })
@@ -136,14 +131,6 @@ func SettingNamed(name string) *Setting {
 		return nil
 	}
 	return &Settings[i]
-}
-
-// Present returns a word as this version has it.
-func (s *Setting) Present(word string) string {
-	if s.Former != "" && word == s.Former {
-		return s.FormerNow
-	}
-	return word
 }
 
 // SplatRates returns where the learning rates of splats are: those of all tensors of model.schema.

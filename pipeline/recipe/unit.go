@@ -21,7 +21,6 @@ const (
 
 var kindNames = [NKinds]string{"step", "carve", "refine", "reorder", "reset", "render", "align"}
 
-// String returns the kind's name.
 func (k Kind) String() string { return kindNames[k] }
 
 // MarshalText is for JSON.

@@ -72,7 +72,6 @@ func ShellUnits[T Real](p *Params[T], shell T) (units []T) {
 	return units
 }
 
-// unitOf is that of a splat.
 func unitOf[T Real](units []T, i int) T {
 	if units == nil {
 		return 1

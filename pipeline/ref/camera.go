@@ -1,6 +1,5 @@
 package ref
 
-// View is a camera and how to render it.
 type View[T Real] struct {
 	R             [9]T // world to camera rotation, row-major; OpenCV axes: x right, y down, z forward
 	T             [3]T // x_camera = R x_world + T

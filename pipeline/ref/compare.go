@@ -5,7 +5,6 @@ import (
 	"math"
 )
 
-// PixelReport compares two images pixel by pixel.
 type PixelReport struct {
 	Pixels   int
 	Outliers int     // pixels of which a channel differs by more than the threshold
@@ -52,7 +51,6 @@ func ratio(diff, norm float64) float64 {
 	return math.Sqrt(diff / norm)
 }
 
-// Share returns the share of outliers.
 func (r PixelReport) Share() float64 { return float64(r.Outliers) / float64(max(1, r.Pixels)) }
 
 // Check returns an error unless at most maxShare of the pixels are outliers, none differs by more than maxWorst, and
@@ -98,16 +96,4 @@ func RelNormWhere[A, B Real](out []A, ref []B, width int, keep func(row int) boo
 		}
 	}
 	return RelNorm(a, b)
-}
-
-// PSNR returns the peak signal-to-noise ratio, in dB, of the rendering [P] clamped to [0, 1] against the photo [P*3].
-func PSNR[T Real](render [][4]T, target []T) float64 {
-	var sum float64
-	for p, c := range render {
-		for ch := range 3 {
-			d := float64(min(max(c[ch], 0), 1)) - float64(target[3*p+ch])
-			sum += d * d
-		}
-	}
-	return -10 * math.Log10(sum/float64(3*len(render)))
 }

@@ -2,7 +2,6 @@ package ref
 
 import "slices"
 
-// TilePairs says what blending a tile takes.
 type TilePairs struct {
 	Seen    uint32 // (pixel, splat) pairs that are looked at, until the pixels are opaque
 	Blended uint32 // those of them that change the pixel

@@ -75,3 +75,6 @@ func TestRelocateEdges(t *testing.T) {
 		t.Errorf("one copy: %g, %v", o, s)
 	}
 }
+
+// finite reports whether x is a number that float32 holds too.
+func finite[T Real](x T) bool { return abs(x) < 3.4e38 }

@@ -148,7 +148,6 @@ func ssimWeights[T Real]() (w [2*SSIMRadius + 1]T) {
 	return w
 }
 
-// ssimPlane compares one channel.
 type ssimPlane[T Real] struct {
 	width, height int
 	same          bool
@@ -194,7 +193,6 @@ func (s *ssimPlane[T]) blur(in []T) []T {
 	return out
 }
 
-// product returns the element-wise product.
 func product[T Real](a, b []T) []T {
 	c := make([]T, len(a))
 	for i := range c {

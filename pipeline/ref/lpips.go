@@ -10,7 +10,6 @@ type Maps[T Real] struct {
 	Data             []T
 }
 
-// NewMaps returns maps of zeros.
 func NewMaps[T Real](c, height, width int) Maps[T] {
 	return Maps[T]{c, height, width, make([]T, c*height*width)}
 }

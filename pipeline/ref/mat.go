@@ -25,9 +25,6 @@ func ceil[T Real](x T) T     { return T(math.Ceil(float64(x))) }
 func floor[T Real](x T) T    { return T(math.Floor(float64(x))) }
 func abs[T Real](x T) T      { return T(math.Abs(float64(x))) }
 
-// finite reports whether x is a number that float32 holds too.
-func finite[T Real](x T) bool { return abs(x) < 3.4e38 }
-
 // Sigmoid is the activation of logit opacities.
 func Sigmoid[T Real](x T) T { return 1 / (1 + exp(-x)) }
 

@@ -9,7 +9,6 @@ import (
 
 // twin: mcmc_plan mcmc_weigh mcmc_draw mcmc_place mcmc_update
 
-// MCMCConfig is one refinement of 3DGS-MCMC.
 type MCMCConfig[T Real] struct {
 	PruneOpacity T   // opacity up to which a splat is dead, and the least that a copy gets
 	Target       int // splats to end with; fewer than there are: none is added

@@ -5,8 +5,7 @@ package ref
 const (
 	// MaxRelocations is the largest number of copies of one splat that mcmc_relocation supports, the splat itself
 	// included.
-	MaxRelocations = 51
-	// MinRelocatedOpacity is the floor of relocated opacities.
+	MaxRelocations      = 51
 	MinRelocatedOpacity = 0.005
 )
 

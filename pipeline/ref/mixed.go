@@ -71,11 +71,3 @@ func (c Rounding) Store(m *Model[float32]) {
 		row += t.Width
 	}
 }
-
-// MixedRows returns where the rows of a chunk in mixed precision begin: of moments, each a first and a second one, and
-// of statistics. Those of spherical harmonics begin at layout.RowSh, two coefficients a word.
-func MixedRows(degree int) (moments, stats int) {
-	sh := 3 * (degree + 1) * (degree + 1)
-	moments = layout.RowSh + (sh+1)/2
-	return moments, moments + layout.RowSh + sh
-}

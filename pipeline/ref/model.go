@@ -9,7 +9,6 @@ type paramArray[T Real] struct {
 	data  *[]T
 }
 
-// NewParams returns n splats of zeros.
 func NewParams[T Real](n, degree int) *Params[T] {
 	p := &Params[T]{N: n, Degree: degree}
 	for _, a := range p.arrays() {
@@ -33,14 +32,12 @@ func (p *Params[T]) Coefficients() int { return (p.Degree + 1) * (p.Degree + 1) 
 // ParamRows returns the number of parameters of a splat of an SH degree: the rows of layout.RowMeans and so on.
 func ParamRows(degree int) int { return layout.RowSh + 3*(degree+1)*(degree+1) }
 
-// Tensor is one array of Params.
 type Tensor[T Real] struct {
 	Name  string
 	Width int // elements per splat
 	Data  []T // [N*Width]
 }
 
-// first drops the splats from n on.
 func (p *Params[T]) first(n int) {
 	p.N = n
 	for _, a := range p.arrays() {
@@ -48,7 +45,6 @@ func (p *Params[T]) first(n int) {
 	}
 }
 
-// Clone returns a deep copy.
 func (p *Params[T]) Clone() *Params[T] {
 	c := NewParams[T](p.N, p.Degree)
 	to := c.Tensors()

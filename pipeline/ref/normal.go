@@ -47,7 +47,6 @@ func NormalLoss[T Real](render [][4]T, sums []T, normals [][3]T, covers []T, v *
 	return loss, vSums, vAlphas
 }
 
-// tiltPair is a pair of pixels.
 type tiltPair[T Real] struct {
 	normal       vec3[T]
 	sums, alphas [2]T

@@ -28,7 +28,6 @@ const NoSquare = 0xFFFFFFFF
 // word of bits: photos that agree with the model there below, and photos that differ above.
 type History []uint32
 
-// Outliers says what pixels are judged by.
 type Outliers[T Real] struct {
 	Factor  T // errors are large from so many times their mean on
 	History History
@@ -37,7 +36,6 @@ type Outliers[T Real] struct {
 	Photo   uint32
 }
 
-// Large returns the least large error.
 func (c *Outliers[T]) Large() T {
 	if c.History[1] == 0 {
 		return 1e30
@@ -88,7 +86,6 @@ func FindOutliers[T Real](render [][4]T, target []T, width, height int, c *Outli
 	return counts, squareErrors(errors, &g, large, len(c.Places))
 }
 
-// squareErrors returns what n squares are.
 func squareErrors[T Real](errors []T, g *knownPixels, large T, n int) []uint32 {
 	squares, sums, known := make([]uint32, n), make([]T, n), make([]int, n)
 	for p, e := range errors {

@@ -94,15 +94,6 @@ func (p *Projection[T]) append(q *Projection[T], from, to int) {
 	p.DepthKeys = append(p.DepthKeys, q.DepthKeys[from:to]...)
 }
 
-// JoinPackets returns all splats that a view sees: packet behind packet.
-func JoinPackets[T Real](packets []*Projection[T]) *Projection[T] {
-	joined := &Projection[T]{}
-	for _, p := range packets {
-		joined.append(p, 0, len(p.Splats))
-	}
-	return joined
-}
-
 // SendGrads returns the gradients of splats, whose device no longer has their colours: where these are clamped, nothing
 // flows.
 func SendGrads[T Real](splats []Projected[T], v []ProjectedGrad[T]) []ProjectedGrad[T] {

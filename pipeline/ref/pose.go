@@ -13,7 +13,6 @@ const poseFocal = 6
 func (a *PoseNumbers[T]) turn() vec3[T]  { return vec3[T](a[0:3]) }
 func (a *PoseNumbers[T]) shift() vec3[T] { return vec3[T](a[3:6]) }
 
-// GivenPose is the camera that a photo was given.
 type GivenPose[T Real] struct {
 	R      [9]T // world to camera, row-major
 	Center [3]T // from the mean over all photos

@@ -12,7 +12,6 @@ type Projected[T Real] struct {
 	Color   [3]T // max(SH + 0.5, 0)
 }
 
-// Projection is what project writes for a view.
 type Projection[T Real] struct {
 	Splats []Projected[T] // [N] zero where culled
 	// Extents of the ellipse on which alpha falls to AlphaThreshold, px: largest |dx|, largest |dy|, half its width

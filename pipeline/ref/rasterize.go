@@ -2,7 +2,6 @@ package ref
 
 // twin: rasterize
 
-// Image is what rasterize writes for a view.
 type Image[T Real] struct {
 	Width, Height int
 	Render        [][4]T   // [P] r, g, b with background, final transmittance
@@ -10,7 +9,6 @@ type Image[T Real] struct {
 	Stops         []uint32 // [P] index of the splat at which the pixel stops, or the list's length
 }
 
-// NewImage returns an image of zeros.
 func NewImage[T Real](width, height int) *Image[T] {
 	return &Image[T]{Width: width, Height: height, Render: make([][4]T, width*height),
 		LastIDs: make([]uint32, width*height), Stops: make([]uint32, width*height)}

@@ -73,7 +73,6 @@ func (v *View[T]) atRow(mean vec3[T]) *View[T] {
 	return &out
 }
 
-// ofSplat returns the view that splat i is projected to.
 func (v *View[T]) ofSplat(p *Params[T], i int) *View[T] {
 	switch {
 	case v.held != nil:

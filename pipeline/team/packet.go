@@ -100,7 +100,6 @@ func packetIn(room vk.View, records, beside int) (p Packet) {
 	return p
 }
 
-// Phantom are links of device rank of n for plans.
 func Phantom(dev *vk.Device, rank, n, records, beside int) *Links {
 	l := &Links{Rank: rank, N: n, Records: records, Pieces: piecesOf(records, mostInPiece)}
 	header := func() vk.Slice[layout.PacketHeader] {

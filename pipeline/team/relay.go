@@ -6,7 +6,6 @@ import (
 	"vksplat/vk"
 )
 
-// mostAwaits is how many Awaits a step has at most.
 const mostAwaits = 1 + nExchanges*MostPieces
 
 // Message says to a device's relay what the device was given.

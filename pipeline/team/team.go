@@ -35,14 +35,12 @@ type Team struct {
 	err     error           // that ended it; sticks
 }
 
-// Options say what a Team exchanges.
 type Options struct {
 	Records  int // splats that a packet has room for at first
 	Beside   int // words that come beside a gradient
 	InFlight int // programs that a device has queued at most
 }
 
-// New joins devices.
 func New(devices []*vk.Device, o Options) (t *Team, err error) {
 	n := len(devices)
 	t = &Team{

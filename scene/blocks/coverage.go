@@ -118,7 +118,6 @@ func (d *drawing) coverageLegend(cameras, points int) {
 	}
 }
 
-// words writes a text, and says where the next one goes.
 func (d *drawing) words(x, y int, text string) (next int) {
 	d.write(x, y, text, false)
 	return x + letters*letterWidth*len(text) + 30

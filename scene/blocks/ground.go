@@ -58,7 +58,6 @@ func newGround(cams []scene.Camera, up [3]float64) Ground {
 	return best
 }
 
-// boundsOf is the rectangle around the cameras.
 func boundsOf(cams []scene.Camera, g *Ground) Rect {
 	r := Rect{[2]float64{math.Inf(1), math.Inf(1)}, [2]float64{math.Inf(-1), math.Inf(-1)}}
 	for i := range cams {
@@ -80,7 +79,6 @@ func (r *Rect) Holds(at [2]float64) bool {
 	return at[0] >= r.Min[0] && at[0] < r.Max[0] && at[1] >= r.Min[1] && at[1] < r.Max[1]
 }
 
-// size is the lengths of the sides.
 func (r Rect) size() [2]float64 { return [2]float64{r.Max[0] - r.Min[0], r.Max[1] - r.Min[1]} }
 
 // within cuts an area to another.

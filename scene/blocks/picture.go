@@ -104,7 +104,6 @@ func newDrawing(area Rect) *drawing {
 	return d
 }
 
-// height is that of the ground in the picture.
 func (d *drawing) height() int { return d.Bounds().Dy() - legend }
 
 func (d *drawing) pixel(at [2]float64) (x, y int) {
@@ -112,7 +111,6 @@ func (d *drawing) pixel(at [2]float64) (x, y int) {
 		d.height() - 1 - int(math.Floor((at[1]-d.area.Min[1])*d.scale))
 }
 
-// dot draws a disc of a radius.
 func (d *drawing) dot(at [2]float64, radius int, c color.RGBA) {
 	if !d.area.Holds(at) {
 		return
@@ -193,7 +191,6 @@ func (d *drawing) write(x, y int, text string, centred bool) {
 	}
 }
 
-// legend says what signs mean.
 func (d *drawing) legend() {
 	y := d.height() + legend/2
 	x := 16

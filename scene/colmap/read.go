@@ -200,7 +200,6 @@ func (f *Form) Read(file string, parse func(r io.Reader) error) error {
 	return nil
 }
 
-// Records makes records of what file and its neighbours say.
 func Records(file string, cameras map[uint32]Camera, views []Image) ([]scene.Record, error) {
 	op := "read " + filepath.Base(file)
 	if len(views) == 0 {

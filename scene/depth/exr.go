@@ -10,6 +10,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"vksplat/shaders/layout"
 )
 
 // The reader of OpenEXR knows files of one part in scanlines, without compression or with ZIP, which cameras, Blender,
@@ -204,7 +206,7 @@ func (f *exrFile) value(i int, b []byte) float32 {
 	le := binary.LittleEndian
 	switch f.types[i] {
 	case exrHalf:
-		return halfValue(le.Uint16(b))
+		return layout.HalfValue(le.Uint16(b))
 	case exrFloat:
 		return math.Float32frombits(le.Uint32(b))
 	}

@@ -16,6 +16,7 @@ import (
 	"vksplat/internal/npy"
 	"vksplat/internal/pixelpool"
 	"vksplat/scene"
+	"vksplat/shaders/layout"
 )
 
 // form is what maps of one kind have in common.
@@ -27,7 +28,6 @@ type form struct {
 	exr               func(names []string) []int              // which channels of the file hold them; nil: none
 }
 
-// depthForm is that of depth maps.
 var depthForm = form{op: opMaps, setting: "depths", kind: "depth", channels: 1, png: greyOfPNG, exr: exrDepth,
 	hint: "maps are PNG files of 16 bits, or NPY or EXR files of floats"}
 
@@ -36,7 +36,6 @@ var (
 	errFortran = errors.New("its array is in Fortran order, column by column")
 )
 
-// hintOf is the remedy of what a file is refused for.
 func (f *form) hintOf(err error) string {
 	if errors.Is(err, errFortran) {
 		return "save it row by row: np.save(file, np.ascontiguousarray(array))"
@@ -44,7 +43,6 @@ func (f *form) hintOf(err error) string {
 	return f.hint
 }
 
-// readFile reads a map by the extension of its name.
 func readFile(file string, f *form) (*mapFile, error) {
 	err := fault.Regular(file)
 	var data []byte
@@ -185,7 +183,7 @@ func npyValue(kind string) (read func(b []byte) float32, size int) {
 	le := binary.LittleEndian
 	switch kind {
 	case "f2":
-		return func(b []byte) float32 { return halfValue(le.Uint16(b)) }, 2
+		return func(b []byte) float32 { return layout.HalfValue(le.Uint16(b)) }, 2
 	case "f4":
 		return func(b []byte) float32 { return math.Float32frombits(le.Uint32(b)) }, 4
 	case "f8":
@@ -196,19 +194,4 @@ func npyValue(kind string) (read func(b []byte) float32, size int) {
 		return func(b []byte) float32 { return float32(le.Uint32(b)) }, 4
 	}
 	return nil, 0
-}
-
-// halfValue returns what 16 bits of a half float mean.
-func halfValue(h uint16) float32 {
-	sign, exponent, fraction := 1-2*float64(h>>15), int(h>>10&31), float64(h&1023)
-	switch exponent {
-	case 0:
-		return float32(sign * math.Ldexp(fraction, -24))
-	case 31:
-		if fraction != 0 {
-			return float32(math.NaN())
-		}
-		return float32(math.Inf(int(sign)))
-	}
-	return float32(sign * math.Ldexp(1024+fraction, exponent-25))
 }

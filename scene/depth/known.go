@@ -14,7 +14,6 @@ const mostKnown = 1 << 18
 // Known [cameras] are the pixels of each camera whose depth is known.
 type Known [][]scene.KnownDepth
 
-// Counts returns how many depths are known of each camera.
 func (k Known) Counts() []int {
 	counts := make([]int, len(k))
 	for i, list := range k {
@@ -23,7 +22,6 @@ func (k Known) Counts() []int {
 	return counts
 }
 
-// Count returns how many depths are known.
 func (k Known) Count() (depths int) {
 	for _, list := range k {
 		depths += len(list)
@@ -31,7 +29,6 @@ func (k Known) Count() (depths int) {
 	return depths
 }
 
-// Most returns how many depths are known of the camera with the most.
 func (k Known) Most() (n int) {
 	for _, list := range k {
 		n = max(n, len(list))
@@ -74,7 +71,6 @@ func thin(list []scene.KnownDepth) []scene.KnownDepth {
 	return kept
 }
 
-// pixel is the pixel of a camera at a place, with a depth.
 func pixel(x, y, depth float64) scene.KnownDepth {
 	return scene.KnownDepth{X: uint16(x), Y: uint16(y), Depth: float32(depth)}
 }

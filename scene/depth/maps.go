@@ -23,10 +23,8 @@ const (
 	KindRay     = "ray"     // the distance from the camera's centre
 )
 
-// Kinds are the words for them.
 var Kinds = []string{KindAuto, KindDepth, KindInverse, KindRay}
 
-// MapOptions say how depth maps are read.
 type MapOptions struct {
 	Dir  string  // their folder, below the capture's or absolute
 	Kind string  // one of Kinds
@@ -38,7 +36,6 @@ const paramsFile = "depth_params.json"
 
 const opMaps = "read depth maps"
 
-// Result is what maps tell, and what there is to say of them.
 type Result struct {
 	Known   Known
 	Kind    string
@@ -55,7 +52,6 @@ type reading struct {
 	depths []float64 // of the points, at the same pixels
 }
 
-// mapFile is the map of a photo.
 type mapFile struct {
 	width, height, channels int
 	values                  []float32 // row by row; of a depth 0, below it or not finite: nothing is known

@@ -11,7 +11,6 @@ import (
 	"vksplat/scene/photo"
 )
 
-// The axes that normal maps are in.
 const (
 	FrameAuto   = "auto"   // the first of the others with as many normals that face the camera as any: see asGood
 	FrameOpenCV = "opencv" // the camera's: right, down, ahead
@@ -19,22 +18,18 @@ const (
 	FrameWorld  = "world"  // the capture's
 )
 
-// Frames are the words for them.
 var Frames = []string{FrameAuto, FrameOpenCV, FrameOpenGL, FrameWorld}
 
 const opNormals = "read normal maps"
 
-// normalForm is that of normal maps.
 var normalForm = form{op: opNormals, setting: "normals", kind: "normal", channels: 3, png: normalsOfPNG,
 	exr: exrNormals, hint: "maps are PNG files of red, green and blue, or NPY or EXR files of three floats"}
 
-// NormalOptions say how normal maps are read.
 type NormalOptions struct {
 	Dir   string // their folder, below the capture's or absolute
 	Frame string // one of Frames
 }
 
-// Normals is what normal maps tell, and what there is to say of them.
 type Normals struct {
 	Known   []scene.NormalMap // [cameras]
 	Frame   string
@@ -136,7 +131,6 @@ type normalReading struct {
 	scene.NormalMap
 }
 
-// read reads a file.
 func (r *normalReading) read(c *scene.Camera, file string) error {
 	m, err := readFile(file, &normalForm)
 	if err != nil {
@@ -191,7 +185,6 @@ func (r *normalReading) direction(n geom.Vec) (length float64, ok bool) {
 	return length, ok
 }
 
-// pixels returns of how many pixels a cell is.
 func (r *normalReading) pixels(cell int) float64 {
 	x, y := cell%r.Columns<<r.Shift, cell/r.Columns<<r.Shift
 	return float64(min(1<<r.Shift, r.cam.Width-x) * min(1<<r.Shift, r.cam.Height-y))

@@ -14,7 +14,6 @@ import (
 	"vksplat/scene/photo"
 )
 
-// refuseFolder is the error of a folder of maps that is none.
 func refuseFolder(dir string, f *form) error {
 	info, err := os.Stat(dir)
 	e := &fault.Error{Op: f.op, Path: dir,

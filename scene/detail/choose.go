@@ -24,7 +24,6 @@ type Model struct {
 	*store
 }
 
-// part is where the splats of a part are.
 type part struct {
 	folder   int
 	first, n int
@@ -37,7 +36,6 @@ type leaf struct {
 	levels    []level
 }
 
-// level is a leaf in one level.
 type level struct {
 	part    int
 	n       int
@@ -65,7 +63,6 @@ func Open(file string) (*Model, error) {
 	return m, nil
 }
 
-// leaf takes in a leaf.
 func (m *Model) leaf(from splatfile.Leaf) leaf {
 	l := leaf{levels: make([]level, 0, len(from.Runs))}
 	var sides [3]float64
@@ -86,7 +83,6 @@ func (m *Model) level(r splatfile.LeafRun, area float64) level {
 	return level{len(m.parts) - 1, r.N, math.Sqrt(area / float64(r.N))}
 }
 
-// Degree is that of the spherical harmonics.
 func (m *Model) Degree() int { return m.Info.Degree }
 
 // Sizes returns the number of splats of each part.
@@ -105,7 +101,6 @@ func (m *Model) Corners() *scene.Splats {
 	return s
 }
 
-// shown is a leaf that a picture shows.
 type shown struct {
 	leaf  int
 	level int

@@ -33,7 +33,6 @@ type ahead struct {
 	done   bool
 }
 
-// folderUse is what the store knows of a folder.
 type folderUse struct {
 	readers int
 	last    int  // the number of its last use
@@ -69,7 +68,6 @@ func (s *store) LeastRAM() int64 {
 	return 2*part + folder
 }
 
-// Close ends reading.
 func (m *Model) Close() error {
 	if s := m.store; s != nil {
 		s.mu.Lock()
@@ -106,7 +104,6 @@ func (s *store) Ahead(parts []int) {
 	s.start()
 }
 
-// drop forgets a part that was read.
 func (s *store) drop(part int) {
 	delete(s.parts, part)
 	s.bytes -= s.partBytes(part)
@@ -141,7 +138,6 @@ func (s *store) start() {
 	}
 }
 
-// roomFor makes room for a folder, and reports whether there is enough.
 func (s *store) roomFor(folder int) bool {
 	if s.folders[folder].there {
 		return true
@@ -165,7 +161,6 @@ func (s *store) begin(part int) {
 	f.readers, f.last = f.readers+1, s.uses
 }
 
-// read reads a part that was begun.
 func (s *store) read(part int) {
 	at := s.m.parts[part]
 	folder := s.m.Folders[at.folder]
@@ -212,7 +207,6 @@ func (s *store) Read(part int) (*scene.Splats, error) {
 	return a.splats, a.err
 }
 
-// release lets go of a folder.
 func (s *store) release(folder int) {
 	s.folders[folder].readers--
 	s.evict(0)

@@ -29,7 +29,6 @@ const (
 // Lens gives the calibration of a photo of width x height pixels.
 type Lens func(width, height int) scene.Calibration
 
-// Calibration implements the lens of a scene.Record.
 func (l Lens) Calibration(width, height int) scene.Calibration { return l(width, height) }
 
 // Fixed is a lens whose calibration the file has whole.
@@ -41,10 +40,8 @@ func Bad(file string, err error) error {
 		Hint: "export the file again; what each program exports is in docs/capture.md"}
 }
 
-// Badf is Bad with a text.
 func Badf(file, format string, args ...any) error { return Bad(file, fmt.Errorf(format, args...)) }
 
-// Read gives the content of a file of cameras.
 func Read(file string) ([]byte, error) {
 	if _, err := Size(file); err != nil {
 		return nil, err
@@ -71,7 +68,6 @@ func Parse(file string, parse func(data []byte) ([]scene.Record, error)) ([]scen
 	return records, nil
 }
 
-// Open opens a file that is read piece by piece.
 func Open(file string) (f *os.File, err error) {
 	if err = fault.Regular(file); err == nil {
 		f, err = os.Open(file)
@@ -79,7 +75,6 @@ func Open(file string) (f *os.File, err error) {
 	return f, unread(file, err)
 }
 
-// Size gives the size in bytes of a file that is to be read.
 func Size(file string) (int, error) {
 	err := fault.Regular(file)
 	var info os.FileInfo
@@ -95,7 +90,6 @@ func Size(file string) (int, error) {
 	return int(info.Size()), nil
 }
 
-// Part gives n bytes of a file, from an offset on.
 func Part(file string, offset, n int) ([]byte, error) {
 	f, err := Open(file)
 	if err != nil {

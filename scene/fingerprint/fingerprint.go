@@ -257,7 +257,6 @@ func (n *fileNote) hash(ctx context.Context) (sum [sha256.Size]byte, err error) 
 	return [sha256.Size]byte(h.Sum(nil)), nil
 }
 
-// same compares a file with what was noted.
 func (n *fileNote) same(file *os.File) error {
 	info, err := file.Stat()
 	if err == nil && n.differs(info) {

@@ -8,7 +8,6 @@ import (
 	"vksplat/scene"
 )
 
-// gridCell collects the points of a cell.
 type gridCell struct {
 	key   [3]int64
 	sum   [3]float64 // of positions relative to the cell's corner, in cells
@@ -27,7 +26,6 @@ type pointGrid struct {
 
 const gridBlock = 1 << 8
 
-// at returns cell i.
 func (g *pointGrid) at(i int) *gridCell { return &g.blocks[i/gridBlock][i%gridBlock] }
 
 // maxCellPoints is how many points of a cell count: beyond it their sums of colours would overflow, and their mean is
@@ -76,7 +74,6 @@ func (g *pointGrid) add(p *scene.Point) {
 	}
 }
 
-// cell finds or makes the cell of a key.
 func (g *pointGrid) cell(key [3]int64) *gridCell {
 	at := g.slot(key)
 	if g.slots[at] == 0 {

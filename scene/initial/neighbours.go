@@ -133,7 +133,6 @@ func (t *pointTree) partition(lo, hi, mid, axis int) {
 	}
 }
 
-// neighbour is a point that was found.
 type neighbour struct {
 	d2 float64 // squared distance, +Inf for none
 	at int32   // place in the tree
@@ -202,7 +201,6 @@ func Nearest(means []float32, k int) []int32 {
 	return out
 }
 
-// treeOf makes the tree of positions, [N*3].
 func treeOf(means []float32) *pointTree {
 	return buildTree(context.Background(), len(means)/3, func(i int) [3]float64 {
 		return [3]float64{float64(means[3*i]), float64(means[3*i+1]), float64(means[3*i+2])}

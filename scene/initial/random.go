@@ -18,7 +18,6 @@ const (
 	nearestInView = 0.1  // depth from which a camera sees, in units of the box's half edge
 )
 
-// cubePoints gives random points with random colours in the cube of a synthetic scene, in the training frame.
 func cubePoints(ctx context.Context, c *scene.Capture, o Options) []scene.Point {
 	box := viewBox{half: SyntheticHalf * c.Frame.Scale}
 	for k := range 3 {
@@ -86,7 +85,6 @@ func pointsBetween(ctx context.Context, cams []scene.Camera, o Options) []scene.
 	return fill(ctx, o, candidate, func([3]float64) bool { return true })
 }
 
-// viewBox is a cube.
 type viewBox struct {
 	center [3]float64
 	half   float64 // of the edge
@@ -158,7 +156,6 @@ func fill(ctx context.Context, o Options, candidate func(id, try uint32, key [2]
 	return points
 }
 
-// randomCount is how many random points are made.
 func (o Options) randomCount() int {
 	if o.Points == 0 {
 		return DefaultRandomPoints

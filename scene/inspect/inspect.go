@@ -11,10 +11,8 @@ import (
 	"vksplat/scene"
 )
 
-// Severity says how bad a Problem is.
 type Severity string
 
-// The severities.
 const (
 	SeverityNote    Severity = "note"    // worth knowing
 	SeverityWarning Severity = "warning" // the model will be worse than it could be
@@ -33,7 +31,6 @@ type Problem struct {
 	loading bool // it was found while loading
 }
 
-// String returns the text with the names.
 func (p Problem) String() string { return p.warning().String() }
 
 func (p Problem) warning() scene.Warning {
@@ -64,7 +61,6 @@ type Report struct {
 	Problems []Problem               `json:"problems"`
 }
 
-// SizeCount says how many cameras have a size.
 type SizeCount struct {
 	Width  int `json:"width"`
 	Height int `json:"height"`
@@ -77,7 +73,6 @@ type LensCount struct {
 	Count int    `json:"count"`
 }
 
-// CameraReport is a row of the table of cameras.
 type CameraReport struct {
 	Name     string  `json:"name"`
 	Width    int     `json:"width"`
@@ -191,7 +186,6 @@ func Note(w scene.Warning) bool { return slices.Contains(announcements, w.Code) 
 var announcements = []string{"masks", "other-format", "unused-split", "reduced-photos", "moved-points",
 	"disabled-photos"}
 
-// add notes a problem with its remedy.
 func (r *Report) add(p Problem) {
 	if p.Remedy == "" {
 		p.Remedy = scene.Remedies[p.Code]

@@ -42,7 +42,6 @@ func (r *Report) checkMasks(ctx context.Context, c *scene.Capture, decoded bool)
 	return nil
 }
 
-// photoCameras gives a camera of each photo.
 func (r *Report) photoCameras(c *scene.Capture) []*scene.Camera {
 	seen := make(map[string]bool, r.Photos)
 	out := make([]*scene.Camera, 0, r.Photos)

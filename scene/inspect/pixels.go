@@ -20,7 +20,6 @@ const (
 	inspectWorkers = 4    // photos that are in memory at a time
 )
 
-// look is what a photo looks like.
 type look struct {
 	bright float64 // mean brightness, 0 to 1
 	sharp  float64 // variance of the Laplacian

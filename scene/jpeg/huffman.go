@@ -26,7 +26,6 @@ func (e lookEntry) wholeLen() uint { return uint(e) & 31 }
 func (e lookEntry) run() int       { return int(e>>14) & 15 }
 func (e lookEntry) value() int32   { return int32(e) >> 18 }
 
-// huffTable decodes one Huffman code.
 type huffTable struct {
 	look    [1 << lookBits]lookEntry
 	beyond  [17]uint32 // by length, the first 16 bits that belong to longer codes

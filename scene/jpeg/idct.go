@@ -96,7 +96,6 @@ func idctCorner(dst []uint8, stride int, b *[64]int16) {
 	}
 }
 
-// idctFull is idct of any block.
 func idctFull(dst []uint8, stride int, b *[64]int16) {
 	var t [64]int32
 	for x := range 8 {

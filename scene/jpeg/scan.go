@@ -95,7 +95,6 @@ func (d *jpegDecoder) component(id uint8) *jpegComponent {
 	return nil
 }
 
-// prepare gives a component the tables that a scan needs.
 func (d *jpegDecoder) prepare(s *jpegScan, c *jpegComponent) (err error) {
 	if c.quant == nil {
 		if c.quantIndex > 3 || d.quant[c.quantIndex] == nil {
@@ -122,7 +121,6 @@ func (d *jpegDecoder) prepare(s *jpegScan, c *jpegComponent) (err error) {
 	return nil
 }
 
-// table returns the table of a class, 0 for DC and 1 for AC.
 func (d *jpegDecoder) table(class int, id uint8) (*huffTable, error) {
 	if id > 3 {
 		return nil, errNoTable

@@ -17,7 +17,6 @@ import (
 
 const columns = 17
 
-// Find gives the file of poses of a capture.
 func Find(root string) []string { return exported.Existing(root, "poses_bounds.npy") }
 
 // Read fills Points and gives the records of the photos.

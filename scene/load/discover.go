@@ -47,7 +47,6 @@ type foundModel struct {
 	images uint64 // that it claims to have registered
 }
 
-// formatFlag names the flag of Format.
 func formatFlag(o scene.LoadOptions) string { return cmp.Or(o.FlagOf, "format") }
 
 // discover finds what describes the capture: of the formats that are asked for the
@@ -215,7 +214,6 @@ func modelsIn(dir string, numbered bool) []foundModel {
 	return out
 }
 
-// chooseModel gives the model of a number.
 func chooseModel(root, dir string, models []foundModel, number int) (found, []scene.Warning, error) {
 	var have []string
 	for _, m := range models {
@@ -253,7 +251,6 @@ func largestModel(models []foundModel) (foundModel, []scene.Warning) {
 	return models[best], []scene.Warning{w}
 }
 
-// noModel says what was searched, and how to make it.
 func noModel(root string, o scene.LoadOptions) error {
 	places := make([]string, 0, len(modelPlaces))
 	for _, p := range modelPlaces {
@@ -335,7 +332,6 @@ func captureHint(root string) string {
 	return captureCommand(photos, root)
 }
 
-// captureCommand says how cameras are found.
 func captureCommand(of, scene string) string {
 	return "find their cameras first, with COLMAP: " +
 		fault.Command(fmt.Sprintf("capture %s -o %s", photo.ShellWord(of), photo.ShellWord(scene)))

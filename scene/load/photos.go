@@ -109,7 +109,6 @@ func namesOf(records []scene.Record) (names []string) {
 	return names
 }
 
-// photoHeader is what photo.Size returns.
 type photoHeader struct {
 	width, height int
 	err           error

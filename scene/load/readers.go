@@ -18,7 +18,6 @@ import (
 	"vksplat/scene/transforms"
 )
 
-// reader reads captures of one format.
 type reader struct {
 	what string                     // is there where the format is, for people
 	find func(root string) []string // the files of cameras in a folder, the best first
@@ -39,7 +38,6 @@ var readers = map[string]reader{
 	scene.FormatLLFF:        {"poses_bounds.npy of LLFF", llff.Find, llff.Read},
 }
 
-// named finds a file by its name.
 func named(name string) func(root string) []string {
 	return func(root string) []string { return exported.Existing(root, name) }
 }

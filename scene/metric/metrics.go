@@ -13,7 +13,6 @@ import (
 // ErrUncounted is the cause of an error about images of which no pixel counts.
 var ErrUncounted = errors.New("the mask leaves no pixel to compare")
 
-// checkMask says whether a mask is one for so many pixels.
 func checkMask(mask []uint32, pixels int) error {
 	if mask != nil && len(mask) != (pixels+31)/32 {
 		return fmt.Errorf("compare images: a mask of %d words for %d pixels: %w", len(mask), pixels, scene.ErrShape)
@@ -98,7 +97,6 @@ func meanOf(sums []float64, used []int) (float64, error) {
 	return sumOf(sums) / float64(3*total), nil
 }
 
-// countPixels returns how many of n pixels count.
 func countPixels(mask []uint32, first, n int) (counted int) {
 	if mask == nil {
 		return n

@@ -23,14 +23,6 @@ const (
 	PaddingSame
 )
 
-// String returns "valid" or "same".
-func (p Padding) String() string {
-	if p == PaddingSame {
-		return "same"
-	}
-	return "valid"
-}
-
 // Constants of Wang et al. 2004, "Image Quality Assessment: From Error
 // Visibility to Structural Similarity", for values in 0..1.
 const (

@@ -27,7 +27,6 @@ func Find(root string) []string {
 	return files
 }
 
-// reconstruction is one component.
 type reconstruction struct {
 	Cameras map[string]camera `json:"cameras"`
 	Shots   map[string]shot   `json:"shots"`
@@ -164,7 +163,6 @@ func rotation(v [3]float64) [9]float64 {
 	return r
 }
 
-// lens gives the calibration of a camera.
 func (k camera) lens() (exported.Lens, error) {
 	w, h := k.Width, k.Height
 	if w != math.Trunc(w) || h != math.Trunc(h) || !(w >= 1 && h >= 1 && w <= geom.MaxSide && h <= geom.MaxSide) {

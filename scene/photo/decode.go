@@ -79,7 +79,6 @@ func decodable(c *scene.Camera) error {
 	return nil
 }
 
-// storedPhoto gives the camera's photo as its file has it.
 func storedPhoto(c *scene.Camera) (scene.Image, error) {
 	data, err := readPhoto(opDecode, c.Path)
 	if err != nil {

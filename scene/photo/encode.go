@@ -56,7 +56,6 @@ func Fit(img scene.Image, side int) scene.Image {
 	return resize(img, max(1, int(math.Round(f*float64(img.Width)))), max(1, int(math.Round(f*float64(img.Height)))))
 }
 
-// PNG returns img as a PNG file.
 func PNG(img scene.Image) ([]byte, error) {
 	var b bytes.Buffer
 	if err := EncodePNG(&b, flattened(img)); err != nil {

@@ -44,9 +44,6 @@ func SidewaysTag(path string) (tag int, sideways bool) {
 	return tag, err == nil && tag > 4
 }
 
-// exifOrientation is Orientation of a file's bytes.
-func exifOrientation(data []byte) int { return orientation(bytes.NewReader(data), int64(len(data))) }
-
 func orientation(r io.ReaderAt, size int64) int { return tiffOrientation(exifOf(r, size)) }
 
 // jpegExif returns the content of a JPEG's EXIF segment, nil if there is none before the image.

@@ -210,3 +210,5 @@ func FuzzExifOrientation(f *testing.F) {
 		}
 	})
 }
+
+func exifOrientation(data []byte) int { return orientation(bytes.NewReader(data), int64(len(data))) }

@@ -97,7 +97,6 @@ func notPhoto(data []byte) error {
 	return errors.New("the file is neither JPEG nor PNG nor WebP")
 }
 
-// begins says whether a file of kind k can begin with data.
 func (k *foreignKind) begins(data []byte) bool {
 	if len(data) >= 12 && string(data[4:8]) == "ftyp" {
 		return slices.ContainsFunc(k.brands,

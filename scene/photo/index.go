@@ -153,7 +153,6 @@ func (x *Index) lookups() [3]func(name string) []string {
 	return [...]func(name string) []string{exact, folded, stem}
 }
 
-// take gives a camera a photo.
 func (x *Index) take(cam *scene.Camera, name string) {
 	x.used[name] = true
 	cam.Path = filepath.Join(x.dir, filepath.FromSlash(name))

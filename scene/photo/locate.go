@@ -43,7 +43,6 @@ type Locator struct {
 	below []string
 }
 
-// folder is what is in a folder, nothing of one that is not there.
 type folder struct {
 	path          string
 	names, folded []string // the latter by scene.FoldName

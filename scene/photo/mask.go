@@ -146,7 +146,6 @@ func (m *maskFile) growLine(first, stride, n int, out []bool) {
 	}
 }
 
-// picture makes what the camera sees of its decoded photo and mask.
 func picture(c *scene.Camera, photo scene.Image, file *maskFile) (out scene.Image, err error) {
 	if c.Lens != nil {
 		if out, err = undistort(photo, c, file); err != nil {
@@ -224,7 +223,6 @@ func AttachMasks(c *scene.Capture, dir string, inverted bool) error {
 	return nil
 }
 
-// masks sets the Mask of cameras and counts photos with one.
 func (x *Index) masks(cams []scene.Camera, inverted bool) (found int, missing []string) {
 	last := ""
 	for i := range cams {

@@ -76,7 +76,6 @@ func appendFiltered(out []byte, row, above []uint8) []byte {
 	return out
 }
 
-// pngWriter writes the chunks of a file.
 type pngWriter struct {
 	w          io.Writer
 	band       []byte      // filtered rows that are not packed yet
@@ -86,7 +85,6 @@ type pngWriter struct {
 	packed     []byte
 }
 
-// Write takes what is packed.
 func (p *pngWriter) Write(data []byte) (int, error) {
 	p.packed = append(p.packed, data...)
 	return len(data), nil
@@ -151,7 +149,6 @@ func (p *pngWriter) packer() (f *flate.Writer, err error) {
 	return *to, err
 }
 
-// chunk writes a chunk of a file.
 func (p *pngWriter) chunk(kind string, data []byte) error {
 	head := append(binary.BigEndian.AppendUint32(nil, uint32(len(data))), kind...)
 	sum := crc32.Update(crc32.ChecksumIEEE(head[4:]), crc32.IEEETable, data)

@@ -167,7 +167,6 @@ func undistort(img scene.Image, cam *scene.Camera, file *maskFile) (scene.Image,
 	return out, nil
 }
 
-// opaque says whether every pixel is.
 func opaque(pix []uint8) bool {
 	for i := 3; i < len(pix); i += 4 {
 		if pix[i] != 255 {

@@ -98,7 +98,6 @@ func (s *sampler) shape(sx, sy float64) shape {
 	return shape{sx, sy, weightsFor(sx, cubic), weightsFor(sy, cubic)}
 }
 
-// footprint is where a pixel lies in the photo.
 type footprint struct {
 	x, y float64
 	ok   bool // it lies in the photo
@@ -253,7 +252,6 @@ func (s *sampler) slope(px, py, x, y, hx, hy float64) (dx, dy float64) {
 
 const lensGrid = 17 // places a side at which a lens is tried
 
-// LensShares say what a lens makes of a photo.
 type LensShares struct {
 	Rays float64 // share of the photo's places that belong to a ray
 	Used float64 // share of the camera's pixels that have a source in the photo

@@ -18,7 +18,6 @@ var (
 	errAnimated = errors.New("the file is an animation")
 )
 
-// riffChunk is the kind of a chunk and the start of what it holds.
 type riffChunk struct {
 	kind    string
 	content []byte
@@ -52,7 +51,6 @@ const (
 	webpHead   = riffHeader + 8 + 10
 )
 
-// size reads the size in pixels that a chunk gives.
 func (c riffChunk) size() (width, height int, err error) {
 	b := c.content
 	switch {

@@ -35,7 +35,6 @@ func exrChannels(p *Picture, o Options) (list []exrChannel) {
 	return list
 }
 
-// exrRow fills the channels with row y.
 func exrRow(channels []exrChannel, p *Picture, o Options, y int) {
 	for x := range p.Width {
 		i := y*p.Width + x
@@ -90,7 +89,6 @@ func encodeEXR(w io.Writer, p *Picture, o Options) error {
 	return nil
 }
 
-// exrHeader writes the attributes.
 func exrHeader(b *bytes.Buffer, p *Picture, channels []exrChannel) {
 	attribute := func(name, kind string, value ...any) {
 		var v bytes.Buffer

@@ -32,13 +32,11 @@ const (
 // many of these as that allows.
 const NormalBytes = 4 + 12
 
-// Rays are the directions that a picture's pixels look in.
 type Rays struct {
 	at       func(x, y float64) geom.Vec // of length 1, in the camera's axes; pixel centres are at +0.5
 	distance bool                        // depths are distances, not along the camera's axis
 }
 
-// RaysOf are those of a camera.
 func RaysOf(c scene.Camera) Rays {
 	return Rays{at: func(x, y float64) geom.Vec {
 		u, v := (x-c.Cx)/c.Fx, (y-c.Cy)/c.Fy
@@ -54,7 +52,6 @@ func RaysOf(c scene.Camera) Rays {
 	}}
 }
 
-// PanoramaRays are those of a panorama.
 func PanoramaRays(width, height int) Rays {
 	return Rays{distance: true, at: func(x, y float64) geom.Vec { return panoramaDirection(x, y, width, height) }}
 }
@@ -79,7 +76,6 @@ func (p *Picture) Normals(rays Rays) *image.RGBA {
 	return out
 }
 
-// normalBand is some rows of a picture.
 type normalBand struct {
 	width, first, last int
 	rays               []geom.Vec
@@ -117,7 +113,6 @@ func (b *normalBand) prepare(p *Picture, rays Rays, first, last int) {
 	}
 }
 
-// draw draws the normals of some rows.
 func (b *normalBand) draw(out *image.RGBA, first, last int) {
 	for y := first; y < last; y++ {
 		for x := range b.width {
@@ -195,7 +190,6 @@ func (b *normalBand) fit(x, y int) plane {
 	return plane{normal.Mul(-1 / length), max(ww-a*uw-c*vw, 0) / (w * w / n)}
 }
 
-// normal is that of a pixel.
 func (b *normalBand) normal(x, y int) (n geom.Vec, known bool) {
 	middle := (y-b.first)*b.width + x
 	if b.near[middle] == 0 {
@@ -214,7 +208,6 @@ func (b *normalBand) normal(x, y int) (n geom.Vec, known bool) {
 	return n, known
 }
 
-// WriteNormals writes a picture of normals as PNG.
 func WriteNormals(path string, normals *image.RGBA) error {
 	return atomicfile.Write(path, func(w io.Writer) error { return photo.EncodePNG(w, normals) })
 }

@@ -30,10 +30,8 @@ func WholePicture(path string, width, height int, o Options) bool {
 	return false
 }
 
-// WholeDepth is WholePicture of what WriteDepth writes.
 func WholeDepth(path string, width, height int) bool { return wholeNPY(path, height, width) }
 
-// What files of pictures end with.
 var (
 	pngEnd  = []byte("\x00\x00\x00\x00IEND\xae\x42\x60\x82") // the last chunk, with its checksum
 	jpegEnd = []byte{0xff, 0xd9}                             // EOI

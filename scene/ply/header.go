@@ -30,7 +30,6 @@ var plyFormats = map[string]plyFormat{
 	"binary_big_endian":    plyBig,
 }
 
-// plyKind is a scalar type.
 type plyKind int
 
 const (
@@ -91,7 +90,6 @@ type Element struct {
 	properties []plyProperty
 }
 
-// Rows is how many rows the element has.
 func (e *Element) Rows() int { return int(e.count) }
 
 // hasList tells whether rows differ in size.
@@ -121,7 +119,6 @@ func (e *Element) Index(name string) int {
 	return slices.IndexFunc(e.properties, func(p plyProperty) bool { return p.name == name })
 }
 
-// plyHeader is a parsed header.
 type plyHeader struct {
 	format   plyFormat
 	name     string // of the format
@@ -201,7 +198,6 @@ func (h *plyHeader) line(r *bufio.Reader) (string, error) {
 	}
 }
 
-// parse takes in one line of the header.
 func (h *plyHeader) parse(line string) error {
 	word, rest, _ := strings.Cut(line, " ")
 	fields := strings.Fields(rest)

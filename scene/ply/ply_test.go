@@ -34,7 +34,15 @@ func encodeSplats(t *testing.T, s *scene.Splats, meta Meta) []byte {
 }
 
 func decodeBytes(data []byte) (*scene.Splats, Info, error) {
-	return decode(bytes.NewReader(data), int64(len(data)))
+	rows, err := newSplatRows(bytes.NewReader(data), int64(len(data)))
+	if err != nil {
+		return nil, Info{}, plyError("", err)
+	}
+	s := scene.NewSplats(rows.left, rows.cols.degree)
+	if err := rows.read(s); err != nil {
+		return nil, Info{}, plyError("", err)
+	}
+	return s, rows.info, nil
 }
 
 // sameSplats compares two models; rotations up to the length that writing fixes.

@@ -14,7 +14,6 @@ import (
 	"vksplat/internal/textnum"
 )
 
-// plyFile refuses what is no file.
 func plyFile(path string) error {
 	if atomicfile.IsDir(path) {
 		return &fault.Error{Err: errors.New("it is a folder"),
@@ -125,7 +124,6 @@ func (p *Reader) each(e *Element, f func(i int, row []float64)) error {
 // fixed reports whether the rows of an element are all of rowBytes bytes.
 func (h *plyHeader) fixed(e *Element) bool { return h.format != plyASCII && !e.hasList() }
 
-// begin prepares for the rows of an element.
 func (p *Reader) begin(e *Element) {
 	p.row = nil
 	if p.header.fixed(e) {
@@ -151,7 +149,6 @@ func (p *Reader) next(e *Element, i int) error {
 	return nil
 }
 
-// shortFile says where the file ended.
 func shortFile(err error, e *Element, i int) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return fmt.Errorf("the file ends in element %s, row %d of %d", e.name, i, e.count)

@@ -66,19 +66,6 @@ func Read(path string) (*scene.Splats, Info, error) {
 	return s, f.Info, nil
 }
 
-// decode is Read for a stream of size bytes.
-func decode(r io.Reader, size int64) (*scene.Splats, Info, error) {
-	rows, err := newSplatRows(r, size)
-	if err != nil {
-		return nil, Info{}, plyError("", err)
-	}
-	s := scene.NewSplats(rows.left, rows.cols.degree)
-	if err := rows.read(s); err != nil {
-		return nil, Info{}, plyError("", err)
-	}
-	return s, rows.info, nil
-}
-
 // File is an open file of splats, which need not be in memory together.
 type File struct {
 	N, Degree int
@@ -183,7 +170,6 @@ func (f *File) Gather(ids []uint32, into *scene.Splats) error {
 	return nil
 }
 
-// Close closes the file.
 func (f *File) Close() error { return f.file.Close() }
 
 // splatRows reads the splats of a file in order.

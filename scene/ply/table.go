@@ -56,7 +56,6 @@ func (t *Table) Column(kind, name string) int {
 	return -1
 }
 
-// Columns returns the names of the properties.
 func (t *Table) Columns() []string {
 	names := make([]string, len(t.columns))
 	for i, p := range t.columns {

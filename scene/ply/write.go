@@ -183,10 +183,8 @@ func (p *writer) Close() error {
 	return nil
 }
 
-// errZeroQuat says that a rotation has no direction.
 var errZeroQuat = errors.New("rotation has length zero")
 
-// encode fills row with splat i of s.
 func (p *writer) encode(row []byte, s *scene.Splats, i int) error {
 	at := 0
 	put := func(values ...float32) {
@@ -249,7 +247,6 @@ type FilePoint struct {
 	Color [3]uint8
 }
 
-// FilePoints returns the points for WritePoints, less origin.
 func FilePoints(c *scene.Capture, origin [3]float64) []FilePoint {
 	out := make([]FilePoint, len(c.Points))
 	for i, p := range c.Points {

@@ -11,7 +11,6 @@ import (
 	"vksplat/scene/ply"
 )
 
-// lasMagic begins each file.
 const lasMagic = "LASF"
 
 // Places of what is read of the header block of LAS 1.0 to 1.4 (ASPRS, LAS specification 1.4 R15, table 3).

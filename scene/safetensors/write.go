@@ -15,7 +15,6 @@ import (
 	"vksplat/internal/atomicfile"
 )
 
-// TensorData is a tensor to be written.
 type TensorData struct {
 	TensorInfo
 	// Write writes the numbers, little endian: exactly as many as the shape says. It is called once, in the order of

@@ -20,7 +20,6 @@ import (
 	"vksplat/scene"
 )
 
-// CameraOfModel makes a cameras.bin with one camera of the given model.
 func CameraOfModel(id int) []byte {
 	le := binary.LittleEndian
 	b := le.AppendUint64(nil, 1)

@@ -96,7 +96,6 @@ func Halves(w, h, at int) scene.Image {
 
 func CrcOf(data []byte) []byte { return binary.BigEndian.AppendUint32(nil, crc32.ChecksumIEEE(data)) }
 
-// Paint makes an image from a function of pixel.
 func Paint(w, h int, f func(x, y int) [4]uint8) scene.Image {
 	img := scene.Image{Width: w, Height: h, Pix: make([]uint8, 0, 4*w*h)}
 	for y := range h {
@@ -130,7 +129,6 @@ func IsAt(t *testing.T, what string, got, want [3]float64, tolerance float64) {
 	}
 }
 
-// JsonObject is a JSON object of a fixture.
 type JsonObject map[string]any
 
 func (o JsonObject) With(name string, v any) JsonObject {
@@ -154,7 +152,6 @@ func OpenGL(c scene.Camera) [][]float64 {
 	return m
 }
 
-// TinyFrames gives the frames of the tiny capture.
 func TinyFrames(folder string) []JsonObject {
 	var frames []JsonObject
 	for _, c := range TinyCameras() {

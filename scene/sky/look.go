@@ -18,7 +18,6 @@ const (
 	chunkPhotos = 512     // whose sights are in memory at a time: some 50 KB each
 )
 
-// sight is a cell in a photo.
 type sight struct {
 	cell, pixel int32
 	open        bool // no point is around it

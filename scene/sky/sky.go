@@ -71,7 +71,6 @@ func radius(c *scene.Capture) float64 {
 	return max(farScales*c.SceneScale, farPoints*geom.Quantile(distances, 0.99))
 }
 
-// cell is a direction of the shell.
 type cell struct {
 	at    [3]float64 // in the training frame
 	next  []int32    // neighbours

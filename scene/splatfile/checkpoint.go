@@ -15,6 +15,7 @@ import (
 	"vksplat/scene/photo"
 	"vksplat/scene/ply"
 	"vksplat/scene/safetensors"
+	"vksplat/shaders/layout"
 )
 
 const (
@@ -43,7 +44,6 @@ func isSafetensors(head []byte) bool {
 		bytes.ContainsAny(head[9:10], "\" \t\r\n}")
 }
 
-// checkpointTensor is a tensor of the file and the part of splats that it is.
 type checkpointTensor struct {
 	scene.SplatPart
 	file *io.SectionReader
@@ -177,7 +177,6 @@ func (c *checkpointSource) load(first int, into *scene.Splats) error {
 	return nil
 }
 
-// read copies the tensor of splats from first on.
 func (t *checkpointTensor) read(first int, into *scene.Splats, room *[]byte) error {
 	size := 4
 	if t.half {
@@ -192,7 +191,7 @@ func (t *checkpointTensor) read(first int, into *scene.Splats, room *[]byte) err
 	for i := range into.N {
 		for k, to := 0, data[i*stride+from:]; k < t.Width; k++ {
 			if at := rows[i*row+size*k:]; t.half {
-				to[k] = halfValue(binary.LittleEndian.Uint16(at))
+				to[k] = layout.HalfValue(binary.LittleEndian.Uint16(at))
 			} else {
 				to[k] = floatAt(at, 0)
 			}

@@ -15,6 +15,7 @@ import (
 	"vksplat/internal/fault"
 	"vksplat/scene"
 	"vksplat/scene/safetensors"
+	"vksplat/shaders/layout"
 )
 
 // writeTensors writes a model of degree 1 in the layout of a checkpoint, with a header of any content.
@@ -171,11 +172,11 @@ func TestEarlierCheckpoint(t *testing.T) {
 func TestHalfValue(t *testing.T) {
 	for h, want := range map[uint16]float32{0: 0, 0x3c00: 1, 0xc000: -2, 0x7bff: 65504, 0x0001: 1.0 / (1 << 24),
 		0x0400: 1.0 / (1 << 14), 0x3555: 0.333251953125} {
-		if got := halfValue(h); got != want {
+		if got := layout.HalfValue(h); got != want {
 			t.Errorf("%#x is %g, want %g", h, got, want)
 		}
 	}
-	if got := halfValue(0x7c00); !math.IsInf(float64(got), 1) {
+	if got := layout.HalfValue(0x7c00); !math.IsInf(float64(got), 1) {
 		t.Errorf("infinity is %g", got)
 	}
 }

@@ -11,7 +11,6 @@ import (
 	"vksplat/scene/safetensors"
 )
 
-// Metadata of a checkpoint.
 const (
 	checkpointMarkerKey = "format"
 	checkpointMarker    = "vksplat checkpoint"
@@ -46,7 +45,6 @@ type CheckpointHeader struct {
 	} `json:"frame"`
 }
 
-// CheckpointMetadata returns the metadata of a checkpoint, given the JSON of its header.
 func CheckpointMetadata(header string) map[string]string {
 	return map[string]string{checkpointMarkerKey: checkpointMarker, checkpointHeaderKey: header}
 }
@@ -64,7 +62,6 @@ func ReadCheckpointHeader(file *safetensors.File) (h CheckpointHeader, text []by
 	return h, text, nil
 }
 
-// Check returns an error for what no model has.
 func (h *CheckpointHeader) Check() error {
 	if h.Splats < 1 || h.Splats > math.MaxInt32 || h.SHDegree < 0 || h.SHDegree > scene.MaxSHDegree {
 		return fmt.Errorf("%d splats of SH degree %d", h.Splats, h.SHDegree)

@@ -49,7 +49,6 @@ var packedBounds = [18]string{
 // in 8 bits each.
 var packedWords = [4]string{"packed_position", "packed_rotation", "packed_scale", "packed_color"}
 
-// packed is where a file has what.
 type packed struct {
 	file               *os.File
 	chunk, vertex, sh  *ply.Table
@@ -93,7 +92,6 @@ func openCompressedPLY(path string) (Source, error) {
 	return newRows(info, op, f, p.load), nil
 }
 
-// assign finds the elements.
 func (p *packed) assign(tables []ply.Table) {
 	for i := range tables {
 		switch t := &tables[i]; t.Name {
@@ -214,7 +212,6 @@ func (p *packed) bound(row []byte) (b bound) {
 	return b
 }
 
-// load is for newRows.
 func (p *packed) load(first int, into *scene.Splats) error {
 	n, row := into.N, int(p.vertex.RowBytes)
 	rows, err := readRows(p.file, p.vertex.Offset, row, first, n, &p.room)

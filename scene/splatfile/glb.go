@@ -210,7 +210,6 @@ func (f *glbFile) measure(length, size int64) error {
 	return nil
 }
 
-// view gives the place in the file and the size of a buffer view.
 func (f *glbFile) view(id int) (at int64, v gltfBufferView, err error) {
 	if id < 0 || id >= len(f.root.BufferViews) {
 		return 0, v, fmt.Errorf("there is no buffer view %d", id)

@@ -27,7 +27,6 @@ type glbSource struct {
 	values  []float32   // their numbers
 }
 
-// glbColumn is where an attribute lies.
 type glbColumn struct {
 	name       string
 	at, stride int64 // of the first row in the file, and from row to row
@@ -98,7 +97,6 @@ func (e *gltfSplats) notes() []string {
 // glbKnown are the extensions that a file may require: with another one its bytes may mean something else.
 var glbKnown = []string{glbSplats, glbSplatsSPZ, "KHR_mesh_quantization", "KHR_materials_unlit"}
 
-// splats finds the one primitive with the extension.
 func (f *glbFile) splats() (mesh int, found *gltfPrimitive, err error) {
 	for _, name := range f.root.ExtensionsRequired {
 		if !slices.Contains(glbKnown, name) {
@@ -308,7 +306,6 @@ func (s *glbSource) unpack(first int, piece *scene.Splats) error {
 	return nil
 }
 
-// rows hands n rows of a column to put.
 func (s *glbSource) rows(c glbColumn, first, n int, put func(i int, v []float32) error) error {
 	size := componentBytes(c.kind)
 	need := int(c.stride)*(n-1) + size*c.width

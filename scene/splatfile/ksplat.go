@@ -10,6 +10,7 @@ import (
 	"sort"
 
 	"vksplat/scene"
+	"vksplat/shaders/layout"
 )
 
 // The format .ksplat of https://github.com/mkkellogg/GaussianSplats3D (SplatBuffer): a header of 4096 bytes, a header
@@ -48,7 +49,6 @@ var ksplatLevels = [3]ksplatLevel{
 	{2, 6, 12, 20, 24, 1, 32767},
 }
 
-// ksplatPart is a section of the file.
 type ksplatPart struct {
 	first, n int // splats
 	degree   int
@@ -211,7 +211,6 @@ func (k *ksplatFile) readBuckets(p *ksplatPart, at, size, full, partly, buckets 
 	return nil
 }
 
-// centre is that of the bucket of splat i of the section.
 func (p *ksplatPart) centre(i int) [3]float32 {
 	if i < p.bucket*p.full {
 		return p.centres[i/p.bucket]
@@ -219,7 +218,6 @@ func (p *ksplatPart) centre(i int) [3]float32 {
 	return p.centres[p.full+sort.Search(len(p.ends), func(j int) bool { return p.ends[j] > i })]
 }
 
-// load is for newRows.
 func (k *ksplatFile) load(first int, into *scene.Splats) error {
 	for at := 0; at < into.N; {
 		s := sort.Search(len(k.parts), func(j int) bool { return k.parts[j].first+k.parts[j].n > first })
@@ -247,7 +245,7 @@ func (k *ksplatFile) splat(p *ksplatPart, i int, row []byte, s *scene.Splats) {
 		if level.number == 4 {
 			return float64(floatAt(row[from:], j))
 		}
-		return float64(halfValue(binary.LittleEndian.Uint16(row[from+2*j:])))
+		return float64(layout.HalfValue(binary.LittleEndian.Uint16(row[from+2*j:])))
 	}
 	if k.level > 0 {
 		centre := p.centre(i)
@@ -282,7 +280,7 @@ func (k *ksplatFile) rest(b []byte) float32 {
 	case 4:
 		return floatAt(b, 0)
 	case 2:
-		return halfValue(binary.LittleEndian.Uint16(b))
+		return layout.HalfValue(binary.LittleEndian.Uint16(b))
 	}
 	return float32(float64(float64(b[0])/255*(k.high-k.low)) + k.low)
 }

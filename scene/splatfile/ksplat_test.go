@@ -12,6 +12,7 @@ import (
 
 	"vksplat/scene"
 	"vksplat/scene/ply"
+	"vksplat/shaders/layout"
 )
 
 // ksplatBlock is the side of the cubes that share a bucket in made files.
@@ -145,8 +146,8 @@ func appendKsplat(to []byte, level int, s *scene.Splats, i int) []byte {
 
 // nearestHalf is the half float nearest to a number that is small enough.
 func nearestHalf(x float64) uint16 {
-	bits := uint16(sort.Search(0x7bff, func(h int) bool { return float64(halfValue(uint16(h))) >= math.Abs(x) }))
-	if bits > 0 && math.Abs(x)-float64(halfValue(bits-1)) < float64(halfValue(bits))-math.Abs(x) {
+	bits := uint16(sort.Search(0x7bff, func(h int) bool { return float64(layout.HalfValue(uint16(h))) >= math.Abs(x) }))
+	if bits > 0 && math.Abs(x)-float64(layout.HalfValue(bits-1)) < float64(layout.HalfValue(bits))-math.Abs(x) {
 		bits--
 	}
 	if x < 0 {

@@ -44,7 +44,6 @@ var channelOf = [4]int{1, 0, 2, 3}
 // maxPrefix is the longest prefix of a prefix code.
 const maxPrefix = 15
 
-// encode gives the file.
 func (m *losslessImage) encode() ([]byte, error) {
 	if m.width < 1 || m.height < 1 || m.width > maxWebPSide || m.height > maxWebPSide {
 		return nil, fmt.Errorf("splatfile: encode webp: %d x %d pixels", m.width, m.height)

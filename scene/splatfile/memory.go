@@ -5,7 +5,6 @@ import (
 	"vksplat/scene/ply"
 )
 
-// memory is a model that is in memory.
 type memory struct{ indexed }
 
 func (m *memory) Close() error { return nil }

@@ -9,7 +9,6 @@ import (
 	"vksplat/scene"
 )
 
-// readMeans reads the positions of a model, [N*3].
 func readMeans(model Source) ([]float32, error) {
 	means := make([]float32, 0, 3*model.Info().N)
 	err := eachPiece(model, func(_ int, piece *scene.Splats) error {
@@ -104,7 +103,6 @@ func (b *box) add(means []float32) {
 	}
 }
 
-// longest is the axis along which the box is longest, and how long that is.
 func (b *box) longest() (axis int, length float32) {
 	for k := range 3 {
 		if side := b.high[k] - b.low[k]; side > length {

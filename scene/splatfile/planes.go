@@ -56,7 +56,6 @@ func (p *planes) put(plane, first int, values []byte) error {
 	return nil
 }
 
-// ReadAt reads planes as if they were a file.
 func (p *planes) ReadAt(b []byte, at int64) (int, error) {
 	if p.file != nil {
 		return p.file.ReadAt(b, at)
@@ -77,7 +76,6 @@ func (p *planes) reader(plane int) io.Reader {
 	return io.NewSectionReader(p, p.starts[plane], p.starts[plane+1]-p.starts[plane])
 }
 
-// all reads the planes one after another.
 func (p *planes) all() io.Reader { return io.NewSectionReader(p, 0, p.size()) }
 
 // close frees the memory or the temporary file.

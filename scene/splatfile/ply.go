@@ -25,7 +25,6 @@ func isPLY(head []byte) bool {
 	return bytes.HasPrefix(head, []byte("ply\n")) || bytes.HasPrefix(head, []byte("ply\r"))
 }
 
-// plySource is an open PLY file.
 type plySource struct {
 	file *ply.File
 	info Info

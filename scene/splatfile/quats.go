@@ -41,7 +41,6 @@ func fourOf(largest int, others [3]float64) (q [4]float64) {
 	return q
 }
 
-// doubles gives four numbers as float64.
 func doubles(q []float32) [4]float64 {
 	return [4]float64{float64(q[0]), float64(q[1]), float64(q[2]), float64(q[3])}
 }

@@ -80,7 +80,6 @@ func (w *selector) reserve(n int) {
 	}
 }
 
-// look marks the splats of a piece.
 func (w *selector) look(piece *scene.Splats) error {
 	if w.at == 0 {
 		w.reserve(w.n)

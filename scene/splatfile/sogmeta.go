@@ -186,7 +186,6 @@ type sogTable struct {
 	known int
 }
 
-// codebookTable makes the table of a codebook of version 2.
 func codebookTable(codebook []sogNumber) (t sogTable, err error) {
 	if len(codebook) == 0 || len(codebook) > 256 {
 		return t, fmt.Errorf("codebook has %d entries, want 1 to 256", len(codebook))
@@ -205,7 +204,6 @@ func codebookTable(codebook []sogNumber) (t sogTable, err error) {
 	return t, nil
 }
 
-// rangeTable makes the table of a range of version 1.
 func rangeTable(low, high sogNumber) (t sogTable, err error) {
 	for i := range t.value {
 		t.value[i] = float32(float64(low) + (float64(high)-float64(low))*float64(i)/255)
@@ -217,7 +215,6 @@ func rangeTable(low, high sogNumber) (t sogTable, err error) {
 	return t, nil
 }
 
-// tables makes the tables of an image with so many channels.
 func (m *sogMeta) tables(part sogCoded, channels int) ([]sogTable, error) {
 	out := make([]sogTable, channels)
 	if m.Version == 2 {

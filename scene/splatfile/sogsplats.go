@@ -6,7 +6,6 @@ import (
 	"vksplat/scene"
 )
 
-// unpack decodes splats from first on.
 func (s *sogSource) unpack(first int, into *scene.Splats) error {
 	if err := s.load(); err != nil {
 		return s.fail(err)
@@ -17,7 +16,6 @@ func (s *sogSource) unpack(first int, into *scene.Splats) error {
 	return nil
 }
 
-// splat decodes splat id into splat i of a model.
 func (d *sogData) splat(into *scene.Splats, i, id int) {
 	for axis := range 3 {
 		v := int(d.low[3*id+axis]) | int(d.high[3*id+axis])<<8
@@ -48,7 +46,6 @@ func (d *sogData) splat(into *scene.Splats, i, id int) {
 // sogLog is the scale on which means are quantised: near the origin of the capture finer than far away.
 func sogLog(x float64) float64 { return math.Copysign(math.Log1p(math.Abs(x)), x) }
 
-// sogUnlog is the inverse of sogLog.
 func sogUnlog(x float64) float64 { return math.Copysign(math.Expm1(math.Abs(x)), x) }
 
 // sogLargest is what the alpha of an image of rotations counts from: the number of the largest component, which is left

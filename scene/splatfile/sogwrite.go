@@ -248,7 +248,6 @@ func (w *sogWriter) quantise(model Source) error {
 	})
 }
 
-// splat stores splat i of a piece in a pixel.
 func (w *sogWriter) splat(pixel int, piece *scene.Splats, i int) {
 	sh := piece.SH[3*piece.K()*i:]
 	for axis := range 3 {
@@ -284,7 +283,6 @@ type sogFile struct {
 	Extras    *extras        `json:"extras,omitempty"`
 }
 
-// sogPart is one of the parts of meta.json.
 type sogPart struct {
 	Mins     []float64 `json:"mins,omitempty"`
 	Maxs     []float64 `json:"maxs,omitempty"`
@@ -294,7 +292,6 @@ type sogPart struct {
 	Files    []string  `json:"files"`
 }
 
-// meta makes meta.json.
 func (w *sogWriter) meta(o WriteOptions) ([]byte, error) {
 	m := sogFile{
 		Version: 2, Count: w.info.N,

@@ -64,7 +64,6 @@ type WriteOptions struct {
 	inOrder bool // the splats of a SOG stay in the order of the model
 }
 
-// Format is a kind of file.
 type Format struct {
 	Name       string   // as flags and messages call it
 	Extensions []string // lower case, the longest first: ".compressed.ply"
@@ -98,7 +97,6 @@ var formats = []*Format{
 	checkpoint,
 }
 
-// Formats lists all formats.
 func Formats() []*Format { return slices.Clone(formats) }
 
 // ByName finds the format of a name as in --to, or of the name of a file that is to be written. It is nil if there is

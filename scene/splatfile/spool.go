@@ -44,7 +44,6 @@ type spool struct {
 	room []byte
 }
 
-// newSpool copies a model to a file in dir.
 func newSpool(model Source, dir string) (*spool, error) {
 	info := model.Info()
 	s := &spool{row: 4 * scene.SplatNumbers(info.Degree)}

@@ -154,7 +154,6 @@ func (h spzHeader) info() Info {
 	return info
 }
 
-// encode gives the bytes of the header of a file that is written.
 func (h spzHeader) encode() []byte {
 	b := make([]byte, 0, spzZstdHeader)
 	b = append(b, spzMagic...)

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"vksplat/scene"
+	"vksplat/shaders/layout"
 )
 
 // The quantisation of SPZ, as the reference implementation has it.
@@ -115,7 +116,7 @@ func unpackSPZ(h spzHeader, packed [spzPlanes][]byte, piece *scene.Splats) {
 // position reads coordinate i: a half in version 1, then 24 bits of fixed point.
 func (h spzHeader) position(b []byte, i int) float32 {
 	if h.version == 1 {
-		return halfValue(binary.LittleEndian.Uint16(b[2*i:]))
+		return layout.HalfValue(binary.LittleEndian.Uint16(b[2*i:]))
 	}
 	b = b[3*i : 3*i+3]
 	fixed := int32(b[0])<<8 | int32(b[1])<<16 | int32(b[2])<<24

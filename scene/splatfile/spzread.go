@@ -45,7 +45,6 @@ func openSPZ(path string) (Source, error) {
 	return s, nil
 }
 
-// newSPZSource reads size bytes of r.
 func newSPZSource(path string, r io.ReaderAt, size int64, closer io.Closer) (*spzSource, error) {
 	s := &spzSource{path: path, r: r, size: size, closer: closer, axes: spzAxes{sign: spzFrame}}
 	if err := s.readHeader(); err != nil {
@@ -54,7 +53,6 @@ func newSPZSource(path string, r io.ReaderAt, size int64, closer io.Closer) (*sp
 	return s, nil
 }
 
-// fail is the error of the file.
 func (s *spzSource) fail(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		err = fmt.Errorf("the file ends before its %d splats do", s.head.n)

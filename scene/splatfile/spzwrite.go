@@ -114,7 +114,6 @@ func spzBitsFor(farthest float64) (int, error) {
 	return bits, nil
 }
 
-// packModel fills the planes.
 func packModel(model Source, bits int, p *planes) (cut spzCut, err error) {
 	if err := p.make(); err != nil {
 		return cut, err
@@ -217,7 +216,6 @@ func assembleZstd(w io.Writer, head spzHeader, sizes []zstdSize, streams io.Read
 	return err
 }
 
-// countWriter counts what goes through it.
 type countWriter struct {
 	w io.Writer
 	n int64

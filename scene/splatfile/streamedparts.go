@@ -98,7 +98,6 @@ func fileBytes(path string) (int64, error) {
 	return st.Size(), nil
 }
 
-// Close closes the folder or the archive.
 func (p *Parts) Close() error { return p.closer.Close() }
 
 // sampleFolders is how many folders OpenCoarsest reads at most.

@@ -57,7 +57,6 @@ func Repeat(from, to string, places [][3]float64) error {
 	})
 }
 
-// repeater writes copies.
 type repeater struct {
 	from, to string       // folders
 	places   [][3]float64 // in the order of the tree
@@ -88,7 +87,6 @@ func alongTree(places [][3]float64) {
 	alongTree(places[half:])
 }
 
-// tree makes the tree of copies lo to hi of one.
 func (r *repeater) tree(one *streamedNode, lo, hi int) *streamedNode {
 	if hi == lo+1 {
 		return r.shifted(one, lo)
@@ -101,7 +99,6 @@ func (r *repeater) tree(one *streamedNode, lo, hi int) *streamedNode {
 	return n
 }
 
-// shifted makes the tree of a copy.
 func (r *repeater) shifted(n *streamedNode, place int) *streamedNode {
 	out := &streamedNode{Bound: n.Bound}
 	for k, by := range r.places[place] {

@@ -14,7 +14,6 @@ import (
 // sigmoid gives the opacity of a logit, 0 to 1.
 func sigmoid(logit float32) float64 { return 1 / (1 + math.Exp(-float64(logit))) }
 
-// logit is the inverse of sigmoid.
 func logit(opacity float64) float32 {
 	return float32(min(max(math.Log(opacity/(1-opacity)), -ply.InfiniteLog), ply.InfiniteLog))
 }
@@ -22,7 +21,6 @@ func logit(opacity float64) float32 {
 // opacityByte gives the opacity of a logit in parts of 255.
 func opacityByte(logit float32) uint8 { return uint8(unit(sigmoid(logit), 255)) }
 
-// byteLogits are the logits of opacities of 0 to 255 parts in 255.
 var byteLogits = func() (out [256]float32) {
 	for b := range out {
 		out[b] = logit(float64(b) / 255)
@@ -63,24 +61,11 @@ func lengthLog(length float64) float32 {
 	return float32(math.Log(length))
 }
 
-// halfValue is the value of an IEEE 754 number of 16 bits.
-func halfValue(h uint16) float32 {
-	sign, exponent, fraction := uint32(h&0x8000)<<16, uint32(h>>10&31), uint32(h&0x3ff)
-	switch exponent {
-	case 0:
-		return math.Float32frombits(sign | math.Float32bits(float32(fraction)/(1<<24)))
-	case 31:
-		return math.Float32frombits(sign | 0x7f800000 | fraction<<13)
-	}
-	return math.Float32frombits(sign | (exponent+112)<<23 | fraction<<13)
-}
-
 // floatAt is number i of a row of float32.
 func floatAt(row []byte, i int) float32 {
 	return math.Float32frombits(binary.LittleEndian.Uint32(row[4*i:]))
 }
 
-// appendFloats appends numbers as float32.
 func appendFloats(to []byte, values ...float32) []byte {
 	for _, x := range values {
 		to = binary.LittleEndian.AppendUint32(to, math.Float32bits(x))

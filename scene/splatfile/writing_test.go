@@ -12,6 +12,7 @@ import (
 	"vksplat/internal/fault"
 	"vksplat/scene"
 	"vksplat/scene/ply"
+	"vksplat/shaders/layout"
 )
 
 func TestBytes(t *testing.T) {
@@ -29,11 +30,11 @@ func TestBytes(t *testing.T) {
 	}{{0, 0}, {0x3c00, 1}, {0xc000, -2}, {0x7bff, 65504}, {1, math.Ldexp(1, -24)}, {0x03ff, math.Ldexp(1023, -24)},
 		{0x0400, math.Ldexp(1, -14)},
 		{0x3555, 0.333251953125}, {0x7c00, math.Inf(1)}, {0xfc00, math.Inf(-1)}} {
-		if got := float64(halfValue(c.half)); got != c.want {
+		if got := float64(layout.HalfValue(c.half)); got != c.want {
 			t.Errorf("half %#x is %v, want %v", c.half, got, c.want)
 		}
 	}
-	if got := halfValue(0x7e00); got == got {
+	if got := layout.HalfValue(0x7e00); got == got {
 		t.Errorf("half 0x7e00 is %v, want NaN", got)
 	}
 }

@@ -223,7 +223,6 @@ func (b *slab) measureBlock(v *View, i int) {
 	}
 }
 
-// take adds a measurement to a voxel.
 func (v *voxels) take(n int, distance float64, rgb []float32) {
 	if w := v.weight[n]; w < math.MaxUint16 {
 		v.distance[n] += float32((distance - float64(v.distance[n])) / float64(w+1))

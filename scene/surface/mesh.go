@@ -7,7 +7,6 @@ import (
 	"vksplat/internal/geom"
 )
 
-// Vertex is a point of a mesh.
 type Vertex struct {
 	At     [3]float32
 	Normal [3]float32 // of length 1, or 0 where no face has a side
@@ -104,7 +103,6 @@ func (m *Mesh) KeepClusters(most, faces int) (parts int) {
 	return len(list)
 }
 
-// dropUnused drops the vertices of no face.
 func (m *Mesh) dropUnused() {
 	number := make([]uint32, len(m.Vertices))
 	for _, f := range m.Faces {
@@ -128,7 +126,6 @@ func (m *Mesh) dropUnused() {
 	}
 }
 
-// Move scales the mesh and then moves it.
 func (m *Mesh) Move(scale float64, by [3]float64) {
 	for i := range m.Vertices {
 		for k := range 3 {

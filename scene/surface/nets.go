@@ -15,7 +15,6 @@ type mesher struct {
 	border map[cell]uint32 // vertices in the last layer of the slab before
 }
 
-// net is the vertices of a slab.
 type net struct {
 	slab   *slab
 	list   []int         // blocks that the surface crosses
@@ -56,7 +55,6 @@ func (m *mesher) add(b *slab) {
 	}
 }
 
-// vertices makes and numbers the vertices, block by block.
 func (m *mesher) vertices(n *net) {
 	made := make([][]Vertex, len(n.list))
 	parallel.For(len(n.list), func(k int) {
@@ -81,7 +79,6 @@ func (m *mesher) vertices(n *net) {
 	}
 }
 
-// at finds the vertex of a cell.
 func (n *net) at(c cell) (id uint32, there bool) {
 	block, there := n.slab.place[key{c[0] >> 3, c[1] >> 3, c[2] >> 3}]
 	if there {
@@ -96,7 +93,6 @@ func (n *net) at(c cell) (id uint32, there bool) {
 	return id, there
 }
 
-// cell is that of voxel n of block i.
 func (b *slab) cell(i, n int) cell {
 	k := b.keys[i]
 	return cell{k[0]*side + int32(n/(side*side)), k[1]*side + int32(n/side%side), k[2]*side + int32(n%side)}

@@ -30,7 +30,6 @@ const (
 	leastShape = 0.05
 )
 
-// collapsed is an edge that has collapsed.
 type collapsed struct {
 	cost  float64 // the highest so far in its patch
 	faces int     // that went with it

@@ -7,7 +7,6 @@ type candidate struct {
 	version uint32 // sum of theirs
 }
 
-// queue is a heap of candidates.
 type queue []candidate
 
 func (q queue) less(i, j int) bool {
@@ -18,7 +17,6 @@ func (q queue) less(i, j int) bool {
 	return x.a < y.a || x.a == y.a && (x.b < y.b || x.b == y.b && x.version < y.version)
 }
 
-// order makes a heap of what is there.
 func (q queue) order() {
 	for i := len(q)/2 - 1; i >= 0; i-- {
 		q.sink(i)

@@ -65,12 +65,10 @@ func (m *Mesh) clone(most int) Mesh {
 	return Mesh{slices.Clone(m.Vertices), slices.Clone(m.Faces)}
 }
 
-// dropGone drops the faces that collapsed.
 func (m *Mesh) dropGone() {
 	m.Faces = slices.DeleteFunc(m.Faces, func(f [3]uint32) bool { return f[0] == none })
 }
 
-// cells is a mesh cut into cells.
 type cells struct {
 	mesh   *Mesh
 	voxel  float64

@@ -49,7 +49,6 @@ func (a key) compare(b key) int {
 	return cmp.Or(cmp.Compare(a[0], b[0]), cmp.Compare(a[1], b[1]), cmp.Compare(a[2], b[2]))
 }
 
-// Survey is where surfaces are.
 type Survey struct {
 	voxel float64 // edge
 	least uint16  // measurements of what is known

@@ -21,7 +21,6 @@ const (
 	farTurn  = 50 * math.Pi / 180
 )
 
-// synthMiddle is what cameras look at.
 var synthMiddle = geom.Vec{0, 0, 0.5}
 
 // radiusAndElevation places a path of the cameras, seen from the middle.

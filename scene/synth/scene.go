@@ -14,7 +14,6 @@ const (
 	synthSun     = 0.58 // light of the sun at normal incidence
 )
 
-// sunDirection points to the light.
 var sunDirection = geom.Vec{0.52, -0.38, 0.765}.Unit()
 
 // ray starts at origin; direction has length 1.
@@ -56,12 +55,10 @@ func (o *object) local(v geom.Vec) geom.Vec {
 	return geom.Vec{v.Dot(o.axes[0]), v.Dot(o.axes[1]), v.Dot(o.axes[2])}
 }
 
-// world is the inverse of local.
 func (o *object) world(v geom.Vec) geom.Vec {
 	return o.axes[0].Mul(v[0]).Add(o.axes[1].Mul(v[1])).Add(o.axes[2].Mul(v[2]))
 }
 
-// surface is what a ray sees.
 type surface struct {
 	t      float64
 	point  geom.Vec
@@ -71,7 +68,6 @@ type surface struct {
 	owner  int // index of the object, -1 for floor and dome
 }
 
-// synthWorld is the scene.
 type synthWorld struct {
 	objects    []object
 	floor      texture
@@ -120,7 +116,6 @@ func (w *synthWorld) meet(i int, r ray, best *surface, at *geom.Vec) {
 	}
 }
 
-// background returns the floor or the dome.
 func (w *synthWorld) background(r ray) surface {
 	if r.direction[2] < 0 {
 		t := -r.origin[2] / r.direction[2]
@@ -164,13 +159,11 @@ func (w *synthWorld) shade(s *surface) geom.Vec {
 	return s.color.Mul(ambient + synthSun*sun)
 }
 
-// color returns what is seen along a ray.
 func (w *synthWorld) color(r ray) geom.Vec {
 	s := w.trace(r)
 	return w.shade(&s)
 }
 
-// newSynthWorld sets the table.
 func newSynthWorld() *synthWorld {
 	white, ink := rgb(0xf2ead8), rgb(0x34495e)
 	return &synthWorld{floor: floorTexture(), sky: skyTexture(), ground: synthDome, dome: synthDome, objects: []object{

@@ -9,7 +9,6 @@ import (
 // hitEpsilon is the distance below which a hit is the start of the ray itself.
 const hitEpsilon = 1e-6
 
-// sphere of radius r.
 type sphere struct{ r float64 }
 
 func (s sphere) radius() float64 { return s.r }
@@ -88,7 +87,6 @@ type torus struct{ circle, tube float64 }
 
 func (s torus) radius() float64 { return s.circle + s.tube }
 
-// distance is the signed distance to the surface.
 func (s torus) distance(p geom.Vec) float64 {
 	ring := math.Sqrt(p[0]*p[0]+p[1]*p[1]) - s.circle
 	return math.Sqrt(ring*ring+p[2]*p[2]) - s.tube

@@ -277,7 +277,6 @@ func (o *Options) move(p [3]float64) [3]float64 {
 	return p
 }
 
-// lens makes rays of a camera.
 type lens struct {
 	camera *scene.Camera
 	eye    geom.Vec
@@ -309,7 +308,6 @@ func (l *lens) ray(x, y float64) ray {
 	return ray{l.eye, d.Unit()}
 }
 
-// photo renders a camera.
 func (w *synthWorld) photo(c *scene.Camera) *image.RGBA {
 	l := newLens(c)
 	img := image.NewRGBA(image.Rect(0, 0, c.Width, c.Height))

@@ -12,7 +12,6 @@ import (
 // replacing is how children take the place of a tile: all of them together replace it.
 const replacing = "REPLACE"
 
-// Tileset is a tileset.json.
 type Tileset struct {
 	Asset          Asset       `json:"asset"`
 	Error          float64     `json:"geometricError"` // metres, of what is seen where not even Root is drawn: its size
@@ -27,7 +26,6 @@ type Asset struct {
 	Generator string `json:"generator,omitempty"`
 }
 
-// Extensions of a tileset.
 type Extensions struct {
 	GLTF GLTF `json:"3DTILES_content_gltf"`
 }
@@ -54,7 +52,6 @@ type Volume struct {
 	Box [12]float64 `json:"box"`
 }
 
-// Diagonal is how long the box is from corner to corner.
 func (v Volume) Diagonal() float64 {
 	return 2 * math.Sqrt(v.Box[3]*v.Box[3]+v.Box[7]*v.Box[7]+v.Box[11]*v.Box[11])
 }
@@ -89,7 +86,6 @@ func (t *Tile) files(list []string) []string {
 	return list
 }
 
-// own adds the content of a tile to a list.
 func (t *Tile) own(list []string) []string {
 	if t.Content != nil {
 		list = append(list, t.Content.name())

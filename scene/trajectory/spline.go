@@ -7,7 +7,6 @@ import (
 	"vksplat/scene"
 )
 
-// Keyframe is a camera at a time, in seconds.
 type Keyframe struct {
 	Time   float64
 	Camera scene.Camera
@@ -104,7 +103,6 @@ func (s *spline) slope(i, j, v int) float64 {
 	return (s.knots[j][v] - s.knots[i][v]) / (s.at[j] - s.at[i])
 }
 
-// value gives the curve at a time.
 func (s *spline) value(t float64) *knot {
 	last := len(s.at) - 1
 	j := 0

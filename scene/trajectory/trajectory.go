@@ -19,7 +19,6 @@ const (
 	Orbit   = "orbit"   // a circle around what the cameras look at
 )
 
-// Names lists them.
 func Names() []string {
 	return []string{Interp, Ellipse, Spiral, Orbit}
 }

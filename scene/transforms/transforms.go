@@ -180,7 +180,6 @@ func (t *File) readRoles(top strictjson.Object, frames map[string]int) error {
 	return nil
 }
 
-// roleOf says what a frame is for.
 func (t *File) roleOf(file string) scene.Role {
 	if t.roles == nil {
 		return scene.RoleNone
@@ -313,7 +312,6 @@ func frameRecords(c *scene.Capture, file string, t *File, o scene.LoadOptions,
 	return records, findMasks(c, file, t, o, records, masks)
 }
 
-// findMasks gives records the masks of these paths.
 func findMasks(c *scene.Capture, file string, t *File, o scene.LoadOptions, records []scene.Record,
 	masks []string) error {
 	var noMask []string

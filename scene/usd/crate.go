@@ -40,7 +40,6 @@ const (
 	define  = 0
 )
 
-// arrayTypes are those of the elements of arrays.
 var arrayTypes = map[Kind]uint64{Float: crateFloat, Float3: crateVec3f, Quat: crateQuatf}
 
 // crate is a layer on its way into the binary form.
@@ -88,13 +87,11 @@ func (c *crate) token(s string) uint32 {
 // inlined is a value in its own field.
 func inlined(kind uint64, value uint32) uint64 { return crateInlined | kind<<48 | uint64(value) }
 
-// text is a String.
 func (c *crate) text(s string) uint64 {
 	c.strings = append(c.strings, c.token(s))
 	return inlined(crateString, uint32(len(c.strings)-1))
 }
 
-// names are a list of tokens.
 func (c *crate) names(list []string) uint64 {
 	at := crateHead + len(c.small)
 	c.small = u64(c.small, uint64(len(list)))
@@ -129,7 +126,6 @@ func (c *crate) field(name string, rep uint64) {
 
 func (c *crate) endSpec() { c.fieldSets = append(c.fieldSets, endOfSet) }
 
-// path adds a path to the tree.
 func (c *crate) path(name string, property bool) (index int32) {
 	index = int32(len(c.paths.index))
 	token := int32(c.token(name))
@@ -228,7 +224,6 @@ func (c *crate) attribute(path int32, a *Attribute) {
 
 func aligned(n int64) int64 { return (n + 7) &^ 7 }
 
-// section is one of the parts of the structure.
 type section struct {
 	name string
 	body []byte
@@ -270,7 +265,6 @@ func (c *crate) sections() []section {
 	}
 }
 
-// WriteCrate writes the binary form.
 func WriteCrate(to io.Writer, l *Layer) error {
 	head, arrays, tail := l.crate()
 	w := &counted{to: to}

@@ -17,7 +17,6 @@ type Layer struct {
 	Root          Prim
 }
 
-// Prim is an object of the scene.
 type Prim struct {
 	Name       string // an identifier
 	Type       string // its schema, as in Xform
@@ -25,7 +24,6 @@ type Prim struct {
 	Children   []Prim
 }
 
-// Attribute is a property with a value.
 type Attribute struct {
 	Name    string
 	Type    string // as the text form writes it, as in point3f[]
@@ -40,10 +38,8 @@ type Value interface{ isValue() }
 // Token is a word from a list that a schema knows.
 type Token string
 
-// String is text.
 type String string
 
-// Int is a whole number.
 type Int int32
 
 // Array is a list of vectors of float32, little-endian, as Data reads them. Data is called once for each time that the
@@ -59,7 +55,6 @@ func (String) isValue() {}
 func (Int) isValue()    {}
 func (Array) isValue()  {}
 
-// Kind is what an array holds.
 type Kind int
 
 // Kinds of arrays. Quaternions have their real part last in Data, as in memory; text has it first.

@@ -37,7 +37,6 @@ func main() {
 	}
 }
 
-// build writes the city.
 func build(file, out string, splats, levels int, middle float64) error {
 	model, err := splatfile.Open(file)
 	if err != nil {

@@ -134,7 +134,6 @@ func (c *checker) add(p *listed) {
 	c.done[p.ImportPath], _ = config.Check(path, c.files, files, nil) // fail has the errors
 }
 
-// importer is a function as types.Importer.
 type importer func(path string) (*types.Package, error)
 
 func (f importer) Import(path string) (*types.Package, error) { return f(path) }

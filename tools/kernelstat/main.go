@@ -100,7 +100,6 @@ func run(o options, w io.Writer) error {
 	return err
 }
 
-// choose returns the named kernels, all for "".
 func choose(names string) ([]*vk.Kernel, error) {
 	if names == "" {
 		return shaders.All, nil

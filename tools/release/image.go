@@ -69,7 +69,6 @@ func (m *maker) image() error {
 	return m.imageOn(root)
 }
 
-// imageOn makes the image of a root.
 func (m *maker) imageOn(root string) error {
 	packages, err := installedIn(root)
 	if err != nil {
@@ -180,7 +179,6 @@ type imageHistory struct {
 	CreatedBy string    `json:"created_by"`
 }
 
-// configOf is the configuration of an image of layers.
 func configOf(layers []layer, of stamp) *imageConfig {
 	c := &imageConfig{Created: of.time, Architecture: "amd64", OS: "linux"}
 	c.Config.Env, c.Config.Entrypoint, c.Config.Cmd = imageEnv, []string{"vksplat"}, []string{"--help"}

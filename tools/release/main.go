@@ -33,7 +33,6 @@ func main() {
 	}
 }
 
-// release makes everything in out.
 func release(root, out, zig string, image bool) (err error) {
 	if old, err := os.ReadDir(out); err != nil && !errors.Is(err, fs.ErrNotExist) || len(old) > 0 {
 		return fmt.Errorf("write to %s: it is no empty folder", out)

@@ -8,14 +8,12 @@ import (
 	"time"
 )
 
-// stamp says what is released.
 type stamp struct {
 	version string    // of the tag vX.Y.Z; without one 0.0.0+DATE.COMMIT, which Debian sorts before every tag
 	commit  string    // its first 12 digits, with .dirty if files differ from it
 	time    time.Time // of the commit, in UTC: every file's
 }
 
-// stampOf asks git.
 func stampOf(dir string) (stamp, error) {
 	git := func(args ...string) (string, error) {
 		cmd := exec.Command("git", args...)

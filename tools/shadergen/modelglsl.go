@@ -93,7 +93,6 @@ type part struct {
 	suffix string // of the member: what of it the part is
 }
 
-// parts divides a tensor.
 func (t modelTensor) parts() (list []part) {
 	if t.width >= 3 {
 		suffix := ""

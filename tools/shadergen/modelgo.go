@@ -110,7 +110,6 @@ func (m *model) arrayLists(p *printer, receiver, place, value, coefficients stri
 	}
 }
 
-// sceneGo prints the model of package scene.
 func (m *model) sceneGo() ([]byte, error) {
 	var p printer
 	p.line(modelHeader)

@@ -31,9 +31,8 @@ type setting struct {
 	aliases      []string
 	needs        [][2]string // setting and word, "" for on or above 0
 	words        []string
-	former       [2]string // a word of earlier versions and what it is now
-	step         bool      // a member of StepParams
-	factor       string    // of that: "", scene or batch
+	step         bool   // a member of StepParams
+	factor       string // of that: "", scene or batch
 }
 
 // interval is a range of numbers; the brackets of the schema say whether the ends belong to it.
@@ -43,7 +42,6 @@ type interval struct {
 	noLeast, noMost bool // the ends do not belong to it
 }
 
-// schema is all of settings.schema.
 type schema struct {
 	order    []string    // keys in the order of Config's JSON
 	sources  [][2]string // word and title
@@ -68,7 +66,6 @@ func readSettings(root string) (*schema, error) {
 	return parseSettings(string(text))
 }
 
-// parseSettings reads the text of the schema.
 func parseSettings(text string) (*schema, error) {
 	p := settingsParser{schema: &schema{}}
 	lines := strings.Split(strings.ReplaceAll(text, "\r\n", "\n"), "\n")
@@ -167,9 +164,6 @@ func (s *setting) attribute(word, rest string) error {
 		s.aliases = strings.Fields(rest)
 	case "words":
 		s.words = strings.Fields(rest)
-	case "former":
-		old, now, _ := strings.Cut(rest, " ")
-		s.former = [2]string{old, now}
 	case "name":
 		s.name = rest
 	case "most":
@@ -186,7 +180,7 @@ func (s *setting) attribute(word, rest string) error {
 		}
 		s.step, s.factor = true, factor
 	default:
-		return fmt.Errorf("%s is none of help, from, also, words, former, most, name, needs, to", word)
+		return fmt.Errorf("%s is none of help, from, also, words, most, name, needs, to", word)
 	}
 	return nil
 }
@@ -215,7 +209,6 @@ func parseInterval(text string, whole bool) (v interval, err error) {
 	return v, nil
 }
 
-// holds reports whether x is in the interval.
 func (v interval) holds(x float64) bool {
 	return x >= v.least && x <= v.most && !(v.noLeast && x == v.least) && !(v.noMost && x == v.most)
 }
@@ -286,10 +279,6 @@ func (c *schema) checkSetting(s *setting, all map[string]*setting) error {
 	}
 	if isChoice := s.kind == "choice"; isChoice != slices.Contains(s.words, strings.Trim(s.def, `"`)) {
 		return errors.New("a choice has words, its default among them, and nothing else has")
-	}
-	if old, now := s.former[0], s.former[1]; old != "" && (slices.Contains(s.words, old) ||
-		!slices.Contains(s.words, now)) {
-		return fmt.Errorf("%q stood for %q, which is no word, or is one itself", old, now)
 	}
 	isReal := goTypes[s.kind] == "float64"
 	if s.step && slices.Contains([]string{"choice", "colour", "seed"}, s.kind) || s.factor != "" && !isReal {

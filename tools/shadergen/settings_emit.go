@@ -36,7 +36,6 @@ func (s *setting) field() string {
 	return b.String()
 }
 
-// comment is the help as a comment in code.
 func (s *setting) comment() string {
 	return strings.NewReplacer("`", "", "{", "", "}", "").Replace(s.help)
 }
@@ -96,7 +95,6 @@ func emitSettingsGLSL(c *schema) []byte {
 	return b.Bytes()
 }
 
-// configDoc is the comment of Config.
 const configDoc = "Config says how a scene is trained: everything that, beside the capture, the device and the " +
 	"program, decides the bytes of a model. The defaults are the published recipe of 3DGS (Kerbl et al. 2023) in the " +
 	"values of INRIA's and gsplat's code. Lengths are in the training frame, where the median camera distance is 1. " +
@@ -145,9 +143,6 @@ func emitSetting(b *bytes.Buffer, s *setting) {
 	}
 	list("Aliases", s.aliases)
 	list("Words", s.words)
-	if s.former[0] != "" {
-		fmt.Fprintf(b, "Former: %q,\nFormerNow: %q,\n", s.former[0], s.former[1])
-	}
 	switch s.kind {
 	case "steps":
 		b.WriteString("Steps: true,\n")

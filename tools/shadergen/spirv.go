@@ -240,7 +240,6 @@ func (m *module) decoration(id uint32, i int, dec uint32) (uint32, bool) {
 	return v, ok
 }
 
-// pointee returns the type id that a pointer type points to.
 func (m *module) pointee(ptr uint32) uint32 {
 	if t := m.types[ptr]; t.op == opTypePointer {
 		return t.args[1]

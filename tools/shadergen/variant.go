@@ -83,7 +83,6 @@ func (k *kernel) sameInterface(v *kernel) bool {
 		})
 }
 
-// emitVariantVars prints the kernels of the variants.
 func emitVariantVars(b *bytes.Buffer, k *kernel) {
 	for _, one := range k.variants {
 		v := lowerFirst(one.goName)

@@ -80,7 +80,6 @@ func refresh() error {
 	return os.WriteFile(filepath.Join(folder, "SHA256SUMS"), sums.Bytes(), 0o666)
 }
 
-// fetch returns the archive, checked.
 func fetch() (archive []byte, err error) {
 	dir, err := os.MkdirTemp("", "supersplat")
 	if err != nil {

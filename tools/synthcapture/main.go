@@ -24,7 +24,6 @@ import (
 	"vksplat/scene/synth"
 )
 
-// options are the flags.
 type options struct {
 	photos, width, height int
 	points                int
@@ -98,7 +97,6 @@ func (o *options) check() error {
 	return nil
 }
 
-// write writes the capture.
 func (o *options) write() error {
 	if err := o.check(); err != nil {
 		return err
@@ -158,7 +156,6 @@ func (o *options) writeFar(s *synth.Capture, cams []scene.Camera) error {
 	return errors.Join(err, os.WriteFile(filepath.Join(o.out, "far.txt"), []byte(names), 0o666))
 }
 
-// photo draws photo i.
 func (o *options) photo(s *synth.Capture, i int) image.Image {
 	out := enlarge(s.Photo(i, o.shrink), o.shrink, o.width, o.height)
 	stream := newNoise(o.seed, i)

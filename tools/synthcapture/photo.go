@@ -61,7 +61,6 @@ func weights(n, size, twice int) (first, second []int, weight []uint32) {
 // noise is a stream of random words (splitmix64: Steele, Lea and Flood 2014).
 type noise uint64
 
-// newNoise returns the stream of photo i.
 func newNoise(seed uint64, i int) noise {
 	words := philox.Block([4]uint32{uint32(i), 0, 0, 0}, philox.Key(seed))
 	return noise(uint64(words[0])<<32 | uint64(words[1]))

@@ -29,7 +29,6 @@ type madeUp struct {
 	width, height int
 }
 
-// name says what is measured.
 func (m madeUp) name() string { return fmt.Sprintf("%d splats, %dx%d", m.splats, m.width, m.height) }
 
 // quickSuite goes from what software Vulkan manages to what trained scenes have.

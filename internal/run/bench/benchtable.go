@@ -12,7 +12,6 @@ import (
 	"vksplat/pipeline"
 )
 
-// printScene prints what was measured.
 func printScene(console *cli.Console, s *benchScene) {
 	c := &s.Counts
 	console.Printf("\n%s: %s, %s of %s, SH degree %d, %d steps a round\n", s.Name, cli.Count(c.Splats, "splat"),

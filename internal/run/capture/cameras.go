@@ -15,7 +15,6 @@ type cameraPlan struct {
 	why   string // in words, for the first line of the stage
 }
 
-// planCameras decides which photos share a camera.
 func (m *mapper) planCameras() (cameraPlan, error) {
 	p := cameraPlan{share: m.o.Cameras, model: m.o.CameraModel, why: "as asked for"}
 	if m.cubed() {

@@ -18,7 +18,6 @@ import (
 // colmapName is the program that finds cameras.
 const colmapName = "colmap"
 
-// colmapUse is what it is for.
 const colmapUse = "finding the cameras"
 
 // colmapTool is an installed COLMAP. Its options have other names in other versions: those of a command are read from
@@ -37,7 +36,6 @@ var (
 	commandLine = regexp.MustCompile(`(?m)^  ([a-z][a-z_]+)\s*$`)
 )
 
-// probeColmap asks the installed COLMAP what it is.
 func probeColmap(ctx context.Context) (*colmapTool, error) {
 	path, err := need(colmapName, colmapUse)
 	if err != nil {
@@ -83,7 +81,6 @@ func answers(ctx context.Context, path string, args ...string) (said, errs strin
 // downloadsTrees is the first version that gets its vocabulary tree by itself.
 var downloadsTrees = [2]int{3, 12}
 
-// from tells whether this is a version or a later one.
 func (c *colmapTool) from(version [2]int) bool {
 	var is [2]int
 	if _, err := fmt.Sscanf(c.version, "%d.%d", &is[0], &is[1]); err != nil {
@@ -92,7 +89,6 @@ func (c *colmapTool) from(version [2]int) bool {
 	return is[0] > version[0] || is[0] == version[0] && is[1] >= version[1]
 }
 
-// learn reads the options of a command.
 func (c *colmapTool) learn(ctx context.Context, command string) error {
 	if c.options[command] != nil {
 		return nil
@@ -120,7 +116,6 @@ type colmapCall struct {
 	args    []string
 }
 
-// call begins a command line.
 func (c *colmapTool) call(ctx context.Context, command string) (*colmapCall, error) {
 	if err := c.learn(ctx, command); err != nil {
 		return nil, err

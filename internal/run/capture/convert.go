@@ -105,7 +105,6 @@ func isReadable(path string) bool {
 	return err == nil
 }
 
-// program gives the converter that is installed.
 func (c *conversion) program(file string) (*converter, error) {
 	for i := range c.by {
 		if has(c.by[i].program) {

@@ -82,7 +82,6 @@ func (m *mapper) featureOptions(k *colmapCall, plan cameraPlan) error {
 	return nil
 }
 
-// writeLines writes a file of lines.
 func writeLines(path string, lines []string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
 		return output.FolderError(filepath.Dir(path), err)
@@ -96,7 +95,6 @@ func writeLines(path string, lines []string) error {
 // errNoModel is the cause of an error about photos whose cameras cannot be found.
 var errNoModel = errors.New("no part of the photos hangs together well enough to find their cameras")
 
-// findCameras has the mapper find cameras and points.
 func (m *mapper) findCameras() error {
 	program, args, err := m.mapperCommand()
 	if err != nil {

@@ -148,7 +148,6 @@ func (m *mapper) matchOptions(k *colmapCall, how string) error {
 	return nil
 }
 
-// forgetMatches removes all matches from the database.
 func (m *mapper) forgetMatches() error {
 	k, err := m.colmap.call(m.ctx, "database_cleaner")
 	if err != nil {

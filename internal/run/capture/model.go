@@ -119,7 +119,6 @@ func readComponent(dir string) (*component, error) {
 	return c, nil
 }
 
-// center is where a photo was taken from.
 func center(v colmap.Image) geom.Vec {
 	r, _ := geom.RotationFromQuat(v.Quat) // training refuses what has none
 	return geom.TranslationOf(geom.Transposed(r), v.T)
@@ -184,7 +183,6 @@ func (r *running) takeModel(c *component) error {
 	return r.stages.do(stage{name: stageModel, key: text(c.Number), outputs: outputs, do: do})
 }
 
-// drawCoverage draws the scene from above.
 func (b *base) drawCoverage() error {
 	c, err := load.Capture(b.o.Out, scene.LoadOptions{})
 	if err != nil {

@@ -103,7 +103,6 @@ func (r *running) suspectPanoramas() {
 		fault.Setting("camera-model") + " " + Panorama)
 }
 
-// faceName is what facesOf calls faces.
 var faceName = regexp.MustCompile(`_(back|down|front|left|right|up)\.jpg$`)
 
 // takeFaces cuts panoramas into faces, which take their place among the photos.
@@ -182,7 +181,6 @@ func panoramasOf(faces []string) int {
 	return len(of)
 }
 
-// writeFaces writes the faces of a panorama.
 func (b *base) writeFaces(faces []scene.Camera) error {
 	if b.ctx.Err() != nil {
 		return fault.ErrInterrupted

@@ -167,7 +167,6 @@ func (b *base) takeMask(from, to string) error {
 	})
 }
 
-// decodeFile decodes a photo as it is stored.
 func decodeFile(path string) (scene.Image, error) {
 	data, err := os.ReadFile(path)
 	if err == nil {

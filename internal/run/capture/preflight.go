@@ -206,7 +206,6 @@ func (r *running) rateHint(v *video) string {
 	return fmt.Sprintf("give %s %.4g: %s", fault.Setting("fps"), rate, cli.Count(frames, "frame"))
 }
 
-// tooFew is the error of a number of photos.
 func (r *running) tooFew(n int) error {
 	err := fmt.Errorf("%s found", cli.Count(n, "photo"))
 	if k := len(r.broken); k > 0 {

@@ -130,7 +130,6 @@ func (b *base) openLog(stage string) (*os.File, error) {
 	return log, nil
 }
 
-// interrupted says how to continue.
 func (b *base) interrupted(err error) error {
 	if b.ctx.Err() == nil && !errors.Is(err, fault.ErrInterrupted) && !errors.Is(err, context.Canceled) {
 		return err

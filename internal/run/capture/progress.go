@@ -39,7 +39,6 @@ func newProgress(console *cli.Console, w io.Writer, how string) *progress {
 	return p
 }
 
-// begin starts a stage.
 func (p *progress) begin(name string) {
 	p.name, p.shown, p.sent, p.began, p.later = name, time.Time{}, time.Time{}, time.Now(), 0
 	if p.how == meter.Plain {
@@ -164,7 +163,6 @@ func (p *progress) cameras(photos int) func(line string) {
 	}
 }
 
-// number reads digits.
 func number(digits string) int {
 	n, _ := strconv.Atoi(digits) // a pattern found digits
 	return n

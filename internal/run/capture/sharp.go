@@ -13,7 +13,6 @@ type greyFrames struct {
 	measured func(n int)
 }
 
-// Write implements io.Writer.
 func (g *greyFrames) Write(p []byte) (int, error) {
 	for rest := p; len(rest) > 0; {
 		n := min(cap(g.pix)-len(g.pix), len(rest))
@@ -41,7 +40,6 @@ func sharpest(sharp []float64, how sampling) (take []int) {
 	return take
 }
 
-// look is how a photo looks.
 type look struct {
 	sharp  float64 // 0: not known
 	bright float64 // mean, 0 to 1

@@ -215,7 +215,6 @@ func (s *source) inPlace(o *Options) bool {
 	return !s.video && s.path != "" && s.folder == "" && sameFile(s.path, o.in(imagesFolder))
 }
 
-// file is the path of photo i.
 func (s *source) file(i int) string {
 	if filepath.IsAbs(s.photos[i]) {
 		return s.photos[i]

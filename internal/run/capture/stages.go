@@ -44,7 +44,6 @@ type mapper struct {
 	colmap *colmapTool
 }
 
-// running is a command at work.
 type running struct {
 	*base
 	*material
@@ -52,7 +51,6 @@ type running struct {
 	mapper *mapper
 }
 
-// newRunning prepares a command.
 func newRunning(ctx context.Context, console *cli.Console, o *Options, sources []*source) *running {
 	b := &base{ctx: ctx, console: console, o: o}
 	m := &material{sources: sources, files: map[string]string{}}
@@ -82,7 +80,6 @@ type stage struct {
 	do     func() (done string, err error)
 }
 
-// stamp says that a stage was begun, or done.
 type stamp struct {
 	Name    string  `json:"name"`
 	Key     string  `json:"key"`
@@ -91,7 +88,6 @@ type stamp struct {
 	Seconds float64 `json:"seconds,omitempty"`
 }
 
-// state is the content of stateFile.
 type state struct {
 	path   string
 	By     string  `json:"by"`

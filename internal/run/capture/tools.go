@@ -49,7 +49,6 @@ func installHint(program string) string {
 	return "install it, by one of: " + strings.Join(all, "; ")
 }
 
-// need gives the path of a program, or an error that says how to install it.
 func need(program, what string) (string, error) {
 	path, err := exec.LookPath(program)
 	if err == nil {
@@ -72,7 +71,6 @@ func Missing() error {
 		Kind: fault.ErrMachine, Hint: installHint(colmapName)}
 }
 
-// has tells whether a program is installed.
 func has(program string) bool {
 	_, err := exec.LookPath(program)
 	return err == nil

@@ -31,7 +31,6 @@ type Dropped struct {
 	Why   string `json:"why"`
 }
 
-// verdict says what came of a capture.
 type verdict struct {
 	photos  int
 	places  int    // that photos were taken from, and what they are called: the faces of a panorama are one
@@ -135,7 +134,6 @@ func (v *verdict) advise() {
 	}
 }
 
-// print says it.
 func (v *verdict) print(console *cli.Console, o *Options) {
 	share := 100 * float64(v.taken.Photos) / float64(max(v.photos, 1))
 	console.Printf("\ncameras:  %d of %s (%.0f %%)\n", v.taken.Photos, cli.Count(v.photos, "photo"), share)

@@ -35,7 +35,6 @@ const (
 	longest    = 24 * 3600 // seconds, of a video that does not say its length
 )
 
-// video is what ffprobe says of a video.
 type video struct {
 	format        string  // ffmpeg's name of the file's, by its content
 	width, height int     // as it is shown
@@ -147,7 +146,6 @@ type sampling struct {
 	take float64 // frames to take a second
 }
 
-// sample decides how a video is sampled.
 func (o *Options) sample(v *video) (sampling, error) {
 	s := sampling{take: usualRate}
 	switch {
@@ -207,7 +205,6 @@ func (b *base) toned(v *video, file, ffmpeg string) (string, error) {
 // frameName is what extract calls frames.
 var frameName = regexp.MustCompile(`^\d{5,}\.jpg$`)
 
-// takeFrames takes the sharpest frames of a video.
 func (r *running) takeFrames(s *source, n int) error {
 	name := stageFrames
 	if n > 0 {

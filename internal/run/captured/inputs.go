@@ -86,7 +86,6 @@ type Inputs struct {
 	Origin  [3]float64
 }
 
-// Write writes the files.
 func (w *Inputs) Write(out string) error {
 	if err := ply.WritePoints(filepath.Join(out, "input.ply"), w.Points); err != nil {
 		return err

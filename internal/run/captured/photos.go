@@ -31,7 +31,6 @@ func AsTaken(cams []scene.Camera) (taken []scene.Camera, bent int, err error) {
 	return taken, bent, nil
 }
 
-// PathsIn returns the paths of files in a folder.
 func PathsIn(dir string, names []string) []string {
 	paths := make([]string, len(names))
 	for i, name := range names {

@@ -34,7 +34,6 @@ type desk struct {
 	reserved map[string]bool // paths of what jobs will make; the lock of uploads guards it
 }
 
-// newDesk makes the desk of a folder.
 func newDesk(ctx context.Context, o *Options) (*desk, error) {
 	folder := o.Folder
 	if folder == "" {

@@ -21,7 +21,6 @@ import (
 // maxBody bounds the JSON of a request, in bytes.
 const maxBody = 16 << 10
 
-// showPath is above the viewers.
 const showPath = "show/"
 
 // handle registers everything that the page asks for. All answers but files and viewers are JSON.
@@ -77,7 +76,6 @@ var done = struct{}{}
 // made answers with the number of a new job.
 func made(job string, err error) (any, error) { return map[string]string{"job": job}, err }
 
-// query gives values of an address.
 type query func(name string) string
 
 // reads answers with what is asked for by an address.
@@ -205,7 +203,6 @@ func (d *desk) download(w http.ResponseWriter, r *http.Request) {
 	d.serveFile(w, r, path)
 }
 
-// serveFile serves a regular file.
 func (p places) serveFile(w http.ResponseWriter, r *http.Request, path string) {
 	path, err := p.file(path)
 	if err != nil {

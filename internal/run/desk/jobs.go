@@ -12,10 +12,8 @@ import (
 	"vksplat/internal/fault"
 )
 
-// jobState is how far a job is.
 type jobState string
 
-// The states.
 const (
 	stateQueued   jobState = "queued"
 	stateRunning  jobState = "running"
@@ -36,7 +34,6 @@ const (
 	lanes
 )
 
-// mostJobs are remembered.
 const mostJobs = 50
 
 // waitHint is what helps against a job in the way.
@@ -82,7 +79,6 @@ type queue struct {
 	guest context.CancelFunc // ends the rehearsal that has the device, if one does
 }
 
-// live reports whether a job is not over.
 func (j *job) live() bool {
 	return j.State == stateQueued || j.State == stateRunning || j.State == stateStopping
 }

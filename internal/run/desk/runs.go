@@ -43,7 +43,6 @@ const (
 	runsPatience = 300 * time.Millisecond // that pages wait for a newer one
 )
 
-// runList is the runs that the page shows.
 type runList struct {
 	places
 	summarise func(dir string) runSummary // of a run's records; tests have slow ones
@@ -63,7 +62,6 @@ func (l *runList) forget() {
 	l.read, l.changed = time.Time{}, true
 }
 
-// visit adds the folder of a run.
 func (l *runList) visit(dir string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -94,7 +92,6 @@ func (l *runList) all() []runSummary {
 	return l.known
 }
 
-// refresh reads the list of runs.
 func (l *runList) refresh(visited []string, over chan struct{}) {
 	paths := slices.DeleteFunc(visited, func(dir string) bool { return !isRun(dir) })
 	folders := []string{l.root}
@@ -167,7 +164,6 @@ func (p places) endedEarly(j *job) bool {
 	return st.Interrupted
 }
 
-// summariseRun reads the records of a run.
 func (p places) summariseRun(dir string) runSummary {
 	s := runSummary{Path: p.relative(dir), Name: filepath.Base(dir)}
 	begun, changed := p.readBegun(dir)

@@ -34,7 +34,6 @@ func refuse(status int, hint, format string, args ...any) error {
 	return &refusedUpload{fault.Usagef(hint, "upload: "+format, args...), status}
 }
 
-// uploads are the files that come in.
 type uploads struct {
 	places
 	most   int64            // bytes of a folder

@@ -36,7 +36,6 @@ const (
 // Presets that the page offers.
 var presets = []string{"default", "3dgs", "mcmc"}
 
-// trainRequest asks for a training.
 type trainRequest struct {
 	Scene  string `json:"scene"`
 	Preset string `json:"preset"`
@@ -71,7 +70,6 @@ func sizeError(size string) error {
 	return fault.Usagef("", "train: photos cannot be shrunk by %.20q", size)
 }
 
-// settings are the flags that choose what is trained.
 func (r *trainRequest) settings() []string {
 	args := []string{cli.Flag("preset", r.Preset)}
 	if r.Score {

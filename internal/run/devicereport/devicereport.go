@@ -17,7 +17,6 @@ import (
 	"vksplat/internal/run/bench"
 )
 
-// Report is what is known of a device.
 type Report struct {
 	Device, Driver string // "" where none could be opened
 	Kernels, Right int    // that were run, and that computed the right thing
@@ -27,7 +26,6 @@ type Report struct {
 	Failure        error  // that ended the examination, or nil
 }
 
-// Write writes the report to a file.
 func (r *Report) Write(path string) error {
 	return atomicfile.Write(path, func(w io.Writer) error {
 		_, err := io.WriteString(w, r.text())
@@ -66,7 +64,6 @@ func (r *Report) row() string {
 	return "| " + strings.Join(cells, " | ") + " |"
 }
 
-// machine says what the system and the processor are.
 func machine() string {
 	text := fmt.Sprintf("%s/%s, %s", runtime.GOOS, runtime.GOARCH, cli.Count(runtime.NumCPU(), "processor"))
 	for _, f := range []struct{ path, key string }{{"/proc/cpuinfo", "model name"}, {"/etc/os-release", "PRETTY_NAME"}} {

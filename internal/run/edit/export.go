@@ -33,7 +33,6 @@ type Export struct {
 	HeldOut []int          // of these
 }
 
-// NewExport is of the edit as it is now.
 func (s *State) NewExport() *Export {
 	return &Export{Edits: s.Document(), Removed: s.Removed(), Up: s.Up()}
 }

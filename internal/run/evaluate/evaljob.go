@@ -45,7 +45,6 @@ type Job struct {
 	show    *meter.Meter
 }
 
-// ModelJob finds out what a model is to be compared with.
 func ModelJob(console *cli.Console, o Options, path string) (*Job, error) {
 	file, out, err := o.findModel(path)
 	if err != nil {

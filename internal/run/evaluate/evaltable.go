@@ -32,7 +32,6 @@ func (t *MarkdownTable) Add(cells ...string) {
 	t.Rows = append(t.Rows, cells)
 }
 
-// String prints the table.
 func (t *MarkdownTable) String() string {
 	width := make([]int, len(t.Rows[0]))
 	for _, row := range t.Rows {
@@ -84,7 +83,6 @@ func lessIsBetter(name string) bool { return strings.Contains(strings.ToUpper(na
 const nearestLegend = "nearest_degrees: angle to the closest training direction. nearest_distance: distance to the " +
 	"closest training camera, in median distances of the training cameras from their mean."
 
-// printResult prints the table of one model.
 func printResult(console *cli.Console, j *Job) {
 	r := &j.Result
 	means := r.Means()
@@ -265,7 +263,6 @@ func Named(list []results.Score, name string) results.Score {
 	return results.Score{Name: name}
 }
 
-// bestInBold prints the scores of a row.
 func bestInBold(row []results.Score) []string {
 	cells, best := scoreTexts(row), -1
 	for i, s := range row {

@@ -20,7 +20,6 @@ const (
 // ColorNone as a way of correcting colours leaves the cc_ scores out.
 const ColorNone = "none"
 
-// Protocol says what renderings are compared by.
 type Protocol struct {
 	name string
 	// the rendering has 8 bits a channel, as if it had been written to a PNG; photos have in any case
@@ -51,7 +50,6 @@ func ProtocolNames() (names []string) {
 	return names
 }
 
-// Scorer takes the scores of a rendering.
 type Scorer struct {
 	Protocol
 	Correct  string // way of correcting colours, or ColorNone
@@ -105,7 +103,6 @@ func (s *Scorer) three(list []results.Score, names [3]string, photo scene.Image,
 		results.Score{Name: names[1], Value: ssim, Known: true}, lpips), nil
 }
 
-// Legend says what the numbers of tables are.
 func (s *Scorer) Legend(tables ...*MarkdownTable) string {
 	text := fmt.Sprintf("%s: %s. PSNR in dB.", s.name, s.about)
 	if s.Correct != ColorNone {

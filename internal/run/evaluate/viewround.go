@@ -64,7 +64,6 @@ func NewViewRound(cams []scene.Camera, plan *pipeline.HostPlan) (*viewRound, err
 	return &viewRound{cams: cams, Photos: photos, atOnce: atOnce}, nil
 }
 
-// Run does the round.
 func (e *viewRound) Run(ctx context.Context) (err error) {
 	for i := range e.cams {
 		if err = ctx.Err(); err == nil {

@@ -73,7 +73,6 @@ func (o *Options) verdict(r *inspect.Report) string {
 	return "\nReady: " + text + "\n"
 }
 
-// reportText gives the report for people.
 func reportText(r *inspect.Report, rows bool) string {
 	var b strings.Builder
 	line := func(what, format string, args ...any) {

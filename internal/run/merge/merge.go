@@ -24,7 +24,6 @@ import (
 	"vksplat/scene/splatfile"
 )
 
-// Options is everything that merge is asked for.
 type Options struct {
 	Plan     string
 	Exports  convert.Exports
@@ -41,7 +40,6 @@ type Options struct {
 	SourceFlags func(*captured.Source) []string
 }
 
-// Report is the content of mergeFile.
 type Report struct {
 	Version int           `json:"version"`
 	Model   string        `json:"model"` // relative to PLAN
@@ -52,7 +50,6 @@ type Report struct {
 	*SeamReport
 }
 
-// mergedBlock says what of a block is in the merged scene.
 type mergedBlock struct {
 	Block  int `json:"block"`
 	Step   int `json:"step"`
@@ -150,7 +147,6 @@ func (m *merger) refuseForeign() error {
 		fault.Setting("overwrite"))
 }
 
-// export converts the merged scene.
 func (m *merger) export() error {
 	own := output.ReadWritten(m.out)
 	for _, path := range m.Exports {
@@ -202,7 +198,6 @@ func allTrained(p *plans.Plan) error {
 		fault.Command("train "+cli.Quoted(p.Dir))+" trains what is left and merges")
 }
 
-// model is the file of the merged scene.
 func (m *merger) model() string { return filepath.Join(m.plan.Dir, filepath.FromSlash(m.report.Model)) }
 
 // join writes the merged scene and what an OUT has beside a model.

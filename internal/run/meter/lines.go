@@ -20,7 +20,6 @@ const (
 // Rounded is a number that JSON shows with six digits, or null when it is none.
 type Rounded float64
 
-// MarshalJSON implements json.Marshaler.
 func (x Rounded) MarshalJSON() ([]byte, error) {
 	if v := float64(x); math.IsNaN(v) || math.IsInf(v, 0) {
 		return []byte("null"), nil
@@ -28,7 +27,6 @@ func (x Rounded) MarshalJSON() ([]byte, error) {
 	return strconv.AppendFloat(nil, float64(x), 'g', 6, 64), nil
 }
 
-// UnmarshalJSON implements json.Unmarshaler.
 func (x *Rounded) UnmarshalJSON(data []byte) error {
 	if string(data) == "null" {
 		*x = Rounded(math.NaN())
@@ -41,7 +39,6 @@ func (x *Rounded) UnmarshalJSON(data []byte) error {
 // written.
 type Exact float64
 
-// MarshalJSON implements json.Marshaler.
 func (x Exact) MarshalJSON() ([]byte, error) {
 	if v := float64(x); math.IsNaN(v) || math.IsInf(v, 0) {
 		return []byte("null"), nil
@@ -49,7 +46,6 @@ func (x Exact) MarshalJSON() ([]byte, error) {
 	return strconv.AppendFloat(nil, float64(x), 'g', -1, 64), nil
 }
 
-// UnmarshalJSON implements json.Unmarshaler.
 func (x *Exact) UnmarshalJSON(data []byte) error { return (*Rounded)(x).UnmarshalJSON(data) }
 
 // StepLine is a line of metrics.jsonl, where losses and scores are means over the
@@ -76,7 +72,6 @@ type StepLine struct {
 	Seconds    Rounded `json:"seconds"` // of training, without what is measured and saved
 }
 
-// DeviceUse is what training takes of the device.
 type DeviceUse struct {
 	Bytes   int64   // of memory
 	Seconds float64 // of a step, 0 while unknown

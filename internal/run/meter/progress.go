@@ -16,7 +16,6 @@ import (
 	"vksplat/pipeline"
 )
 
-// Kinds of progress.
 const (
 	Auto  = "auto"  // a bar on a terminal, plain lines elsewhere
 	Bar   = "bar"   // a line that is drawn again and again

@@ -14,7 +14,6 @@ import (
 // CheckpointFolder is where checkpoints are, below the folder of the run.
 const CheckpointFolder = "checkpoints"
 
-// CheckpointFile is a checkpoint on disk.
 type CheckpointFile struct {
 	Path string
 	Step int

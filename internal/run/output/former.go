@@ -21,7 +21,6 @@ var (
 		"cfg_args", OriginFile, CaptureFile}
 )
 
-// RunPaths are the files in out about the whole run.
 func RunPaths(out string) (paths []string) {
 	for _, name := range append(slices.Clone(RunFiles), MetricsFile, askedName, begunName) {
 		paths = append(paths, filepath.Join(out, name))
@@ -95,7 +94,6 @@ func Replaced(out string, after int) (list []string) {
 	return list
 }
 
-// HoldsRun reports whether out has a model or a checkpoint of a run.
 func HoldsRun(out string) bool {
 	list, err := ListCheckpoints(filepath.Join(out, CheckpointFolder))
 	return err == nil && len(list) > 0 || len(FormerModels(out)) > 0

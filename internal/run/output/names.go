@@ -26,7 +26,6 @@ func CheckName(what, name string) error {
 // the same later.
 const CaptureFile = "capture.json"
 
-// DemoPicture is the file of the picture that shows all.
 const DemoPicture = "demo.png"
 
 // OriginFile says beside cameras.json what was subtracted from its coordinates.

@@ -31,7 +31,6 @@ func Absolute(path string) string {
 	return path
 }
 
-// Within reports whether path is dir or below it.
 func Within(path, dir string) bool {
 	rel, err := filepath.Rel(dir, path)
 	return err == nil && filepath.IsLocal(rel)
@@ -81,7 +80,6 @@ func CopyWhole(from, to string) error {
 	})
 }
 
-// WritePicture makes the folder of a picture and writes it.
 func WritePicture(path string, write func(path string) error) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
 		return err

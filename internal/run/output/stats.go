@@ -13,7 +13,6 @@ import (
 	"vksplat/scene/results"
 )
 
-// CheckpointLog is what stats.json tells of a checkpoint.
 type CheckpointLog struct {
 	Step         int     `json:"step"`
 	Bytes        int64   `json:"bytes"`
@@ -22,7 +21,6 @@ type CheckpointLog struct {
 	Seconds      float64 `json:"seconds"`       // until the file was whole
 }
 
-// RunLog is what stats.json tells of how the run was kept.
 type RunLog struct {
 	ResumedFrom int                    `json:"resumed_from,omitempty"` // steps that were done before this process
 	Deviations  []checkpoint.Deviation `json:"deviations,omitempty"`   // why an undisturbed run may have other bytes

@@ -32,12 +32,10 @@ func newPanorama(size PixelsFlag, cams []scene.Camera) *panorama {
 	return p
 }
 
-// cameras returns the cameras of the faces of one panorama.
 func (p *panorama) cameras(cams []scene.Camera) []scene.Camera {
 	return picture.PanoramaFaces(cams[0], p.width)
 }
 
-// draw makes the panorama around a camera.
 func (p *panorama) draw(r *pipeline.Renderer, c scene.Camera, out *picture.Picture) error {
 	cams := picture.PanoramaFaces(c, p.width)
 	p.parts = 0

@@ -31,7 +31,6 @@ func (o *Options) FromJSON() bool {
 	return strings.EqualFold(filepath.Ext(o.Cameras), ".json") && !output.IsFolder(o.Cameras)
 }
 
-// Run draws what is asked for.
 func Run(console *cli.Console, o *Options) (err error) {
 	missing := o.FindFiles()
 	if err := o.Check(); err != nil {

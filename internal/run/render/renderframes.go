@@ -107,7 +107,6 @@ func (r *rendering) config(ctx context.Context) pipeline.RenderConfig {
 	return c
 }
 
-// sayResults prints where the results are.
 func sayResults(console *cli.Console, r *rendering) error {
 	if r.o.Out != "" && r.o.Format != FormatNone {
 		if r.o.single != "" {
@@ -141,7 +140,6 @@ func (r *rendering) bandsText() string {
 	return ""
 }
 
-// resolution is that of the pictures.
 func (r *rendering) resolution() string {
 	if r.panorama != nil {
 		return captured.Resolution([]scene.Camera{{Width: r.panorama.width, Height: r.panorama.height}})

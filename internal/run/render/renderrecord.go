@@ -25,7 +25,6 @@ import (
 // and never mixes with another.
 const recordFile = "render.json"
 
-// renderRecord is the content of recordFile.
 type renderRecord struct {
 	Pictures map[string]string `json:"pictures"` // by file, a hash of all that decides what is in it
 }

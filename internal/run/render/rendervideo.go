@@ -33,7 +33,6 @@ var videoFormats = map[string]string{".mp4": "mp4", ".m4v": "mp4", ".mov": "mov"
 
 func videoSuffix(file string) string { return strings.ToLower(filepath.Ext(file)) }
 
-// FfmpegName is the program that makes videos.
 const FfmpegName = "ffmpeg"
 
 // videoFilter pads odd sizes to even ones, as 4:2:0 wants them, and converts sRGB's primaries, which are those of
@@ -145,7 +144,6 @@ func newVideoPipe(file string) (*videoPipe, error) {
 	return &videoPipe{file: file, temp: temp.Name(), unlock: unlock, said: &tail{}}, nil
 }
 
-// checkVideoFolder refuses a folder that is not there.
 func (o *Options) checkVideoFolder() error {
 	if dir := filepath.Dir(o.Video); !output.IsFolder(dir) {
 		return fault.Usagef("make the folder first, or choose another", "%s: there is no folder %s",
@@ -213,7 +211,6 @@ func (r *rendering) errorWithoutFFmpeg() error {
 		"install ffmpeg and run: "+strings.Join(args, " "))
 }
 
-// write adds a picture to the video.
 func (v *videoPipe) write(rgba []uint8) error {
 	if _, err := v.in.Write(rgba); err != nil {
 		return v.wrong(err)
@@ -286,7 +283,6 @@ type tail struct{ b []byte }
 // maxTail is how much of it is kept, in bytes.
 const maxTail = 2000
 
-// Write implements io.Writer.
 func (t *tail) Write(p []byte) (int, error) {
 	t.b = append(t.b, p...)
 	if len(t.b) > maxTail {

@@ -14,7 +14,6 @@ import (
 	"vksplat/scene/splatfile"
 )
 
-// subject is the model that is drawn.
 type subject struct {
 	splats *scene.Splats // all, or of a streamed model the corners of its parts
 	info   splatfile.Info
@@ -88,7 +87,6 @@ func (m *subject) settle(console *cli.Console, o *Options, d *pipeline.Device, c
 // the heap is parts that were drawn long ago.
 const partsGarbage = 25
 
-// renderer makes what draws the model.
 func (m *subject) renderer(d *pipeline.Device, cams []scene.Camera, config pipeline.RenderConfig) (*pipeline.Renderer,
 	error) {
 	if m.parts == nil {
@@ -107,7 +105,6 @@ func (m *subject) report(console *cli.Console, r *rendering, d *pipeline.Device)
 		least, cli.Count(most, "splat"), pipeline.BytesText(d.Peak()), r.first.Sub(m.opened).Seconds())
 }
 
-// what says what is drawn.
 func (m *subject) what() string {
 	if m.parts == nil {
 		return cli.Count(m.splats.N, "splat")

@@ -44,7 +44,6 @@ func (p *Page) Write(w io.Writer) error {
 	return frame.Execute(w, p)
 }
 
-// Page is what the frame is filled with.
 type Page struct {
 	Title    string
 	Subtitle string
@@ -63,7 +62,6 @@ type Page struct {
 	Room int // bytes left for pictures
 }
 
-// Fact is one of the numbers at the top.
 type Fact struct{ Label, Value, Note string }
 
 // Curves are the points of all curves; the page's script draws them.

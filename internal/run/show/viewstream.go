@@ -173,7 +173,6 @@ func (s *streamed) take(ctx context.Context) (done func(), err error) {
 	}
 }
 
-// draw draws a frame.
 func (s *streamed) draw(q *view.FrameQuery) (scene.Image, error) {
 	s.pace.Fit(q, true)
 	c, begin := frames.Camera(s.cameras, q), time.Now()

@@ -27,7 +27,6 @@ type Options struct {
 	Training    Training
 }
 
-// Run does all runs of a file.
 func Run(console *cli.Console, o *Options) (err error) {
 	plan, err := Read(o.File, o.Training)
 	if err != nil {

@@ -17,16 +17,13 @@ import (
 	"vksplat/scene/results"
 )
 
-// Files of a suite in its out.
 const (
 	suiteMarkdown = "suite.md"
 	suiteJSON     = "suite.json"
 )
 
-// suiteFormat is the form of suite.json.
 const suiteFormat = 1
 
-// suiteResults is suite.json.
 type suiteResults struct {
 	Format   int          `json:"format"`
 	Version  string       `json:"version"`
@@ -85,7 +82,6 @@ const (
 	numberSplats = "splats"
 )
 
-// numbers returns what is known of a run.
 func (r *suiteRun) numbers() suiteNumbers {
 	if r.stats == nil {
 		return nil
@@ -184,7 +180,6 @@ func (p *Plan) list() (end func() error, err error) {
 	return own.End, own.Begin(tables...)
 }
 
-// writeTables writes both files.
 func (p *Plan) writeTables(runs []*suiteRun) error {
 	if err := output.WriteJSON(filepath.Join(p.out, suiteJSON), p.results(runs)); err != nil {
 		return err
@@ -317,7 +312,6 @@ func columnHead(name, protocol string) string {
 	return fmt.Sprintf("%s (%s)", name, protocol)
 }
 
-// cells prints the numbers of columns.
 func cells(names []string, numbers suiteNumbers) []string {
 	out := make([]string, len(names))
 	for i, name := range names {

@@ -104,7 +104,7 @@ func (p *previous) adoptSettings(was *recipe.Config) {
 // otherPreset reports whether another recipe is asked for than the run was begun with. Versions that did not note its
 // preset noted at least its strategy.
 func (p *previous) otherPreset(preset string, was *recipe.Config) bool {
-	if preset == formerPreset {
+	if preset == "fast" { // of old checkpoints
 		preset = defaultPreset
 	}
 	switch {

@@ -254,7 +254,6 @@ type Options struct {
 	MemoryFlags
 
 	Preset      string
-	formerNamed bool    // it was given as formerPreset
 	unscaledAt  stepsAt // before StepsScaler
 	goesOn      bool    // by GoOn: the command has no setting resume
 	ConfigFile  string

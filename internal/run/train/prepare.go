@@ -22,10 +22,6 @@ func (r *Run) Begin(ctx context.Context) (err error) {
 	if drawsBetween(r.Options) {
 		r.control.between = pipeline.NewInterludes()
 	}
-	if r.formerNamed {
-		r.noteLater(fmt.Sprintf("the preset %s is called %s now; the next version will not know it", formerPreset,
-			defaultPreset))
-	}
 	if err := r.find(); err != nil {
 		return err
 	}

@@ -212,18 +212,6 @@ func has[T any](values map[string]T, name string) bool {
 // defaultPreset is the preset of those who name none.
 const defaultPreset = "default"
 
-// formerPreset was another name of the default preset. This version takes it, and the next will not.
-const formerPreset = "fast"
-
-// NamePreset returns what a preset is called now. A run that was given a former name says so.
-func (o *Options) NamePreset(name string) string {
-	if name != formerPreset {
-		return name
-	}
-	o.formerNamed = true
-	return defaultPreset
-}
-
 // choosePreset sets Preset, unless one is named. A strategy alone means the preset of its name, and so does a setting
 // that only the strategy 3dgs has: the values of one strategy make no sense with the other. MCMC starts from faint
 // small splats and needs its regularisers.

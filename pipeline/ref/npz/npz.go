@@ -8,10 +8,13 @@ package npz
 import (
 	"archive/zip"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"math"
 	"strings"
+
+	"vksplat/internal/npy"
 )
 
 // MaxArrayBytes is the largest decompressed member that Open accepts.
@@ -82,24 +85,20 @@ func readMember(f *zip.File) (*Array, error) {
 
 // Decode decodes the bytes of one .npy file (format versions 1 to 3).
 func Decode(data []byte) (*Array, error) {
-	if len(data) < 10 || string(data[:6]) != "\x93NUMPY" {
-		return nil, fmt.Errorf("no .npy magic")
-	}
-	start, size := 10, int(binary.LittleEndian.Uint16(data[8:]))
-	if data[6] >= 2 {
-		if len(data) < 12 {
-			return nil, fmt.Errorf("truncated header")
-		}
-		start, size = 12, int(binary.LittleEndian.Uint32(data[8:]))
-	}
-	if size > len(data)-start {
-		return nil, fmt.Errorf("header of %d bytes exceeds the file", size)
-	}
-	a, err := parseHeader(string(data[start : start+size]))
+	file, err := npy.Parse(data)
 	if err != nil {
 		return nil, err
 	}
-	return a, a.decode(data[start+size:])
+	switch file.Kind {
+	case "<f4", "<f8", "<i4", "<i8", "|u1", "|b1":
+	default:
+		return nil, fmt.Errorf("type %q is not supported", file.Kind)
+	}
+	if file.Fortran && len(file.Shape) > 1 {
+		return nil, errors.New("fortran order is not supported")
+	}
+	a := &Array{DType: file.Kind[1:], Shape: file.Shape}
+	return a, a.decode(file.Data)
 }
 
 // decode fills the elements from raw little-endian bytes.

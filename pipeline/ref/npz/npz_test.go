@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// npy returns an .npy file of format version 1.
-func npy(descr, order, shape string, data []byte) []byte {
+// arrayFile returns an .npy file of format version 1.
+func arrayFile(descr, order, shape string, data []byte) []byte {
 	header := fmt.Sprintf("{'descr': '%s', 'fortran_order': %s, 'shape': %s, }\n", descr, order, shape)
 	out := append([]byte("\x93NUMPY\x01\x00"), 0, 0)
 	binary.LittleEndian.PutUint16(out[8:], uint16(len(header)))
@@ -30,11 +30,11 @@ func TestOpen(t *testing.T) {
 		method uint16
 		data   []byte
 	}{
-		"scalar.npy": {zip.Store, npy("<f8", "False", "()", pi)},
-		"ints.npy":   {zip.Deflate, npy("<i4", "False", "(2,)", []byte{1, 0, 0, 0, 255, 255, 255, 255})},
-		"bytes.npy":  {zip.Deflate, npy("|u1", "False", "(1, 3)", []byte{7, 8, 255})},
-		"flags.npy":  {zip.Store, npy("|b1", "False", "(2,)", []byte{1, 0})},
-		"empty.npy":  {zip.Store, npy("<f4", "False", "(0, 3)", nil)},
+		"scalar.npy": {zip.Store, arrayFile("<f8", "False", "()", pi)},
+		"ints.npy":   {zip.Deflate, arrayFile("<i4", "False", "(2,)", []byte{1, 0, 0, 0, 255, 255, 255, 255})},
+		"bytes.npy":  {zip.Deflate, arrayFile("|u1", "False", "(1, 3)", []byte{7, 8, 255})},
+		"flags.npy":  {zip.Store, arrayFile("|b1", "False", "(2,)", []byte{1, 0})},
+		"empty.npy":  {zip.Store, arrayFile("<f4", "False", "(0, 3)", nil)},
 	} {
 		member, err := w.CreateHeader(&zip.FileHeader{Name: name, Method: m.method})
 		if err != nil {
@@ -72,19 +72,19 @@ func TestOpen(t *testing.T) {
 }
 
 func TestDecodeRefuses(t *testing.T) {
-	good := npy("<f4", "False", "(2,)", make([]byte, 8))
+	good := arrayFile("<f4", "False", "(2,)", make([]byte, 8))
 	for name, data := range map[string][]byte{
 		"nothing":         nil,
 		"magic":           []byte("not an array at all"),
 		"header cut":      good[:20],
 		"data cut":        good[:len(good)-1],
 		"data long":       append(append([]byte{}, good...), 0),
-		"big endian":      npy(">f4", "False", "(2,)", make([]byte, 8)),
-		"objects":         npy("|O", "False", "(2,)", make([]byte, 8)),
-		"fortran":         npy("<f4", "True", "(2, 1)", make([]byte, 8)),
-		"negative":        npy("<f4", "False", "(-2,)", make([]byte, 8)),
-		"huge":            npy("<f4", "False", "(4294967296, 4294967296)", nil),
-		"no shape":        npy("<f4", "False", "", nil),
+		"big endian":      arrayFile(">f4", "False", "(2,)", make([]byte, 8)),
+		"objects":         arrayFile("|O", "False", "(2,)", make([]byte, 8)),
+		"fortran":         arrayFile("<f4", "True", "(2, 1)", make([]byte, 8)),
+		"negative":        arrayFile("<f4", "False", "(-2,)", make([]byte, 8)),
+		"huge":            arrayFile("<f4", "False", "(4294967296, 4294967296)", nil),
+		"no shape":        arrayFile("<f4", "False", "", nil),
 		"version 2 short": []byte("\x93NUMPY\x02\x00\x00\x00"),
 	} {
 		if a, err := Decode(data); err == nil {
@@ -97,8 +97,8 @@ func TestDecodeRefuses(t *testing.T) {
 }
 
 func FuzzDecode(f *testing.F) {
-	f.Add(npy("<f4", "False", "(2,)", make([]byte, 8)))
-	f.Add(npy("|u1", "True", "()", []byte{1}))
+	f.Add(arrayFile("<f4", "False", "(2,)", make([]byte, 8)))
+	f.Add(arrayFile("|u1", "True", "()", []byte{1}))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if a, err := Decode(data); err == nil && a.Len() > len(data) {
 			t.Errorf("%d elements out of %d bytes", a.Len(), len(data))

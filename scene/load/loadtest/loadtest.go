@@ -12,7 +12,6 @@ import (
 	"vksplat/scene/scenetest"
 )
 
-// TinyCapture writes a capture and returns its folder.
 func TinyCapture(t testing.TB) string {
 	t.Helper()
 	root := t.TempDir()

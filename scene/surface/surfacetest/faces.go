@@ -17,7 +17,6 @@ type Faces struct {
 // NewFaces begins without triangles.
 func NewFaces(within float64) *Faces { return &Faces{within: within, cells: map[[3]int32][]int32{}} }
 
-// FacesOf has those of a mesh.
 func FacesOf(m *surface.Mesh, within float64) *Faces {
 	f := NewFaces(within)
 	for _, face := range m.Faces {
@@ -26,7 +25,6 @@ func FacesOf(m *surface.Mesh, within float64) *Faces {
 	return f
 }
 
-// At is the place of a vertex.
 func At(m *surface.Mesh, v uint32) (p geom.Vec) {
 	for k, x := range m.Vertices[v].At {
 		p[k] = float64(x)
@@ -34,7 +32,6 @@ func At(m *surface.Mesh, v uint32) (p geom.Vec) {
 	return p
 }
 
-// Add adds a triangle.
 func (f *Faces) Add(corners [3]geom.Vec) {
 	var low, high [3]int32
 	for k := range 3 {

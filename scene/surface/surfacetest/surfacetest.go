@@ -51,7 +51,6 @@ func (c *Cloud) cell(p [3]float64) (k [3]int32) {
 	return k
 }
 
-// Add adds a point.
 func (c *Cloud) Add(p [3]float64) {
 	k := c.cell(p)
 	c.cells[k] = append(c.cells[k], p)
