@@ -17,10 +17,10 @@ func convertCommand(console *cli.Console) *cobra.Command {
 		Use:     convert.Name + " IN... OUT",
 		Aliases: []string{"export"},
 		Short:   "Convert a model to another format",
-		Long: "Convert a model to another format; select, move or merge splats on the way. IN is a model,\n" +
+		Long: "Convert a model to another format, and optionally select, move or merge splats. IN is a model,\n" +
 			"or the folder of a training run. OUT's name chooses the format:\n" + convert.FormatNames(true) +
 			".\n" + "Also read: " + convert.FormatNames(false) + ".\n\n" +
-			"Models may be larger than memory. The content of IN tells its format. docs/convert.md says\n" +
+			"Models may be larger than memory. The format of IN is detected from its content. docs/convert.md says\n" +
 			"what each format keeps.",
 		Example: "  vksplat convert out model.spz\n  vksplat convert model.ply small.ply --max-splats 500000 " +
 			"--sh-degree 1",
@@ -44,14 +44,13 @@ func convertCommand(console *cli.Console) *cobra.Command {
 func convertTable(o *convert.Options) []optionGroup {
 	return []optionGroup{{"", []option{
 		text(&o.To, "to", "write `FORMAT` (default: what OUT's name says)").oneOf(convert.FormatWords()...),
-		truth(&o.Merge, "merge", "join all IN into one model; it has the highest SH degree among them"),
+		truth(&o.Merge, "merge", "merge all IN into one model with the highest SH degree among them"),
 		integer(&o.Degree, "sh-degree", "drop spherical harmonics above degree `N` (default: keep all)"),
 		integer(&o.Pad, "pad-sh",
-			"pad spherical harmonics with zeros to degree `N`; some importers want 3 (default: do not)"),
+			"pad spherical harmonics with zeros to degree `N`; some importers need 3 (default: no padding)"),
 		text(&o.Box, "crop", "keep splats centred in the `BOX`: MINX,MINY,MINZ,MAXX,MAXY,MAXZ"),
 		text(&o.Sphere, "sphere", "keep splats centred in the sphere `X,Y,Z,R`"),
-		text(&o.Edits, "edits", "remove what the edits in `FILE` remove, and turn the model as they do; "+
-			"view --edit makes them"),
+		text(&o.Edits, "edits", "apply the edits in `FILE` from view --edit: removed splats, and which way is up"),
 		float(&o.Opacity, "min-opacity", "drop splats with opacity below `X`, 0 to 1"),
 		float(&o.Outlier, "prune-outliers",
 			"drop isolated splats; those with a spacing `N` robust deviations above the median (4 if N is left "+
@@ -60,8 +59,8 @@ func convertTable(o *convert.Options) []optionGroup {
 			"keep the `N` most important splats; by opacity times mean area over squared distance from the middle "+
 				"(default: all)"),
 		text(&o.Decimate, "decimate",
-			"merge splats that look alike until `N` are left, or P%; for what is seen small or far away"),
-		text(&o.Orient, "orient", "turn the cameras' mean `up` to -y, which viewers take for up").oneOf("up"),
+			"merge similar splats until `N`, or P%, are left; for models seen small or from afar"),
+		text(&o.Orient, "orient", "turn the cameras' mean `up` to -y, the up axis of viewers").oneOf("up"),
 		text(&o.Cameras, "cameras",
 			"with --orient, cameras of `SCENE|FILE`; a capture, cameras.json or transforms.json (default: beside "+
 				"IN)"),
@@ -71,16 +70,16 @@ func convertTable(o *convert.Options) []optionGroup {
 		integer(&o.Write.Version, "spz-version",
 			"write version `N` of SPZ; 4 is smaller and newer (default 3)"),
 		integer(&o.Write.Iterations, "sog-iterations",
-			"search `N` times for SOG's palette of spherical harmonics (default 10)"),
+			"k-means iterations `N` for SOG's palette of spherical harmonics (default 10)"),
 		integer(&o.Write.Levels, "lod",
 			fmt.Sprintf("write `N` levels of detail, each half of the one before; OUT is "+
 				"DIR/lod-meta.json (default %d)",
 				splatfile.StreamedLevels)),
 		text(&o.Place, "georeference",
-			"put 3D Tiles at the `PLACE` LAT,LON,HEIGHT[,HEADING]; in degrees and metres, the heading is that of "+
+			"place 3D Tiles at `PLACE` LAT,LON,HEIGHT[,HEADING]; in degrees and metres, the heading is that of "+
 				"the model's z, clockwise from north"),
 		truth(&o.Write.PlainTiles, "uncompressed-tiles",
-			"write 3D Tiles without SPZ; CesiumJS draws those with it alone"),
+			"write 3D Tiles without SPZ; only CesiumJS draws tiles with SPZ"),
 		truth(&o.Strict, "strict", "fail on splats with NaN or infinite numbers"),
 		overwriteOption(&o.Replace, "an existing OUT"),
 		text(&o.Write.TempDir, "temp-dir", "put temporary files into the folder `DIR` (default: OUT's)").isFolder(),

@@ -29,7 +29,7 @@ func numberError(bad *pflag.InvalidValueError, cause *strconv.NumError) error {
 	if errors.Is(cause, strconv.ErrRange) {
 		want += " that this flag can hold"
 	}
-	return fmt.Errorf("flag --%s: %q is no %s", bad.GetFlag().Name, cause.Num, want)
+	return fmt.Errorf("flag --%s: %q is not a %s", bad.GetFlag().Name, cause.Num, want)
 }
 
 // usageErrorOf turns an error of cobra or pflag, which came while the command
@@ -95,14 +95,14 @@ func formerHint(former string, flags []string) string {
 	const overwrite = "--overwrite replaces what is there"
 	switch {
 	case former == formerClearance && slices.Contains(flags, "carve"):
-		return "it is --carve now, which removes the splats that --clearance hid; 0 turns it off"
+		return "replaced by --carve, which removes the splats that --clearance hid; 0 turns it off"
 	case former != formerForce:
 		return ""
 	case slices.Contains(flags, "accept-changes"):
-		return "it is two flags now: --accept-changes goes on, with --resume, although settings or photos changed; " +
+		return "it is two flags now: --accept-changes, with --resume, accepts changed settings or photos; " +
 			overwrite
 	case slices.Contains(flags, "overwrite"):
-		return "it has another name now: " + overwrite
+		return "renamed to: " + overwrite
 	}
 	return ""
 }

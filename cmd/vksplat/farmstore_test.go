@@ -112,7 +112,7 @@ func TestFsckAndGc(t *testing.T) {
 	if err := errors.Join(os.MkdirAll(filepath.Dir(mine), 0o777), os.WriteFile(mine, nil, 0o666)); err != nil {
 		t.Fatal(err)
 	}
-	says(fault.ExitOK, "kept: b/tmp/mine: it has files that no manifest names", "gc", job, "--older", "0s")
+	says(fault.ExitOK, "kept: b/tmp/mine: it holds files that are in no manifest", "gc", job, "--older", "0s")
 	if err := errors.Join(os.Remove(mine), os.RemoveAll(filepath.Join(job, "b", "tmp"))); err != nil {
 		t.Error("what somebody put there is gone: ", err)
 	}

@@ -250,22 +250,22 @@ func TestConfigFileErrors(t *testing.T) {
 		{"save_at = 3", []string{"hint: as in: save_at = [7000, 30000]\n"}},
 		{"max_ram = true", []string{"this is true or false", "hint: as in: max_ram = \"6G\"\n"}},
 		{"max_vram = true", []string{"hint: as in: max_vram = \"80%\"\n"}},
-		{"test_list = 3", []string{"c.toml:1: key test_list: a text in quotes is needed, this is a whole number",
+		{"test_list = 3", []string{"c.toml:1: key test_list: a quoted string is needed, this is a whole number",
 			"hint: as in: test_list = \"file.txt\"\n"}},
 		{"images = [3]", []string{"this is a list", "hint: as in: images = \"folder\"\n"}},
-		{"eval_at = [0]", []string{"is no list of steps"}},
-		{"background = [0, 0, 300]", []string{"key background: \"0,0,300\" is no colour"}},
-		{"downscale = 3", []string{"key downscale: \"3\" is no downscale factor"}},
+		{"eval_at = [0]", []string{"is not a list of steps"}},
+		{"background = [0, 0, 300]", []string{"key background: \"0,0,300\" is not a colour"}},
+		{"downscale = 3", []string{"key downscale: \"3\" is not a downscale factor"}},
 		{"strategy = \"mcmcm\"", []string{"did you mean mcmc?"}},
-		{"[training]\niterations = 5", []string{"c.toml:1: training is a table, and there are none in this file"}},
+		{"[training]\niterations = 5", []string{"c.toml:1: training is a table, which this file cannot have"}},
 		{"iterations = {a = 1}", []string{"a table, and there are none"}},
 		{"iterations = 2020-01-01", []string{"this is a date"}},
 		{"max_splats = 1\ncap_max = 2", []string{"c.toml:2: max_splats is set already, by another name"}},
 		{"seed = 1\nseed = 2", []string{"c.toml:2: key 'seed' has already been defined\n"}},
-		{"seed = -1", []string{"key seed: \"-1\" is no number that it can hold"}},
-		{"model_path = \"out\"", []string{"this is a flag and no setting", "--model-path"}},
+		{"seed = -1", []string{"key seed: \"-1\" is out of range"}},
+		{"model_path = \"out\"", []string{"this is a flag, not a setting", "--model-path"}},
 		{"iterations = ", []string{"c.toml:1"}},
-		{"images = \"\xff\"", []string{"line 1 is no UTF-8 text"}},
+		{"images = \"\xff\"", []string{"line 1 is not UTF-8 text"}},
 		{"seed = 1\niterations = 0",
 			[]string{"c.toml:2: iterations is 0; it must be from 1 to 2147483647", "as in: iterations = 30000"}},
 		{"lr-means = nan", []string{"c.toml:1: lr-means is NaN; it must be from 0 to 10", "as in: lr_means = 0.00016"}},
@@ -281,7 +281,7 @@ func TestConfigFileErrors(t *testing.T) {
 	}
 	for bytes, want := range map[string]string{
 		"\xff\xfe": "UTF-16", "\xfe\xffi": "UTF-16", "\xef\xbb\xbf": "a byte order mark and nothing else",
-		"seed = 1\n# caf\xe9": "line 2 is no UTF-8 text",
+		"seed = 1\n# caf\xe9": "line 2 is not UTF-8 text",
 	} {
 		if got := refusalOf(t, "--config", writeTemp(t, "c.toml", bytes)); !strings.Contains(got, want) {
 			t.Errorf("%q: no %q in %s", bytes, want, got)
@@ -332,7 +332,7 @@ func TestContradictions(t *testing.T) {
 		{[]string{"--init-opacity", "1"}, "--init-opacity is 1; it must be above 0 and below 1"},
 		{[]string{"--sh-degree", "4", "--carve", "2"}, "--carve is 2; it must be from 0 to 1\n"},
 		{[]string{"--steps-scaler", "1000", "--iterations", "2147483647"}, "--iterations is 2147483648;"},
-		{[]string{"--origin", "1e16,0,0"}, "is no origin"},
+		{[]string{"--origin", "1e16,0,0"}, "is not an origin"},
 		{[]string{"--scale-reg", "abc"}, "see: vksplat train --help-all"},
 		{[]string{"--iteratons", "5"}, "did you mean --iterations? see: vksplat train --help"},
 	} {

@@ -14,11 +14,12 @@ func partitionCommand(console *cli.Console) *cobra.Command {
 		Load: captured.Options{Model: scene.AnyModel}}
 	cmd := &cobra.Command{
 		Use:   "partition SCENE -o PLAN",
-		Short: "Divide a capture that fits no device into blocks that do",
+		Short: "Divide a capture that is too large for a device into blocks",
 		Long: "Divide a capture on the ground plane into blocks with about as many cameras and points\n" +
 			"each. vksplat train PLAN then trains the blocks one after the other and merges them into\n" +
 			"one scene, PLAN/out. plan.png shows the blocks from above; docs/blocks.md says more.",
-		Example: "  vksplat partition city -o city_plan --eval\n  vksplat partition city -o city_plan --blocks 3x2\n  " +
+		Example: "  vksplat partition city -o city_plan --eval\n  vksplat partition city -o city_plan --blocks 3x2\n " +
+			" " +
 			"vksplat train city_plan",
 		Args: one("SCENE folder"),
 		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
@@ -51,9 +52,9 @@ func partitionTable(o *partition.Options) []option {
 	return []option{
 		text(&o.Out, "output", "write to the folder `PLAN` (required)").letter("o").isFolder(),
 		other(&o.Shape, "blocks",
-			"make `AxB` blocks: A columns along the longer side, of B blocks each; auto: as many as device memory "+
-				"and the number of photos ask for").oneOf("auto"),
-		float(&o.Overlap, "overlap", "extend blocks over their edges by `X` times their length, 0 to 1"),
+			"make `AxB` blocks: A columns along the longer side, B blocks each; auto: by device memory and number of "+
+				"photos").oneOf("auto"),
+		float(&o.Overlap, "overlap", "extend blocks beyond their edges by `X` times their length, 0 to 1"),
 		text(&o.Up, "up", "the capture's up direction, `X,Y,Z` (default: found from the cameras)"),
 		truth(&o.Eval, "eval", "hold out every 8th photo of all blocks, to measure on"),
 		integer(&o.TestEvery, "test-every", "with --eval, hold out every `N`th photo"),

@@ -301,7 +301,7 @@ func TestShow(t *testing.T) {
 		t.Errorf("%+v, %+v", got, got.State)
 	}
 	if len(got.Now) != 2 || got.Now[1].Host != "atlas" || got.Now[1].Step != 70 || !got.Now[1].Running ||
-		got.Now[1].Index != 1 || got.Now[0].Running || got.Now[0].Failure != "nothing was heard any more of nova" ||
+		got.Now[1].Index != 1 || got.Now[0].Running || got.Now[0].Failure != "lost contact with nova" ||
 		got.Now[0].Task != "task 0 of the document" {
 		t.Errorf("%+v", got.Now)
 	}

@@ -15,7 +15,7 @@ var KindConvert = &Kind{
 			"usd").need().to("to"),
 		number("sh_degree", typeInt, 0, 3, "drop spherical harmonics above this degree").to("sh-degree"),
 		number("max_splats", typeInt, 1, 1e10, "keep the most important").to("max-splats"),
-		number("decimate", typeInt, 1, 1e10, "merge splats that look alike until so many are left").to("decimate"),
+		number("decimate", typeInt, 1, 1e10, "merge similar splats until this many are left").to("decimate"),
 		number("lod", typeInt, 1, 12, "levels of detail of "+streamedSOG).to("lod"),
 		number("min_opacity", typeFloat, 0, 1, "drop splats below this opacity").to("min-opacity"),
 		number("crop", typeFloats, -1e12, 1e12,

@@ -15,7 +15,7 @@ var kindPartition = &Kind{
 		plain("source", typeInput, "the capture").need(),
 		number("blocks", typeInts, 1, maxBlocks, "columns along the longer side, and blocks of each").times(2).need(),
 		number("overlap", typeFloat, 0, 1, "how far blocks reach over their edges").to("overlap"),
-		number("up", typeFloats, -1e9, 1e9, "direction up").times(3).to("up"),
+		number("up", typeFloats, -1e9, 1e9, "up direction").times(3).to("up"),
 		truth("eval", "hold photos out to measure on").to("eval"),
 		number("test_every", typeInt, 2, 1e6, "hold every Nth photo out").to("test-every"),
 		preset("settings of the blocks to start from"),
@@ -61,7 +61,7 @@ var KindMerge = &Kind{
 func (p *planner) countBlocks(e *expanded, v *variant) (int, error) {
 	grid := intsOf(e.field(v, "blocks"))
 	if len(grid) != 2 || grid[0]*grid[1] > maxBlocks {
-		return 0, p.wrong(path{"task", e.at, "blocks"}, "", "there are %v blocks, %d are possible",
+		return 0, p.wrong(path{"task", e.at, "blocks"}, "", "there are %v blocks, %d are allowed",
 			e.field(v, "blocks"), maxBlocks)
 	}
 	return grid[0]*grid[1] + 2, nil

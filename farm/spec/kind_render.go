@@ -18,7 +18,7 @@ var KindRender = &Kind{
 		plain("frames", typeFrames, "pictures A-B, or every Nth: A-BxN, counted from 0"),
 		number("chunk", typeInt, 1, 1e6, "pictures of a task"),
 		number("first", typeInts, 0, maxFrame,
-			"frames that are drawn before the others, to be looked at").upTo(maxInspect),
+			"frames that are rendered first, for approval").upTo(maxInspect),
 		number("seconds", typeFloat, 0.001, 1e6, "length of a trajectory").to("seconds"),
 		number("fps", typeFloat, 0.001, 1000, "pictures a second of a trajectory").to("fps"),
 		sizeField("width and height of the pictures"),
@@ -97,7 +97,7 @@ func (p *planner) pieces(e *expanded, v *variant, each func(f Frames, inspect bo
 	n, from := 0, 0 // places in all
 	for _, f := range first {
 		if f < all.First || f > all.Last || (f-all.First)%all.Step != 0 {
-			return 0, p.wrong(at.add("first"), "give frames of "+text, "frame %d is none of %s", f, text)
+			return 0, p.wrong(at.add("first"), "give frames of "+text, "frame %d is not in %s", f, text)
 		}
 		each(Frames{f, f, 1}, true)
 		n++

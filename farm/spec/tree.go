@@ -30,11 +30,11 @@ func isJSON(data []byte) bool {
 func (j *Job) readTOML() (map[string]any, error) {
 	if line := badText(j.text); line > 0 {
 		return nil, &documentError{File: j.file, Line: line,
-			Err: fault.WithHint(errors.New("it is no UTF-8 text"), tomlHint)}
+			Err: fault.WithHint(errors.New("not UTF-8 text"), tomlHint)}
 	}
 	if line := tooDeep(j.text); line > 0 {
 		return nil, &documentError{File: j.file, Line: line,
-			Err: fault.WithHint(fmt.Errorf("more than %d tables or lists in each other", maxDepth), tomlHint)}
+			Err: fault.WithHint(fmt.Errorf("more than %d nested tables or lists", maxDepth), tomlHint)}
 	}
 	tree := map[string]any{}
 	_, err := toml.Decode(string(j.text), &tree)
@@ -156,27 +156,27 @@ func (j *Job) plain(v any, at path) (any, error) {
 		return x, nil
 	case float64:
 		if math.IsNaN(x) || math.IsInf(x, 0) {
-			return nil, j.wrong(at, "give a finite number", "%v is no number that is possible", x)
+			return nil, j.wrong(at, "give a finite number", "%v is out of range", x)
 		}
 		return exact(x), nil
 	case int64, string, bool:
 		return x, nil
 	}
-	return nil, j.wrong(at, "put it in quotes", "a date or time is no value of a job")
+	return nil, j.wrong(at, "put it in quotes", "jobs have no dates or times")
 }
 
 // readJSON reads the document as JSON.
 func (j *Job) readJSON() (map[string]any, error) {
 	if line := badText(j.text); line > 0 {
 		return nil, &documentError{File: j.file, Line: line,
-			Err: fault.WithHint(errors.New("it is no UTF-8 text"), tomlHint)}
+			Err: fault.WithHint(errors.New("not UTF-8 text"), tomlHint)}
 	}
 	d := json.NewDecoder(bytes.NewReader(j.text))
 	d.UseNumber()
 	v, err := readValue(d, 0)
 	if err == nil {
 		if _, more := d.Token(); !errors.Is(more, io.EOF) {
-			err = errors.New("there is more behind the document")
+			err = errors.New("extra data after the document")
 		}
 	}
 	if err != nil {
@@ -189,7 +189,7 @@ func (j *Job) readJSON() (map[string]any, error) {
 	}
 	tree, isTable := v.(map[string]any)
 	if !isTable {
-		return nil, j.wrong(nil, tomlHint, "it is no object")
+		return nil, j.wrong(nil, tomlHint, "not an object")
 	}
 	return tree, nil
 }
@@ -201,7 +201,7 @@ func readValue(d *json.Decoder, depth int) (any, error) {
 		return nil, err
 	}
 	if depth > maxDepth {
-		return nil, fmt.Errorf("more than %d objects or lists in each other", maxDepth)
+		return nil, fmt.Errorf("more than %d nested objects or lists", maxDepth)
 	}
 	switch t := token.(type) {
 	case json.Delim:
@@ -212,7 +212,7 @@ func readValue(d *json.Decoder, depth int) (any, error) {
 	case json.Number:
 		return jsonNumber(t)
 	case nil:
-		return nil, errors.New("null is no value of a job")
+		return nil, errors.New("jobs have no null values")
 	}
 	return token, nil
 }
@@ -242,7 +242,7 @@ func readTable(d *json.Decoder, depth int) (any, error) {
 			return nil, errors.New("a key is needed")
 		}
 		if _, twice := table[key]; twice {
-			return nil, fmt.Errorf("key %q is there twice", key)
+			return nil, fmt.Errorf("key %q occurs twice", key)
 		}
 		if table[key], err = readValue(d, depth+1); err != nil {
 			return nil, err
@@ -259,7 +259,7 @@ func jsonNumber(n json.Number) (any, error) {
 	}
 	x, err := strconv.ParseFloat(string(n), 64)
 	if err != nil || math.IsInf(x, 0) {
-		return nil, fmt.Errorf("%.40s is no number that is possible", n)
+		return nil, fmt.Errorf("%.40s is out of range", n)
 	}
 	return exact(x), nil
 }

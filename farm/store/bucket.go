@@ -64,7 +64,7 @@ func below(object string) string {
 	return object + "/"
 }
 
-// patiently does something again while the server is away or busy, and explains what goes wrong for good.
+// patiently does something again while the server is unreachable or busy, and explains what goes wrong for good.
 func (b *bucket) patiently(op, key string, do func() error) error {
 	if len(b.object(key)) > maxObject {
 		return &fs.PathError{Op: op, Path: key,

@@ -31,7 +31,7 @@ type Cache struct {
 }
 
 // ErrLocked is of a lock that somebody else has.
-var ErrLocked = errors.New("somebody else has it locked")
+var ErrLocked = errors.New("another process has it locked")
 
 // OpenCache opens a cache in a folder, which is made where it is missing.
 func OpenCache(dir string, max int64) (*Cache, error) {

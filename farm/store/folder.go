@@ -33,7 +33,7 @@ func openFolder(dir, mark string, umask, gid int) (Root, error) {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, setupError(dir, "make the folder, or mount it", "there is no such folder")
 	case err != nil:
-		return nil, setupError(dir, "look at its permissions", "%w", err)
+		return nil, setupError(dir, "check its permissions", "%w", err)
 	}
 	if err := marked(root, mark); err != nil {
 		_ = root.Close()
@@ -51,7 +51,7 @@ func marked(root *os.Root, mark string) error {
 	}
 	_, err := root.Stat(mark)
 	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("its mark %s is missing: the share is not mounted", mark)
+		return fmt.Errorf("its marker file %s is missing: the share is not mounted", mark)
 	}
 	return err
 }
@@ -100,7 +100,7 @@ func (f *folder) Open(key string) (io.ReadCloser, error) {
 }
 
 // errOdd is of what cannot be a file or folder of a root.
-var errOdd = fmt.Errorf("%w: it is no file or folder, or a link that leads elsewhere", ErrDamaged)
+var errOdd = fmt.Errorf("%w: not a regular file or folder, or a symlink that leaves the root", ErrDamaged)
 
 // Odd is the error of what ListAll found odd, nil where that is nothing.
 func Odd(op string, odd []string) error {

@@ -109,7 +109,7 @@ func readManifest(r Root, key string) (*Manifest, error) {
 	}
 	m := &Manifest{}
 	if err := json.Unmarshal(data, m); err != nil || len(data) > maxManifest {
-		return nil, fmt.Errorf("%s: %w: it is no manifest", key, ErrDamaged)
+		return nil, fmt.Errorf("%s: %w: not a manifest", key, ErrDamaged)
 	}
 	if m.Version != manifestVersion {
 		return nil, fmt.Errorf("%s: %w: it is of version %d, this program reads %d", key, ErrDamaged, m.Version,
@@ -161,7 +161,7 @@ func CopyFile(ctx context.Context, r Root, key string, want File, w io.Writer) e
 		return err
 	}
 	if h.n != want.Size || want.SHA256 != "" && h.sum() != want.SHA256 {
-		return fmt.Errorf("%s: %w: it has not the content that it was written with", key, ErrDamaged)
+		return fmt.Errorf("%s: %w: its content has changed since it was written", key, ErrDamaged)
 	}
 	return nil
 }
@@ -232,7 +232,8 @@ func OutOf(task string) string { return path.Join(task, outFolder) }
 
 // errOutdated is of results that were wanted anew while an attempt made them.
 var errOutdated = error(&fault.Error{Op: "commit results",
-	Err: errors.New("they were wanted anew meanwhile, those of this attempt do not count"), Hint: "run it again",
+	Err:  errors.New("--redo invalidated them meanwhile; the results of this attempt are discarded"),
+	Hint: "run it again",
 	Kind: fault.ErrTryAgain})
 
 // Commit gives the files of a local folder to a task as its results, all at once. The first to come wins: where valid
@@ -286,7 +287,7 @@ func Commit(ctx context.Context, r Root, task string, dir *os.Root, names []stri
 			return first, own, first.Of(task, made.Hash)
 		}
 	}
-	return nil, false, fmt.Errorf("%s: %w: others put damaged results there again and again", OutOf(task), ErrDamaged)
+	return nil, false, fmt.Errorf("%s: %w: damaged results keep reappearing", OutOf(task), ErrDamaged)
 }
 
 // fill puts the files of a local folder, and the manifest with them, into a stage.
@@ -320,7 +321,8 @@ func (m *Manifest) Of(task, hash string) error {
 	if m.Hash == hash {
 		return nil
 	}
-	return &fault.Error{Op: "run task", Path: task, Err: errors.New("results of another task of this name are there"),
+	return &fault.Error{Op: "run task", Path: task, Err: errors.New("another task of this name already has results " +
+		"there"),
 		Hint: "give the job or the task another name, or remove that folder", Kind: fault.ErrUsage}
 }
 
@@ -359,7 +361,7 @@ func Result(ctx context.Context, r Root, task string) (*Manifest, error) {
 }
 
 // ErrForeign is of files in the place of results that no manifest names: this program did not put them there.
-var ErrForeign = errors.New("it has files that no manifest names")
+var ErrForeign = errors.New("it holds files that are in no manifest")
 
 // unnamed is Result where a task's folder of results has no manifest. That is usual where attempts upload to it;
 // elsewhere the folder is somebody else's, and nothing in it is touched.

@@ -36,7 +36,7 @@ func (r *runner) work(ctx context.Context, dir *os.Root) error {
 		return err
 	} else if now != r.given { // than what this goes on with was made from
 		return &fault.Error{Op: "fetch input", Path: r.key,
-			Err: errors.New("results that it reads were made anew meanwhile"), Hint: "run it again",
+			Err: errors.New("its inputs were replaced while it ran"), Hint: "run it again",
 			Kind: fault.ErrTryAgain}
 	}
 	return run(ctx, dir)
@@ -48,7 +48,7 @@ func (r *runner) command(ctx context.Context) (func(context.Context, *os.Root) e
 		return work(r, ctx)
 	}
 	if r.task.Kind.Args == nil {
-		return nil, fmt.Errorf("there is no way to run a task of kind %s", r.task.Kind)
+		return nil, fmt.Errorf("tasks of kind %s cannot be run", r.task.Kind)
 	}
 	call, err := r.call(ctx)
 	if err != nil {
@@ -110,7 +110,7 @@ func (r *runner) onDevice() []string {
 // An input that is not there is the job's fault where others are, else the machine's: nothing may be mounted.
 var (
 	ErrNoInput    = errors.New("not found")
-	ErrNotMounted = errors.New("not found, as nothing is,")
+	ErrNotMounted = errors.New("not found (nothing is):")
 )
 
 // InputHint is what helps where an input is not there.
@@ -203,8 +203,8 @@ func (r *runner) reads(ctx context.Context) (sum string, err error) {
 		fmt.Fprintln(h, m.Contents())
 	}
 	if !r.task.Without(r.isAbsent) {
-		return "", &fault.Error{Op: "fetch input", Path: r.key, Err: errors.New("none of its models is there"),
-			Hint: "put right why their tasks failed, and run these again", Kind: fault.ErrData}
+		return "", &fault.Error{Op: "fetch input", Path: r.key, Err: errors.New("none of its models exists"),
+			Hint: "fix why their tasks failed, then run this again", Kind: fault.ErrData}
 	}
 	return hex.EncodeToString(h.Sum(nil)), nil
 }

@@ -89,12 +89,12 @@ func (r *runner) refused(err error) error {
 			"to start over, give the task another id")
 	}
 	if err := errors.Join(emptied(r.out), store.Forget(r.outputs, r.key, r.until())); err != nil {
-		return store.Explain("begin anew", r.key, err)
+		return store.Explain("start from scratch", r.key, err)
 	}
 	return &fault.Error{Op: "run task", Path: r.key,
-		Err: fmt.Errorf("what an earlier attempt drew does not go with the inputs as they are now, and is removed: %v",
+		Err: fmt.Errorf("the inputs have changed since an earlier attempt: what it rendered is removed: %v",
 			c),
-		Hint: "run it again: it begins anew", Kind: fault.ErrTryAgain}
+		Hint: "run it again: it starts from scratch", Kind: fault.ErrTryAgain}
 }
 
 // unfinish has the work folder be one of work again. What was finished there, and is wanted anew or was changed since,
@@ -159,7 +159,7 @@ func (r *runner) finishedBefore() *finished {
 			return nil
 		}
 	}
-	r.say(fmt.Sprintf("attempt %d has finished it here; nothing is made again", f.Made.Attempt), true)
+	r.say(fmt.Sprintf("attempt %d finished this task on this machine; committing its results", f.Made.Attempt), true)
 	f.Made.Job, f.Made.JobHash, f.Made.Task, f.Made.Index, f.Made.Attempt = r.Job.Name, r.Job.Hash(), r.task.Name,
 		r.task.Index, r.Attempt
 	return f

@@ -51,7 +51,7 @@ func (r *runner) openWork(ctx context.Context) (unlock func(), err error) {
 			return nil, explain(err)
 		}
 		return nil, &fault.Error{Op: "open work folder", Path: r.dir, Err: err,
-			Hint: "another process works on this task: wait until it has ended", Kind: fault.ErrTryAgain}
+			Hint: "another process is running this task: wait for it to finish", Kind: fault.ErrTryAgain}
 	}
 	defer func() {
 		if err != nil {
@@ -72,8 +72,8 @@ func (r *runner) openWork(ctx context.Context) (unlock func(), err error) {
 		return nil, explain(err)
 	}
 	if err := locks(lock); err != nil {
-		r.say("the work folder's file system has no locks: two processes at one task or input would spoil it; name a "+
-			"folder on a local disk with "+fault.Setting("work"), true)
+		r.say("the work folder's file system has no locks, so two processes could corrupt a task or an input: choose "+
+			"a folder on a local disk with "+fault.Setting("work"), true)
 		r.note("the work folder's file system has no locks: " + err.Error())
 	}
 	return unlock, nil
@@ -105,7 +105,7 @@ func (r *runner) resume(ctx context.Context) error {
 	r.state.Inputs, r.state.Generation = r.given, r.generation
 	if step > 0 {
 		r.step(step, 0, false)
-		r.say(fmt.Sprintf("going on from step %d", step), true)
+		r.say(fmt.Sprintf("resuming from step %d", step), true)
 	}
 	return r.saveState(r.out)
 }
@@ -122,7 +122,7 @@ func (r *runner) readState() error {
 	}
 	r.state = store.Made{}
 	if r.newest() > 0 {
-		r.say("what an earlier attempt left here was made from other inputs, or is wanted anew: nothing of it is used",
+		r.say("ignoring the files of an earlier attempt: its inputs have changed, or --redo was given",
 			true)
 	}
 	// The state goes first: without it nothing of the rest is used.

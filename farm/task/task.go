@@ -294,7 +294,7 @@ func (r *runner) perform(ctx context.Context) (m *store.Manifest, err error) {
 	if own {
 		r.say("done", true)
 	} else {
-		r.say("another attempt was faster, its results stay", true)
+		r.say("another attempt finished first; its results are kept", true)
 	}
 	return m, nil
 }

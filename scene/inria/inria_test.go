@@ -98,7 +98,7 @@ func TestReadCamerasRefuses(t *testing.T) {
 			`]`: "entry 0: there is no field position",
 		`[` + strings.Replace(entry, `"fx":3`, `"fx":null`, 1) + `]`: "entry 0: there is no field fx",
 		`[` + entry + `,` + strings.Replace(entry, `[1,2,3]`, `[1,NaN,3]`, 1) +
-			`]`: "entry 1, line 1: this is no JSON: NaN is not a number",
+			`]`: "entry 1, line 1: not JSON: NaN is not a number",
 		`[` + strings.Replace(entry, `"width":4`, `"width":0`, 1) + `]`:              "size",
 		`[` + strings.Replace(entry, `"width":4`, `"width":1000000`, 1) + `]`:        "size",
 		`[` + strings.Replace(entry, `"fx":3`, `"fx":0`, 1) + `]`:                    "focal",

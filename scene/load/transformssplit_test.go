@@ -246,9 +246,9 @@ func TestBadTransforms(t *testing.T) {
 
 func TestBadJSON(t *testing.T) {
 	for text, want := range map[string]string{
-		"":                               "line 1: this is no JSON: the file ends too early",
+		"":                               "line 1: not JSON: the file ends too early",
 		"{\"frames\": [\n":               "the file ends too early",
-		"{\n\"frames\": [{\"a\": None}]": "line 2: this is no JSON: invalid character 'N'",
+		"{\n\"frames\": [{\"a\": None}]": "line 2: not JSON: invalid character 'N'",
 		"null":                           "no JSON object",
 		"\xef\xbb\xbf{\"frames\": {}}":   "field frames is {}",
 		"{\"a\": " + strings.Repeat("[", 100000) + "}":  "max depth",
