@@ -46,8 +46,8 @@ WITH_ALL = $(WITH_PYTHON) PATH="$(CURDIR)/$(SCHEDULERS):$$PATH" VKSPLAT_SCHEDULE
 TESTS = $(WITH_PYTHON) go test -json -vet=off -timeout 60m
 
 .PHONY: help demo bench build farmd test-farmd release try-release windows macos docs quick test \
-  test-all test-long check vet static gen messages tests python-env schedulers second-binding same-bindings widths fuzz \
-  same-bytes twice golden clean
+  test-all test-long check vet static gen messages tests python-env schedulers second-binding same-bindings widths \
+  fuzz   same-bytes twice golden clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | \

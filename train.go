@@ -5,15 +5,16 @@ import (
 	"errors"
 	"maps"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"vksplat/internal/cli"
 	"vksplat/internal/fault"
 	"vksplat/internal/run/meter"
 	"vksplat/internal/run/output"
 	"vksplat/internal/run/train"
-	"vksplat/pipeline"
 )
 
 // TrainOptions say how a model is trained. The zero value is the recipe of the command vksplat train, which chooses the
@@ -81,14 +82,19 @@ func (d *Device) train(ctx context.Context, c *Capture, out string, o TrainOptio
 		Resumed: func(*train.Options) string { return "Resume" }}
 	options.Checkpoints.Resume = resume
 	if o.Progress != nil {
-		options.Stepped = func(p pipeline.Progress) {
-			steps := options.Config.Iterations // which the run has chosen, or adopted, by now
-			o.Progress(Progress{Step: p.Step, Steps: steps, Splats: p.Splats, Loss: float64(p.Loss)})
-		}
+		report := train.Observe(func(e train.Event) error {
+			if p, is := e.(*train.Stepped); is {
+				steps := options.Config.Iterations // which the run has chosen, or adopted, by now
+				o.Progress(Progress{Step: p.Step, Steps: steps, Splats: p.Splats, Loss: float64(p.Loss)})
+			}
+			return nil
+		})
+		options.Observers = append(options.Observers,
+			func(*train.Options, *cli.Console) (train.Observer, error) { return report, nil })
 	}
 	var st *output.Stats
 	err = d.use(ctx, func() (err error) {
-		if st, err = train.Do(console(ctx, o.Warn), options, nil); err == nil && st.Interrupted {
+		if st, err = train.Do(console(ctx, o.Warn), options); err == nil && st.Interrupted {
 			err = fault.WithHint(train.ErrTimeLimit, "Resume continues it")
 		}
 		return err
@@ -148,12 +154,14 @@ func (o *TrainOptions) resolve() (*train.Options, error) {
 			return nil, &failure{&settingError{key, err}, ErrUsage}
 		}
 	}
-	r.SourceGiven = true
-	r.Given = func(name string) bool {
-		_, given := texts[underscored(name)]
-		return given || o.HoldOut != 0 && name == "eval"
+	given := append(slices.Collect(maps.Keys(texts)), train.WholeSource)
+	if o.HoldOut != 0 {
+		given = append(given, "eval")
 	}
-	return r, r.Resolve(train.Vocabulary{Setting: settingOf, Preset: readPreset}, nil, r.Given)
+	if o.Preset != "" {
+		given = append(given, "preset")
+	}
+	return r, r.Resolve(train.Vocabulary{Setting: settingOf, Preset: readPreset}, nil, given)
 }
 
 // texts are all settings that are given, by their keys.

@@ -53,11 +53,11 @@ func TestAdvice(t *testing.T) {
 	for _, tt := range tests {
 		o := trainingFor(cli.New(strings.Fields(tt.args), nil, nil))
 		o.Load.Downscale, o.StepsScaler = tt.downscale, tt.scaler
-		r := &train.Run{Options: o, Capture: capture}
+		c := capture
 		if tt.small {
-			r.Capture = &scene.Capture{Cameras: capture.Cameras[:1]}
+			c = &scene.Capture{Cameras: capture.Cameras[:1]}
 		}
-		if got := r.Advice(tt.rate); got != tt.want {
+		if got := o.Advice(c, tt.rate); got != tt.want {
 			t.Errorf("%s at %g steps/s:\n%s\nwant\n%s", tt.args, tt.rate, got, tt.want)
 		}
 	}

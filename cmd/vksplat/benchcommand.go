@@ -41,9 +41,8 @@ func benchCommand(console *cli.Console) *cobra.Command {
 		first = append(first, o.name)
 	}
 	addFlags(console, cmd, table, helpLayout{first, presetHelp})
-	o.Given = fs.Changed
 	cmd.RunE = runs(console, func(captures []string) error {
-		if err := resolveSettings(&o.Options, fs.Changed); err != nil {
+		if err := resolveSettings(&o.Options, fs); err != nil {
 			return err
 		}
 		if fs.Changed("json") && o.Json == "" {

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
@@ -42,9 +43,8 @@ func doctorCommand(console *cli.Console) *cobra.Command {
 	table := pickOptions([]optionGroup{{options: deviceOptions(&o.Device)}}, "device")
 	table[0].options = append(table[0].options, own...)
 	addFlags(console, cmd, table, helpLayout{})
-	o.Given = cmd.Flags().Changed
 	cmd.RunE = runs(console, func([]string) error {
-		if !o.Given("report") {
+		if !cmd.Flags().Changed("report") {
 			_, err := examine(console.Printf, console.Stdout, o)
 			return err
 		}
@@ -55,7 +55,7 @@ func doctorCommand(console *cli.Console) *cobra.Command {
 		if err := output.RefuseExisting("report", o.Overwrite, o.report); err != nil {
 			return err
 		}
-		return reportDevice(console, o)
+		return reportDevice(console, o, cmd.Flags())
 	})
 	return cmd
 }
@@ -74,7 +74,7 @@ func examine(printf func(string, ...any), w io.Writer, o *doctorOptions) (check.
 }
 
 // reportDevice examines the device and times steps on it. What fails on the way is in the file, too.
-func reportDevice(console *cli.Console, o *doctorOptions) error {
+func reportDevice(console *cli.Console, o *doctorOptions, flags *pflag.FlagSet) error {
 	var text, passes bytes.Buffer
 	both := cli.New(nil, io.MultiWriter(console.Stdout, &text), console.Stderr)
 	v, err := examine(both.Printf, both.Stdout, o)
@@ -83,7 +83,7 @@ func reportDevice(console *cli.Console, o *doctorOptions) error {
 	defer stop()
 	if v.Name != "" && !errors.Is(err, pipeline.ErrDeviceLost) {
 		console.Printf("timing training steps\n")
-		stepsErr := resolveSettings(&o.Options.Options, o.Given)
+		stepsErr := resolveSettings(&o.Options.Options, flags)
 		if stepsErr == nil {
 			r.Steps, stepsErr = bench.StandardSteps(ctx, &o.Options, &passes)
 		}

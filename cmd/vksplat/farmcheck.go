@@ -48,7 +48,6 @@ func checkTraining(flags []spec.Flag) (flag string, err error) {
 	fs := pflag.NewFlagSet("train", pflag.ContinueOnError)
 	table := trainTable(o)
 	register(fs, table)
-	o.Given = fs.Changed
 	for _, f := range flags {
 		option, example := find(table, f.Name), ""
 		if option != nil {
@@ -63,5 +62,5 @@ func checkTraining(flags []spec.Flag) (flag string, err error) {
 			}
 		}
 	}
-	return "", resolveSettings(o, fs.Changed)
+	return "", resolveSettings(o, fs)
 }

@@ -361,7 +361,9 @@ func (o *option) tomlLine() string {
 
 // resolveSettings completes o, which holds the defaults and what flags were given, with
 // the configuration file and the preset, and checks it.
-func resolveSettings(o *train.Options, given func(name string) bool) error {
+func resolveSettings(o *train.Options, flags *pflag.FlagSet) error {
+	var given []string
+	flags.Visit(func(f *pflag.Flag) { given = append(given, f.Name) })
 	config := settings{}
 	if o.ConfigFile != "" {
 		var err error
@@ -396,7 +398,7 @@ func printSettings(console *cli.Console, o *train.Options, said string) {
 			opt := &g.options[i]
 			switch {
 			case opt.flag:
-			case opt.name == "background" && !o.BackgroundGiven: // chosen by the kind of capture
+			case opt.name == "background" && !o.BackgroundChosen(): // chosen by the kind of capture
 				console.Printf("# %s", opt.tomlLine())
 			default:
 				console.Printf("%s", opt.tomlLine())

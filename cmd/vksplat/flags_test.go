@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spf13/pflag"
+
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
 	"vksplat/pipeline/recipe"
@@ -118,7 +120,7 @@ func TestPresets(t *testing.T) {
 	for name, want := range recipes {
 		o := newTrainOptions()
 		o.Preset = name
-		if err := resolveSettings(o, func(string) bool { return false }); err != nil {
+		if err := resolveSettings(o, pflag.NewFlagSet("", pflag.ContinueOnError)); err != nil {
 			t.Fatal(err)
 		}
 		if o.Config != want {

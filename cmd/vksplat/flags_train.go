@@ -21,7 +21,7 @@ const (
 // newTrainOptions returns the defaults, with the viewer.
 func newTrainOptions() *train.Options {
 	o := train.NewOptions()
-	o.NewViewer = live.New
+	o.Observers = append(o.Observers, live.New)
 	return o
 }
 

@@ -65,9 +65,8 @@ func resumeCommand(console *cli.Console) *cobra.Command {
 	find(table, "accept-changes").help = "accept changed settings or photos, and continue with the new ones"
 	fs := cmd.Flags()
 	addFlags(console, cmd, table, helpLayout{first: resumeFirst})
-	o.Given = fs.Changed
 	cmd.RunE = runs(console, func(args []string) error {
-		if err := resolveSettings(o, fs.Changed); err != nil {
+		if err := resolveSettings(o, fs); err != nil {
 			return err
 		}
 		return goOn(console, o, args[0], scene)
@@ -84,6 +83,6 @@ func goOn(console *cli.Console, o *train.Options, out, scene string) error {
 	if err := o.GoOn(out, scene); err != nil {
 		return err
 	}
-	_, err := train.Do(console, o, nil)
+	_, err := train.Do(console, o)
 	return err
 }

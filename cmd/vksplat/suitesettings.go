@@ -43,5 +43,5 @@ func suiteFlags(flags []string, settings map[string]string) ([]string, error) {
 	if err := fs.Parse(flags); err != nil {
 		return flags, err
 	}
-	return flags, resolveSettings(o, fs.Changed)
+	return flags, resolveSettings(o, fs)
 }

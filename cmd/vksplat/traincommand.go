@@ -55,30 +55,10 @@ func trainPlan(console *cli.Console, o *train.Options, fs *pflag.FlagSet, dir st
 		return fault.Usagef(fmt.Sprintf("give 0 to %d", len(plan.Blocks)-1),
 			"flag --block: %s has %s, and none of number %d", dir, cli.Count(len(plan.Blocks), "block"), o.Block)
 	}
-	takeBlock(o, plan)
-	_, err = train.Do(console, o, nil)
-	return err
-}
-
-// takeBlock makes the options those of a block of the plan.
-func takeBlock(o *train.Options, plan *plans.Plan) {
-	o.Divided, o.Scene = plan, plan.Capture.Scene
-	plan.Capture.Options(&o.Load, func(string) bool { return false })
-	o.Config = o.ConfigOf(plan, int(o.Block))
-	for _, g := range trainTable(o) {
-		for _, opt := range g.options {
-			if opt.steps != nil && o.ShareSteps {
-				opt.steps.Scale(plan.Share(int(o.Block)))
-			}
-		}
-	}
-	if o.Out == "" {
-		o.Out = plan.BlockFolder(int(o.Block))
-	}
-	if at := plan.Origin; o.Origin == "auto" { // the same for all blocks
-		o.Origin = captured.OriginFlag(fmt.Sprintf("%g,%g,%g", at[0], at[1], at[2]))
-	}
+	o.SetBlock(plan)
 	o.Checkpoints.Off = o.DryRun && o.Checkpoints.Resume == "" // one that goes on compares the photos
+	_, err = train.Do(console, o)
+	return err
 }
 
 // passedOnFlags are the flags that were given, for the training of a block, or of what was inspected.
@@ -122,10 +102,9 @@ func trainCommand(console *cli.Console) *cobra.Command {
 	}
 	table, fs := trainTable(o), cmd.Flags()
 	addFlags(console, cmd, table, helpLayout{trainFirst, presetHelp})
-	o.Given = fs.Changed
 	cmd.RunE = runs(console, func(args []string) error {
 		o.PassedOn = passedOnFlags(fs) // before --steps-scaler changes them
-		if err := resolveSettings(o, fs.Changed); err != nil {
+		if err := resolveSettings(o, fs); err != nil {
 			return err
 		}
 		if o.PrintConfig {
@@ -181,7 +160,7 @@ func trainScene(console *cli.Console, o *train.Options, scene string) error {
 	}
 	o.Scene = scene
 	o.Checkpoints.Off = o.DryRun && o.Checkpoints.Resume == "" // one that goes on compares the photos
-	_, err := train.Do(console, o, nil)
+	_, err := train.Do(console, o)
 	return err
 }
 

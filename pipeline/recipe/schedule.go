@@ -69,16 +69,6 @@ func (c Config) Scaled(f float64) Config {
 	return c
 }
 
-// TakeSteps gives c the numbers of steps of another configuration, as far as takes says so of their settings.
-func (c *Config) TakeSteps(from *Config, takes func(setting string) bool) {
-	for i := range Settings {
-		s := &Settings[i]
-		if n, ok := s.Of(c).(*int); ok && s.Steps && takes(s.Name) {
-			*n = *s.Of(from).(*int)
-		}
-	}
-}
-
 // ForShare returns the configuration for a part of a capture that has a share of its photos, such that the part comes
 // out about as it would in a training of the whole by c. A photo is trained on as often, in share times as many steps.
 // A splat of the part is seen in 1/share times as many of these, and Adam makes less of that: where a gradient g comes

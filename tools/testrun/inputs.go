@@ -133,7 +133,8 @@ func (t *tree) inputs(dir string, tests bool) []string {
 	return files
 }
 
-// matching returns the files that a pattern of path.Match names, those below a folder that ends in a slash, or with ** all.
+// matching returns the files that a pattern of path.Match names, those below a folder that ends in a slash, or all of
+// them with **.
 func (t *tree) matching(patterns ...string) []string {
 	var found []string
 	for _, name := range t.files {

@@ -161,7 +161,8 @@ func TestCommands(t *testing.T) {
 		{set(base, scriptPrefix+"a", scriptPrefix+"b"), [][]string{{base}}},
 		{set(scriptPrefix + "b"), [][]string{{"-run", "^TestScripts$/^(b)$", base}}},
 		{set(base), [][]string{{"-skip", "^TestScripts$", base}}},
-		{set(base, scriptPrefix+"a"), [][]string{{"-skip", "^TestScripts$", base}, {"-run", "^TestScripts$/^(a)$", base}}},
+		{set(base, scriptPrefix+"a"), [][]string{{"-skip", "^TestScripts$", base},
+			{"-run", "^TestScripts$/^(a)$", base}}},
 	} {
 		if got := commands(c.todo, old); !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%v: %q, want %q", c.todo, got, c.want)

@@ -1,5 +1,6 @@
-// Command testrun runs the tests of the repository whose inputs have changed since they last passed, and reports them: a
-// line for each package, the output of what failed, and at the end which tests failed, and which were skipped and why.
+// Command testrun runs the tests of the repository whose inputs have changed since they last passed, and reports them:
+// a line for each package, the output of what failed, and at the end which tests failed, and which were skipped and
+// why.
 //
 //	go run ./tools/testrun              # what .ci/ledger.txt has no passing record of
 //	go run ./tools/testrun -all         # everything; records it in .ci/ledger.txt if all of it passed
@@ -104,8 +105,8 @@ func keys() (ledger, []suite, error) {
 	return now, suites, nil
 }
 
-// run runs the suites of todo and returns the seconds that each took; 0 for scripts. With all it ignores results that Go
-// has kept. The targets of the Makefile run beside the packages; their output follows if they fail.
+// run runs the suites of todo and returns the seconds that each took; 0 for scripts. With all it ignores results that
+// Go has cached. The targets of the Makefile run beside the packages; their output follows if they fail.
 func run(r *reporter, todo map[string]bool, old ledger, all bool) (map[string]float64, error) {
 	type result struct {
 		out []byte

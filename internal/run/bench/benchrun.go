@@ -42,7 +42,7 @@ func (b *bencher) captures(ctx context.Context, paths []string) error {
 	for _, path := range paths {
 		o := b.o.Options
 		o.Scene = path
-		if err := b.capture(ctx, &train.Run{Options: &o, Console: b.console}); err != nil {
+		if err := b.capture(ctx, train.NewRun(&o, b.console)); err != nil {
 			return err
 		}
 	}
@@ -54,15 +54,16 @@ func (b *bencher) capture(ctx context.Context, r *train.Run) (err error) {
 	defer func() { err = errors.Join(err, r.Close()) }()
 	defer r.FlushNotes()
 	trained := b.o.trained()
+	fixed := map[string]any{"num_downscales": b.downscales(),
+		"iterations": max(r.Config.Iterations, trained+b.most())}
 	if trained == 0 { // no room for more splats is planned
 		if r.Config.Splats > 0 {
 			b.console.Warn(cli.NoEffect("splats", fault.Setting("warm-steps")))
 		}
-		r.Config.RefineEvery, r.Config.Splats = 0, 0
+		fixed["refine_every"], fixed["splats"] = 0, 0
 	}
 	r.IterationsFactor = 0 // as many as are measured
-	r.Config.NumDownscales = b.downscales()
-	r.Config.Iterations = max(r.Config.Iterations, trained+b.most())
+	r.Fix(fixed)
 	if err := r.Begin(ctx); err != nil {
 		return err
 	}
@@ -77,7 +78,7 @@ func (b *bencher) capture(ctx context.Context, r *train.Run) (err error) {
 // downscales returns how many times photos are halved at first: not at all unless that is asked for, since a step is
 // measured and not a run.
 func (b *bencher) downscales() int {
-	if b.o.Given != nil && b.o.Given("num-downscales") {
+	if b.o.Given("num-downscales") {
 		return b.o.Config.NumDownscales
 	}
 	return 0

@@ -6,6 +6,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
+	"sync"
 
 	"vksplat/internal/atomicfile"
 	"vksplat/internal/cli"
@@ -13,7 +15,6 @@ import (
 	"vksplat/internal/run/output"
 	"vksplat/internal/run/render"
 	"vksplat/internal/run/train"
-	"vksplat/scene"
 	"vksplat/scene/photo"
 	"vksplat/scene/synth"
 )
@@ -63,13 +64,15 @@ func Run(console *cli.Console, o *Options) error {
 	}
 	o.Config.MaxSplats = o.Points
 	var g grid
-	st, err := train.Do(console, &o.Options, g.add)
+	o.Observers = append(o.Observers,
+		func(*train.Options, *cli.Console) (train.Observer, error) { return train.Observe(g.observe), nil })
+	st, err := train.Do(console, &o.Options)
 	if st == nil {
 		return err
 	}
 	picture := filepath.Join(o.Out, output.DemoPicture)
-	if g.rows > 0 {
-		if err := photo.WritePNG(picture, g.pixels, g.width, g.height); err != nil {
+	if pixels, width, height := g.picture(); height > 0 {
+		if err := photo.WritePNG(picture, pixels, width, height); err != nil {
 			return err
 		}
 		if err := output.AddWritten(o.Out, picture); err != nil {
@@ -175,37 +178,47 @@ const gridGap = 4
 
 // grid collects photos and renders for one picture: a row each, photo left, render right.
 type grid struct {
-	pixels        []float32 // [height*width*3], 0..1
+	mu   sync.Mutex
+	rows [gridRows]*row
+}
+
+// row is a photo beside its render.
+type row struct {
+	pixels        []float32 // [height][width][3], 0..1
 	width, height int
-	rows          int
 }
 
-// add appends a row; photos after the first few, or of another size, are left out.
-func (g *grid) add(shot scene.Image, render []float32) {
-	width := 2*shot.Width + gridGap
-	if g.rows == gridRows || g.rows > 0 && width != g.width {
-		return
+// observe keeps the first photos.
+func (g *grid) observe(e train.Event) error {
+	c, is := e.(*train.Compared)
+	if !is || c.Index >= gridRows {
+		return nil
 	}
-	g.width = width
-	if g.rows > 0 {
-		g.blank(gridGap)
+	r := &row{width: 2*c.Photo.Width + gridGap, height: c.Photo.Height}
+	left, line := photo.FloatRGB(c.Photo), 3*c.Photo.Width
+	for y := range r.height {
+		r.pixels = append(append(r.pixels, left[line*y:line*(y+1)]...), white(gridGap)...)
+		r.pixels = append(r.pixels, c.Render[line*y:line*(y+1)]...)
 	}
-	top := len(g.pixels)
-	g.blank(shot.Height)
-	left := photo.FloatRGB(shot)
-	line := 3 * shot.Width
-	for y := range shot.Height {
-		row := g.pixels[top+3*g.width*y:]
-		copy(row, left[line*y:line*(y+1)])
-		copy(row[line+3*gridGap:], render[line*y:line*(y+1)])
-	}
-	g.rows++
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.rows[c.Index] = r
+	return nil
 }
 
-// blank appends white lines.
-func (g *grid) blank(lines int) {
-	for range 3 * g.width * lines {
-		g.pixels = append(g.pixels, 1)
+// picture returns the rows of one width below each other.
+func (g *grid) picture() (pixels []float32, width, height int) {
+	for _, r := range g.rows {
+		if r == nil || width > 0 && r.width != width {
+			continue
+		}
+		if width = r.width; height > 0 {
+			pixels, height = append(pixels, white(width*gridGap)...), height+gridGap
+		}
+		pixels, height = append(pixels, r.pixels...), height+r.height
 	}
-	g.height += lines
+	return pixels, width, height
 }
+
+// white is a run of white pixels.
+func white(n int) []float32 { return slices.Repeat([]float32{1, 1, 1}, n) }

@@ -41,15 +41,19 @@ func startWatched(t *testing.T, scene, out string, steps int, limit train.LimitF
 		t.Fatal(err)
 	}
 	stop := func() {}
-	o.NewViewer = func(r *train.Run, cancel context.CancelFunc) (train.Viewer, error) {
-		stop = cancel
-		return New(r, cancel)
-	}
+	spy := train.Observe(func(e train.Event) error {
+		if s, is := e.(*train.Started); is {
+			stop = s.Control.Stop
+		}
+		return nil
+	})
+	o.Observers = append(o.Observers,
+		func(*train.Options, *cli.Console) (train.Observer, error) { return spy, nil }, New)
 	read, write := io.Pipe()
 	w := &watched{err: make(chan error, 1)}
 	ended := make(chan struct{})
 	go func() {
-		_, err := train.Do(cli.New(nil, write, io.Discard), o, nil)
+		_, err := train.Do(cli.New(nil, write, io.Discard), o)
 		w.err <- err
 		write.Close() // it never fails
 		close(ended)

@@ -64,12 +64,13 @@ func resolve(o *train.ViewerOptions) (server view.ServerOptions, err error) {
 	return server, nil
 }
 
-// training shows a run in the browser. Its methods do nothing where it is nil.
+// training shows a run in the browser. It implements train.Observer and view.Training.
 type training struct {
-	r       *train.Run
+	console *cli.Console
 	server  *view.Server
+	run     *train.Started // the rest is set with it
+	control train.Control
 	between *pipeline.Interludes
-	stop    context.CancelFunc // of the run, as Ctrl-C does
 	ended   chan error         // of the server, one value; nil: it does not serve yet
 	end     context.CancelFunc // of the server
 
@@ -90,10 +91,10 @@ type training struct {
 	here    attendance
 }
 
-// New takes the port, if the run is to be watched. It is train.Options.NewViewer of the command.
-func New(r *train.Run, stop context.CancelFunc) (train.Viewer, error) {
-	options, err := resolve(&r.Viewer)
-	if err != nil || r.Viewer.Address == "" || r.DryRun {
+// New opens the port, if the run is to be watched. It is one of train.Options.Observers of the command.
+func New(o *train.Options, console *cli.Console) (train.Observer, error) {
+	options, err := resolve(&o.Viewer)
+	if err != nil || o.Viewer.Address == "" || o.DryRun {
 		return nil, err
 	}
 	server, err := view.Listen(options)
@@ -101,22 +102,37 @@ func New(r *train.Run, stop context.CancelFunc) (train.Viewer, error) {
 		return nil, err
 	}
 	l := &training{
-		r: r, server: server, between: pipeline.NewInterludes(), stop: stop, turn: make(chan struct{}, 1),
-		told: make(chan struct{}), patience: aloneFor,
+		console: console, server: server, turn: make(chan struct{}, 1), told: make(chan struct{}), patience: aloneFor,
 	}
 	l.here.none = make(chan struct{}, 1)
 	l.turn <- struct{}{}
 	return l, nil
 }
 
-// Interludes is the trainer's.
-func (l *training) Interludes() *pipeline.Interludes { return l.between }
+// Observe shows what happened.
+func (l *training) Observe(e train.Event) error {
+	switch e := e.(type) {
+	case *train.Started:
+		return l.serve(e)
+	case *train.Stepped:
+		l.step(e.Progress)
+	case *train.Scored:
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.status.HeldStep, l.status.HeldPSNR = e.Step, e.PSNR
+	case *train.Saved:
+		l.saved(e)
+	case *train.Ended:
+		l.over(e)
+	}
+	return nil
+}
 
-// Serve begins to answer: the run is about to train.
-func (l *training) Serve() error {
-	r := l.r
+// serve begins to answer: the run is about to train.
+func (l *training) serve(r *train.Started) error {
+	l.run, l.control, l.between = r, r.Control, r.Control.Between()
 	l.photos.background = r.Config.Background
-	l.status = view.Status{Step: r.Trainer.Step(), Steps: r.Config.Iterations, Splats: r.Trainer.NSplats()}
+	l.status = view.Status{Step: r.Line.Step, Steps: r.Line.Total, Splats: r.Splats}
 	l.losses = make([]view.ViewLoss, len(r.Capture.Cameras))
 	for i := range l.losses {
 		l.losses[i].Camera = i
@@ -125,8 +141,8 @@ func (l *training) Serve() error {
 		l); err != nil {
 		return err
 	}
-	frames.WarnReadable(r.Console, l.server)
-	r.Console.Printf("watch it in a browser: %s\n", l.server.URL())
+	frames.WarnReadable(l.console, l.server)
+	l.console.Printf("watch it in a browser: %s\n", l.server.URL())
 	child.Report(child.Event{Event: child.EventViewer, URL: l.server.URL()})
 	ctx, cancel := context.WithCancel(context.Background())
 	l.ended, l.end = make(chan error, 1), cancel
@@ -136,16 +152,16 @@ func (l *training) Serve() error {
 
 // Close ends the server.
 func (l *training) Close() error {
-	l.between.Release()
 	if l.ended == nil {
 		return l.server.Close()
 	}
+	l.between.Release()
 	l.end()
 	return <-l.ended
 }
 
-// Step is called after every step.
-func (l *training) Step(p pipeline.Progress) {
+// step notes a step.
+func (l *training) step(p pipeline.Progress) {
 	now := time.Now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -155,18 +171,11 @@ func (l *training) Step(p pipeline.Progress) {
 			s.Loss = loss
 		}
 		s.Loss += (loss - s.Loss) / lossOver
-		l.losses[l.r.Train[p.View]] = view.ViewLoss{Camera: l.r.Train[p.View], Step: p.Step, Loss: loss}
+		l.losses[l.run.Train[p.View]] = view.ViewLoss{Camera: l.run.Train[p.View], Step: p.Step, Loss: loss}
 		l.history.add(p)
 	}
 	s.Step, s.Splats = p.Step, p.Splats
 	s.Rate = l.rate.at(p.Step, now)
-}
-
-// Measured is called when the held-out photos have been measured.
-func (l *training) Measured(step int, psnr float64) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.status.HeldStep, l.status.HeldPSNR = step, psnr
 }
 
 // Status implements view.Training, as the methods below do.
@@ -175,7 +184,7 @@ func (l *training) Status() view.Status {
 	defer l.mu.Unlock()
 	s := l.status
 	s.Paused = l.between.Held()
-	switch l.r.Stage() {
+	switch l.control.Stage() {
 	case train.StageTraining:
 		s.Doing = "training"
 		if l.between.Still() {
@@ -206,13 +215,13 @@ func (l *training) Losses() []view.ViewLoss {
 }
 
 func (l *training) Cameras() []view.LiveCamera {
-	held := make(map[int]bool, len(l.r.Test))
-	for _, i := range l.r.Test {
+	held := make(map[int]bool, len(l.run.Test))
+	for _, i := range l.run.Test {
 		held[i] = true
 	}
-	list := make([]view.LiveCamera, len(l.r.Capture.Cameras))
+	list := make([]view.LiveCamera, len(l.run.Capture.Cameras))
 	for i := range list {
-		list[i] = frames.LiveCamera(&l.r.Capture.Cameras[i], held[i])
+		list[i] = frames.LiveCamera(&l.run.Capture.Cameras[i], held[i])
 	}
 	return list
 }
@@ -221,30 +230,30 @@ func (l *training) Do(_ context.Context, c view.Command) error {
 	switch c {
 	case view.CommandPause:
 		if !l.between.Held() {
-			l.r.Console.Note("paused from the viewer; resume it there, or it resumes when no one has watched for " +
+			l.console.Note("paused from the viewer; resume it there, or it resumes when no one has watched for " +
 				cli.Duration(l.patience.Seconds()) + "; Ctrl-C stops it")
 		}
 		l.between.Hold()
 	case view.CommandResume:
 		if l.between.Held() {
-			l.r.Console.Note("continuing")
+			l.console.Note("continuing")
 		}
 		l.between.Release()
 	case view.CommandSave:
-		if l.r.Stage() == train.StageEnding {
+		if l.control.Stage() == train.StageEnding {
 			return errors.New("the last step is done: the model is being written")
 		}
 		l.mu.Lock()
 		l.status.Save = view.Save{State: view.SaveWriting}
 		l.mu.Unlock()
-		l.r.SaveNow()
+		l.control.SaveNow()
 	case view.CommandStop:
-		l.r.Console.Note("stopped from the viewer")
-		l.stop()
+		l.console.Note("stopped from the viewer")
+		l.control.Stop()
 	}
 	return nil
 }
 
 func (l *training) Photo(ctx context.Context, camera int) ([]byte, error) {
-	return l.photos.jpeg(ctx, &l.r.Capture.Cameras[camera], camera)
+	return l.photos.jpeg(ctx, &l.run.Capture.Cameras[camera], camera)
 }

@@ -6,7 +6,7 @@ import (
 
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
-	"vksplat/pipeline/checkpoint"
+	"vksplat/internal/run/train"
 	"vksplat/view"
 )
 
@@ -50,17 +50,18 @@ func (l *training) goOnAlone() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.here.n == 0 && l.between.Held() {
-		l.r.Console.Note("paused, and nobody has watched for " + cli.Duration(l.patience.Seconds()) + ": continuing")
+		l.console.Note("paused, and nobody has watched for " + cli.Duration(l.patience.Seconds()) + ": continuing")
 		l.between.Release()
 	}
 }
 
-// Saving reports on the checkpoint that a viewer asked for: see train.Viewer.
-func (l *training) Saving(w *checkpoint.Write, path string, step int, err error) {
-	if w == nil || err != nil {
-		l.setSave(path, step, err)
+// saved shows what becomes of a checkpoint, which may still be written in the background.
+func (l *training) saved(e *train.Saved) {
+	if e.Write == nil || e.Err != nil {
+		l.setSave(e.Path, e.Step, e.Err)
 		return
 	}
+	w, path, step := e.Write, e.Path, e.Step
 	go func() { l.setSave(path, step, w.Wait()) }()
 }
 
@@ -73,20 +74,20 @@ func (l *training) setSave(path string, step int, err error) {
 	}
 }
 
-// Over tells those who watch how the run ended, by its error, and waits until they have gone, if not for long.
-func (l *training) Over(err error) {
+// over shows those who watch how the run ended, and waits until they have gone, if not for long.
+func (l *training) over(e *train.Ended) {
 	if l.ended == nil {
 		return
 	}
-	end := &view.End{State: view.EndFinished, Model: l.r.Written(),
-		Text: fault.Command("view "+cli.Quoted(l.r.Out)) + " shows it"}
-	switch {
+	end := &view.End{State: view.EndFinished, Model: e.Model,
+		Text: fault.Command("view "+cli.Quoted(l.run.Options.Out)) + " shows it"}
+	switch err := e.Err; {
 	case errors.Is(err, fault.ErrInterrupted):
 		end.State, end.Text = view.EndStopped, fault.Hint(err)
 	case err != nil:
 		end.State, end.Text = view.EndFailed, err.Error()
-	case l.r.Limited() != "":
-		end.State, end.Text = view.EndStopped, l.r.Limited()
+	case e.Then != "":
+		end.State, end.Text = view.EndStopped, e.Then
 	}
 	l.mu.Lock()
 	l.status.End, l.status.Save = end, view.Save{}

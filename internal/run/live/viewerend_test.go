@@ -10,7 +10,6 @@ import (
 
 	"vksplat/internal/cli"
 	"vksplat/internal/run/frames"
-	"vksplat/internal/run/train"
 	"vksplat/pipeline"
 	"vksplat/view"
 )
@@ -20,7 +19,7 @@ import (
 func TestViewerAlone(t *testing.T) {
 	const patience = 300 * time.Millisecond
 	var said bytes.Buffer
-	l := &training{r: &train.Run{Console: cli.New(nil, io.Discard, &said)}, between: pipeline.NewInterludes(),
+	l := &training{console: cli.New(nil, io.Discard, &said), between: pipeline.NewInterludes(),
 		patience: patience}
 	l.Watched(1)
 	l.Watched(2)

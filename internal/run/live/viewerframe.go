@@ -21,7 +21,7 @@ func (l *training) Frame(ctx context.Context, q view.FrameQuery) ([]byte, error)
 	var shot scene.Image
 	if q.Mode == view.ModeError {
 		var err error
-		if shot, err = l.photos.image(ctx, &l.r.Capture.Cameras[q.Camera], q.Camera); err != nil {
+		if shot, err = l.photos.image(ctx, &l.run.Capture.Cameras[q.Camera], q.Camera); err != nil {
 			return nil, err
 		}
 	}
@@ -48,10 +48,10 @@ func (l *training) draw(ctx context.Context, q *view.FrameQuery, photo scene.Ima
 		}
 	}
 	l.pace.Fit(q, l.between.Held())
-	c := frames.Camera(l.r.Capture.Cameras, q)
+	c := frames.Camera(l.run.Capture.Cameras, q)
 	err = l.between.Do(ctx, func() error {
 		begin, lost := time.Now(), l.between.Lost()
-		rgb, c, err := l.r.ShowToFit(l.memory, c, frames.Looks[q.Mode])
+		rgb, c, err := l.control.Show(l.memory, c, frames.Looks[q.Mode])
 		if err == nil {
 			l.memory = rgb
 		}

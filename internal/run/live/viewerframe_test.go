@@ -3,6 +3,7 @@ package live
 import (
 	"bytes"
 	"context"
+	"errors"
 	"image/jpeg"
 	"io"
 	"os"
@@ -27,26 +28,31 @@ func TestViewerFrame(t *testing.T) {
 	if err := os.MkdirAll(o.Out, 0o777); err != nil {
 		t.Fatal(err)
 	}
-	r := &train.Run{Options: o, Console: cli.New(nil, io.Discard, io.Discard)}
+	r := train.NewRun(o, cli.New(nil, io.Discard, io.Discard))
 	ctx, cancel := context.WithCancel(t.Context())
-	var err error
-	if r.Live, err = New(r, cancel); err != nil {
+	defer cancel()
+	watched, err := New(o, r.Console)
+	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() {
-		if err := r.Close(); err != nil {
+		if err := errors.Join(watched.Close(), r.Close()); err != nil {
 			t.Error(err)
 		}
 	}()
 	if err := r.Begin(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.Live.Serve(); err != nil {
+	started, err := r.Started(io.Discard)
+	if err == nil {
+		err = watched.Observe(started)
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
-	l := r.Live.(*training)
+	l := watched.(*training)
 	trained := make(chan error, 1)
-	go func() { trained <- r.Trainer.RunTo(ctx, 40, l.Step) }()
+	go func() { trained <- r.Trainer.RunTo(ctx, 40, l.step) }()
 	for l.Status().Step < 30 {
 		time.Sleep(10 * time.Millisecond)
 	}

@@ -37,28 +37,24 @@ type begun struct {
 	Block bool   `json:"block,omitempty"` // of a plan
 }
 
-// rememberBegun writes down what the run is begun with. Of a run that goes on the recipe stays as it was; the photos
+// remember writes down what the run is begun with. Of a run that is resumed the recipe stays as it was; the photos
 // may have moved, or others may have been accepted.
-func (s *saver) rememberBegun() error {
-	if s.o.Off {
+func (p *previous) remember(at func(path string) string) error {
+	if p.Checkpoints.Off {
 		return nil
 	}
-	r, b := s.r, s.begun
+	b := p.begun
 	if b == nil {
-		b = &begun{Preset: r.Preset, Config: r.Config, StepsScaler: r.StepsScaler, ShareSteps: r.ShareSteps,
-			Factors: r.Factors, Asked: r.asked(), Block: r.Divided != nil}
+		b = &begun{Preset: p.Preset, Config: p.Config, StepsScaler: p.StepsScaler, ShareSteps: p.ShareSteps,
+			Factors: p.Factors, Asked: askedOf(p.Options), Block: p.Divided != nil}
 	}
-	b.Eval, b.TestEvery, b.TestList, b.HeldOut = r.Eval, r.TestEvery, "", r.heldOutNames()
-	b.Origin, b.Source = string(r.Options.Origin), captured.SourceOf(r.Scene, &r.Load)
-	b.Depth, b.Normal = r.Depth.absolute(), r.Normal
-	if r.TestList != "" {
-		b.TestList = output.Absolute(r.TestList)
+	b.Eval, b.TestEvery, b.TestList, b.HeldOut = p.Eval, p.TestEvery, "", p.data.heldOutNames()
+	b.Origin, b.Source = string(p.Options.Origin), captured.SourceOf(p.Scene, &p.Load)
+	b.Depth, b.Normal = p.Depth.absolute(), p.Normal
+	if p.TestList != "" {
+		b.TestList = output.Absolute(p.TestList)
 	}
-	return s.writeBegun(b)
-}
-
-func (s *saver) writeBegun(b *begun) error {
-	dir := s.r.at(s.dir)
+	dir := at(p.dir)
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return err
 	}

@@ -49,9 +49,9 @@ func (b besides) end() time.Duration { return closingTime + b.reading + b.writin
 // estimateBesides says what the run will take beside its steps: one held-out photo is measured, the model read, and a
 // file written, as the run will do it. Exports are not foreseen, nor what is written of the model while it is trained
 // on.
-func (r *Run) estimateBesides(t *pipeline.Trainer) (b besides, err error) {
-	clock, n := r.limit.clock, t.NSplats()
-	b.splats = max(n, r.Config.Splats)
+func (lim *limiter) estimateBesides(t *pipeline.Trainer) (b besides, err error) {
+	clock, n := lim.clock, t.NSplats()
+	b.splats = max(n, lim.Config.Splats)
 	began := clock.passed()
 	if err := t.ReadSplats(func(*scene.Splats) error { return nil }); err != nil {
 		return b, err
@@ -59,15 +59,15 @@ func (r *Run) estimateBesides(t *pipeline.Trainer) (b besides, err error) {
 	// of parameters; a checkpoint has as many numbers three times
 	read := 4 * (clock.passed() - began).Seconds() * float64(b.splats) / float64(max(n, 1))
 	bytes := float64(b.splats) * modelBytes
-	if !r.Checkpoints.Off {
+	if !lim.Checkpoints.Off {
 		bytes += float64(t.CheckpointBytes(b.splats))
 	}
-	b.reading, b.writing = seconds(read), seconds(bytes/r.diskRate())
-	if len(r.Test) > 0 {
-		b.measuring, err = r.timeView(t, &r.Capture.Cameras[r.Test[0]])
-		b.measuring *= time.Duration(len(r.Test))
+	b.reading, b.writing = seconds(read), seconds(bytes/lim.diskRate())
+	if len(lim.Test) > 0 {
+		b.measuring, err = lim.timeView(t, &lim.Capture.Cameras[lim.Test[0]])
+		b.measuring *= time.Duration(len(lim.Test))
 	}
-	b.saves, b.evaluations = r.ahead(r.Checkpoints.SaveAt), r.ahead(r.EvalAt)
+	b.saves, b.evaluations = lim.ahead(lim.Checkpoints.SaveAt), lim.ahead(lim.EvalAt)
 	return b, err
 }
 
@@ -75,8 +75,8 @@ func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Se
 
 // diskRate returns how many bytes a second the disk of the run's files takes: by its clock, of a file that is written
 // where they will be, and is gone then.
-func (r *Run) diskRate() float64 {
-	dir := r.Out
+func (lim *limiter) diskRate() float64 {
+	dir := lim.Out
 	for !atomicfile.IsDir(dir) && filepath.Dir(dir) != dir {
 		dir = filepath.Dir(dir)
 	}
@@ -97,13 +97,13 @@ func (r *Run) diskRate() float64 {
 }
 
 // ahead returns how many of steps are still to come, and before the last.
-func (r *Run) ahead(steps cli.Steps) (n int) {
+func (lim *limiter) ahead(steps cli.Steps) (n int) {
 	done := -1
-	if r.Trainer != nil {
-		done = r.Trainer.Step()
+	if lim.Trainer != nil {
+		done = lim.Trainer.Step()
 	}
 	for _, step := range steps {
-		if step > done && step < r.Config.Iterations {
+		if step > done && step < lim.Config.Iterations {
 			n++
 		}
 	}
@@ -114,8 +114,8 @@ func (r *Run) ahead(steps cli.Steps) (n int) {
 const modelBytes = 248
 
 // timeView measures how long the evaluation of a view takes. An error here would come back when the run gets there.
-func (r *Run) timeView(t *pipeline.Trainer, cam *scene.Camera) (time.Duration, error) {
-	clock := r.limit.clock
+func (lim *limiter) timeView(t *pipeline.Trainer, cam *scene.Camera) (time.Duration, error) {
+	clock := lim.clock
 	render, err := t.RenderInto(nil, *cam) // the first has programs made
 	if err != nil {
 		return 0, err
@@ -127,8 +127,8 @@ func (r *Run) timeView(t *pipeline.Trainer, cam *scene.Camera) (time.Duration, e
 	drawn := clock.passed()
 	images, errs := photo.DecodeViews([]scene.Camera{*cam})
 	if errs[0] == nil {
-		c := evaluate.Comparison{Cam: *cam, Photo: photo.Over(images[0], r.Config.Background), Render: render}
-		_, _ = c.Score(r.Config.Appearance(), nil)
+		c := evaluate.Comparison{Cam: *cam, Photo: photo.Over(images[0], lim.Config.Background), Render: render}
+		_, _ = c.Score(lim.Config.Appearance(), nil)
 	}
 	// a picture is written as well, which takes as long, and several photos are compared at once
 	compared := 2 * (clock.passed() - drawn) / time.Duration(min(4, runtime.GOMAXPROCS(0)))

@@ -2,6 +2,7 @@ package train
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -18,6 +19,7 @@ import (
 	"vksplat/internal/run/output"
 	"vksplat/pipeline"
 	"vksplat/pipeline/checkpoint"
+	"vksplat/pipeline/recipe"
 )
 
 // checkpointHeader is about what a checkpoint holds beside its tensors, in bytes.
@@ -25,17 +27,16 @@ const checkpointHeader = 16 << 10
 
 // saver writes the checkpoints of a run and clears away the old ones.
 type saver struct {
-	r   *Run
-	o   *CheckpointOptions
-	dir string
+	o       *CheckpointOptions
+	config  *recipe.Config
+	out     string
+	dir     string // of checkpoints, in out
+	console *cli.Console
+	place   *place
+	id      *identity
+	run     saved
+	trainer *pipeline.Trainer // nil until it is made
 
-	from    *checkpoint.File        // to go on with; nil: from the start
-	begun   *begun                  // what the run that goes on was begun with; nil: unknown, or it is begun now
-	noted   bool                    // what the run was begun with is on disk, or cannot be
-	old     []string                // what of an earlier run in OUT this one replaces, if it is there
-	staged  bool                    // it is there, and this run writes to output.NextFolder: see Run.at
-	own     *output.Written         // files of OUT that are this program's
-	trusts  bool                    // treat every file with a run's name as ours
 	kept    []output.CheckpointFile // those of this run and its past, by step
 	pending *checkpoint.Write
 	wanted  bool // pending was asked for
@@ -52,52 +53,42 @@ type saver struct {
 	log        []output.CheckpointLog
 }
 
-func newSaver(r *Run) *saver {
-	return &saver{r: r, o: &r.Checkpoints, dir: filepath.Join(r.Out, output.CheckpointFolder)}
+// saved is what a saver needs of the run that it saves.
+type saved interface {
+	begin()                    // before the first file of OUT is written
+	writeModel(step int) error // beside the checkpoints that were asked for
+	emit(e Event) error
 }
+
+func newSaver(o *Options, console *cli.Console, p *place, id *identity, run saved) *saver {
+	return &saver{o: &o.Checkpoints, config: &o.Config, out: o.Out, console: console, place: p, id: id, run: run,
+		dir: filepath.Join(o.Out, output.CheckpointFolder)}
+}
+
+// staged reports whether the run has not replaced an earlier one in OUT yet, whose checkpoints stay so long.
+func (s *saver) staged() bool { return s.place.at(s.dir) != s.dir }
 
 // checkpointPath returns where the checkpoint of a step goes.
 func (s *saver) checkpointPath(step int) string {
 	return filepath.Join(s.dir, output.CheckpointPrefix+strconv.Itoa(step)+output.CheckpointSuffix)
 }
 
-// run trains up to step to, with a stop wherever a checkpoint is due.
-func (s *saver) run(ctx context.Context, to int) error {
-	t := s.r.Trainer
-	done := t.Step()
-	if s.from != nil && done == s.from.Header.Step && s.from.Header.Next.Step < done {
-		done-- // what belongs to the last step is not done: a refinement or a reset
-	}
-	for {
-		stop := min(s.nextStop(done), to)
-		part, cancel := context.WithCancel(ctx)
-		s.stretch.Store(&cancel)
-		if s.now.Load() { // since before this stretch, which would not have heard
-			cancel()
-		}
-		err := s.r.runTo(part, stop, func() {
-			if s.pending != nil && s.pending.Done() {
-				s.settle()
-			}
-			if s.due() {
-				cancel()
-			}
-		})
+// stretchOf begins a stretch of training, which saveNow ends.
+func (s *saver) stretchOf(ctx context.Context) (context.Context, context.CancelFunc) {
+	part, cancel := context.WithCancel(ctx)
+	s.stretch.Store(&cancel)
+	if s.now.Load() { // since before this stretch, which would not have ended
 		cancel()
-		switch {
-		case ctx.Err() != nil || err != nil && !errors.Is(err, context.Canceled):
-			return err
-		case err != nil: // the stop may be reached already, but for a refinement: runTo sees to it
-			s.early()
-			continue
-		case stop < s.r.Config.Iterations && s.nextStop(stop-1) == stop:
-			s.atStop(stop)
-		}
-		if stop >= to {
-			return nil
-		}
-		done = stop
 	}
+	return part, cancel
+}
+
+// poll is called after every step. It reports whether a checkpoint is due before the next stop.
+func (s *saver) poll() bool {
+	if s.pending != nil && s.pending.Done() {
+		s.settle()
+	}
+	return !s.o.Off && s.o.Every.time > 0 && time.Since(s.last) >= s.o.Every.time && s.pending == nil
 }
 
 // saveNow has a checkpoint written after the step, or at once while training is held. It may be called from any
@@ -109,49 +100,39 @@ func (s *saver) saveNow() {
 	}
 }
 
-// early writes a checkpoint between two stops: it is due, or a viewer wants it and is told of it.
+// early writes a checkpoint between two stops: it is due, or a viewer asked for it.
 func (s *saver) early() {
 	asked := s.now.Swap(false)
-	if asked {
-		s.keep(s.r.Trainer.Step())
+	if step := s.trainer.Step(); asked && !slices.Contains(s.asked, step) {
+		s.asked, s.remembered = append(s.asked, step), false // it stays, as those of --save-at do
 	}
 	err := s.save(true)
 	if err != nil {
 		s.missed(err)
 	}
 	if asked {
-		s.r.saving(s.pending, s.checkpointPath(s.r.Trainer.Step()), s.r.Trainer.Step(), err)
-	}
-}
-
-// keep has the checkpoint of a step stay, as those of --save-at do.
-func (s *saver) keep(step int) {
-	if !slices.Contains(s.asked, step) {
-		s.asked, s.remembered = append(s.asked, step), false
+		_ = s.run.emit(&Saved{s.pending, s.checkpointPath(s.trainer.Step()), s.trainer.Step(), err}) // it has no error
 	}
 }
 
 // begin checks that the disk has room for the first checkpoint and model.
 func (s *saver) begin() error {
 	s.last = time.Now()
-	t, c := s.r.Trainer, &s.r.Config
+	t, c := s.trainer, s.config
 	if s.o.Off {
 		return nil
 	}
-	run := s.r.record()
-	run.Aside = func() string { return s.r.rec.metrics.since.text() }
-	t.SetRun(run)
 	need := t.CheckpointBytes(0) + checkpointHeader
-	free, known := atomicfile.FreeSpace(s.r.Out)
+	free, known := atomicfile.FreeSpace(s.out)
 	if known && free < need {
-		return output.FolderError(s.r.Out, noSpace("the first checkpoint", need, free))
+		return output.FolderError(s.out, noSpace("the first checkpoint", need, free))
 	}
 	last := c.MaxSplats
 	if c.Splats > 0 {
 		last = c.Splats
 	}
 	if most := int64(s.o.keepRunning()+1) * t.CheckpointBytes(last); known && last > 0 && free < most {
-		s.r.Console.Warn(fmt.Sprintf("%s has %s free; checkpoints of %s take up to %s", s.r.Out,
+		s.console.Warn(fmt.Sprintf("%s has %s free; checkpoints of %s take up to %s", s.out,
 			pipeline.BytesText(free), cli.Count(last, "splat"), pipeline.BytesText(most)))
 	}
 	return nil
@@ -159,7 +140,7 @@ func (s *saver) begin() error {
 
 // nextStop returns the next step after step at which something is to be written, or the last one.
 func (s *saver) nextStop(step int) int {
-	next := s.r.Config.Iterations
+	next := s.config.Iterations
 	if s.o.Off {
 		return next
 	}
@@ -174,22 +155,16 @@ func (s *saver) nextStop(step int) int {
 	return next
 }
 
-// due reports whether it is time for a checkpoint. It is called after every step.
-func (s *saver) due() bool {
-	if s.o.Off || s.o.Every.time == 0 || time.Since(s.last) < s.o.Every.time {
-		return false
-	}
-	return s.pending == nil || s.pending.Done()
-}
-
 // atStop writes what is due at a step.
 func (s *saver) atStop(step int) {
 	if !slices.Contains(s.o.SaveAt, step) {
-		s.periodic()
+		if err := s.save(true); err != nil { // a warning, until one succeeds
+			s.missed(err)
+		}
 		return
 	}
 	err := s.save(s.roomForBoth())
-	if err = errors.Join(err, s.r.writeModel(step)); err != nil {
+	if err = errors.Join(err, s.run.writeModel(step)); err != nil {
 		s.fail(fmt.Errorf("save step %d: %w", step, err))
 	}
 }
@@ -201,25 +176,19 @@ func (s *saver) fail(err error) {
 		if errors.Is(err, pipeline.ErrDiverged) {
 			return // training ends
 		}
-		s.r.Console.Warn(err.Error() + "; training continues")
+		s.console.Warn(err.Error() + "; training continues")
 	}
 }
 
-// periodic writes a checkpoint that nobody asked for at this very step: a failure is a warning, until one succeeds.
-func (s *saver) periodic() {
-	if err := s.save(true); err != nil {
-		s.missed(err)
-	}
-}
-
+// missed warns of a checkpoint that was not written, and that no setting asked for at this very step.
 func (s *saver) missed(err error) {
 	if errors.Is(err, pipeline.ErrDiverged) {
 		return // training ends with it
 	}
 	if !s.full {
-		s.r.Console.Warn(fmt.Sprintf("no checkpoint was written: %s; training continues", err))
+		s.console.Warn(fmt.Sprintf("no checkpoint was written: %s; training continues", err))
 		if n := len(s.kept); n > 0 {
-			s.r.Console.Note("the last one is " + s.kept[n-1].Path)
+			s.console.Note("the last one is " + s.kept[n-1].Path)
 		}
 	}
 	s.full = true
@@ -229,10 +198,10 @@ func (s *saver) missed(err error) {
 func (s *saver) save(background bool) error {
 	s.settle()
 	defer func() { s.last = time.Now() }()
-	t := s.r.Trainer
-	s.startOver()
-	if err := os.MkdirAll(s.r.at(s.dir), 0o777); err != nil {
-		return output.FolderError(s.r.at(s.dir), err)
+	t := s.trainer
+	s.run.begin()
+	if err := os.MkdirAll(s.place.at(s.dir), 0o777); err != nil {
+		return output.FolderError(s.place.at(s.dir), err)
 	}
 	if err := s.rememberAsked(); err != nil {
 		return err
@@ -240,8 +209,8 @@ func (s *saver) save(background bool) error {
 	if err := s.makeRoom(t.CheckpointBytes(0) + checkpointHeader); err != nil {
 		return err
 	}
-	s.identify()
-	path := s.r.at(s.checkpointPath(t.Step()))
+	s.id.identify(t)
+	path := s.place.at(s.checkpointPath(t.Step()))
 	w, err := t.SaveCheckpoint(path, background)
 	if err != nil {
 		return err
@@ -279,10 +248,10 @@ func (s *saver) collect() error {
 		PauseSeconds: w.Pause.Seconds(), Seconds: w.Took().Seconds()})
 	s.kept = slices.DeleteFunc(s.kept, func(f output.CheckpointFile) bool { return f.Step == w.Step })
 	s.kept = append(s.kept, output.CheckpointFile{Path: s.checkpointPath(w.Step), Step: w.Step})
-	if err := s.replaceEarlier(); err != nil { // it is tried again with the next checkpoint
-		s.r.Console.Warn(err.Error() + "; training continues")
+	if err := s.place.replaceEarlier(); err != nil { // it is tried again with the next checkpoint
+		s.console.Warn(err.Error() + "; training continues")
 	}
-	if !s.staged {
+	if !s.staged() {
 		s.prune(s.o.keepRunning())
 	}
 	return nil
@@ -297,7 +266,7 @@ func (s *saver) prune(keep int) {
 			continue
 		}
 		if left++; left > keep {
-			_ = os.Remove(f.Path) // it takes room and harms nobody
+			_ = os.Remove(f.Path) // it takes room and does no harm
 			s.kept = slices.Delete(s.kept, i, i+1)
 		}
 	}
@@ -305,9 +274,9 @@ func (s *saver) prune(keep int) {
 
 // makeRoom checks that the disk has need bytes. Where it has not, all checkpoints but the newest go.
 func (s *saver) makeRoom(need int64) error {
-	dir := s.r.at(s.dir)
+	dir := s.place.at(s.dir)
 	free, known := atomicfile.FreeSpace(dir)
-	if known && free < need && len(s.kept) > 1 && !s.staged {
+	if known && free < need && len(s.kept) > 1 && !s.staged() {
 		s.prune(1)
 		free, known = atomicfile.FreeSpace(dir)
 	}
@@ -324,16 +293,17 @@ func noSpace(what string, need, free int64) error {
 }
 
 // end writes the checkpoint of a run that is done, or was stopped: where the former has room, in the background, while
-// its model is written and measured. ended must be called in any case.
-func (s *saver) end(interrupted bool) error {
+// its model is written and measured. ended must be called in any case. early says that little has been
+// trained, and that the checkpoint would wait for the photos.
+func (s *saver) end(interrupted, early bool) error {
 	if s.o.Off {
 		return nil
 	}
-	t := s.r.Trainer
+	t := s.trainer
 	s.settle()
 	asked := slices.Contains(s.o.SaveAt, t.Step())
-	if interrupted && !asked && !s.r.limit.over && s.tooEarly() {
-		s.r.Console.Note("no checkpoint is written: its photos have not all been read once, and little has been trained")
+	if interrupted && !asked && early && len(s.kept) == 0 {
+		s.console.Note("no checkpoint is written: its photos have not all been read once, and little has been trained")
 		return s.failed
 	}
 	s.clears = !interrupted
@@ -351,7 +321,7 @@ func (s *saver) end(interrupted bool) error {
 func (s *saver) ended() error {
 	s.lastErr = errors.Join(s.lastErr, s.collect())
 	if s.lastErr == nil && s.clears {
-		s.startOver() // where nothing was written
+		s.run.begin() // where nothing was written
 		s.prune(s.o.keepAtEnd())
 	}
 	s.clears = false
@@ -361,25 +331,14 @@ func (s *saver) ended() error {
 // roomForBoth reports whether the disk has room for a checkpoint and the model at once. Otherwise the model comes after
 // the checkpoint, so that it has the room of one that cannot be written.
 func (s *saver) roomForBoth() bool {
-	both := 2 * (s.r.Trainer.CheckpointBytes(0) + checkpointHeader) // a checkpoint is larger than a model
-	free, known := atomicfile.FreeSpace(s.r.Out)
+	both := 2 * (s.trainer.CheckpointBytes(0) + checkpointHeader) // a checkpoint is larger than a model
+	free, known := atomicfile.FreeSpace(s.out)
 	return known && free >= both
 }
 
-// worthWaiting is after how many seconds of training a run that is stopped waits for the hashes that its first
-// checkpoint needs.
-const worthWaiting = 60
-
-// tooEarly reports whether a run that is stopped now had rather end than wait until all photos have been read.
-func (s *saver) tooEarly() bool {
-	r := s.r
-	return r.fingerprint == "" && r.hashing != nil && !r.hashing.Done() && len(s.kept) == 0 &&
-		r.rec.seconds() < worthWaiting
-}
-
-// pressed saves the run before the trainer gives things up for want of device memory.
-func (s *saver) pressed(int) {
-	if s.o.Off || s.r.Trainer == nil {
+// onPressure saves the run before the trainer gives things up for want of device memory.
+func (s *saver) onPressure(int) {
+	if s.o.Off || s.trainer == nil {
 		return
 	}
 	if err := s.save(false); err != nil { // in the background it would take a copy in memory that is short already
@@ -389,21 +348,21 @@ func (s *saver) pressed(int) {
 
 // rescue tries to save a run that ended for want of memory.
 func (s *saver) rescue(cause error) error {
-	if s.o.Off || !pipeline.IsShortage(cause) || s.r.Trainer.Step() == 0 {
+	if s.o.Off || !pipeline.IsShortage(cause) || s.trainer.Step() == 0 {
 		return cause
 	}
 	if err := s.save(false); err != nil {
 		return errors.Join(cause, err)
 	}
-	return fault.WithHint(fmt.Errorf("%w; step %d is saved in %s", cause, s.r.Trainer.Step(),
-		s.checkpointPath(s.r.Trainer.Step())),
+	return fault.WithHint(fmt.Errorf("%w; step %d is saved in %s", cause, s.trainer.Step(),
+		s.checkpointPath(s.trainer.Step())),
 		"continue with "+fault.Setting("resume")+" and a larger "+fault.Setting("max-vram")+
 			", or on a device with more memory")
 }
 
 // history returns what stats.json tells, nil for nothing.
 func (s *saver) history() *output.RunLog {
-	h := &output.RunLog{ResumedFrom: s.r.Trainer.StartStep(), Deviations: s.r.Trainer.Deviations(), Checkpoints: s.log}
+	h := &output.RunLog{ResumedFrom: s.trainer.StartStep(), Deviations: s.trainer.Deviations(), Checkpoints: s.log}
 	if h.ResumedFrom == 0 && len(h.Deviations) == 0 && len(h.Checkpoints) == 0 {
 		return nil
 	}
@@ -416,4 +375,30 @@ func (s *saver) newest() string {
 		return s.kept[n-1].Path
 	}
 	return ""
+}
+
+// recall takes over what earlier processes of the run saved. list are the checkpoints in the folder.
+func (s *saver) recall(list []output.CheckpointFile, upTo int) {
+	s.asked = slices.Clone(s.o.SaveAt)
+	if upTo < 0 {
+		return
+	}
+	var steps []int // where they cannot be read, there are none
+	data, err := os.ReadFile(filepath.Join(s.dir, output.AskedFile))
+	if err == nil && json.Unmarshal(data, &steps) == nil {
+		s.asked = append(s.asked, steps...)
+	}
+	s.kept = slices.DeleteFunc(list, func(f output.CheckpointFile) bool { return f.Step > upTo })
+}
+
+// rememberAsked writes the steps down for calls to come, unless they are already.
+func (s *saver) rememberAsked() error {
+	slices.Sort(s.asked)
+	s.asked = slices.Compact(s.asked)
+	if s.remembered || len(s.asked) == 0 {
+		return nil
+	}
+	err := output.WriteJSON(filepath.Join(s.place.at(s.dir), output.AskedFile), s.asked)
+	s.remembered = err == nil
+	return err
 }

@@ -47,7 +47,7 @@ func TestNextStop(t *testing.T) {
 	o := NewOptions()
 	o.Config.Iterations = 100
 	o.Checkpoints.Every, o.Checkpoints.SaveAt = everyFlag{steps: 30}, cli.Steps{30, 50, 100, 700}
-	s := newSaver(&Run{Options: o})
+	s := newSaver(o, &cli.Console{}, nil, nil, nil)
 	var stops []int
 	for step := 0; step < 100; {
 		step = s.nextStop(step)
@@ -65,7 +65,7 @@ func TestNextStop(t *testing.T) {
 func TestPrune(t *testing.T) {
 	o := NewOptions()
 	o.Out = t.TempDir()
-	s := newSaver(&Run{Options: o})
+	s := newSaver(o, &cli.Console{}, nil, nil, nil)
 	if err := os.MkdirAll(s.dir, 0o777); err != nil {
 		t.Fatal(err)
 	}

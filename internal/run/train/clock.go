@@ -17,20 +17,20 @@ type clock interface {
 }
 
 // startClock begins to count: where the process does nothing but this run, from its start on.
-func (r *Run) startClock() {
-	if r.limit.clock != nil { // it runs
+func (lim *limiter) startClock() {
+	if lim.clock != nil { // it runs
 		return
 	}
 	began := cli.ProcessStart
 	switch {
-	case !r.Begun.IsZero():
-		began = r.Begun
-	case r.Opened != nil:
+	case !lim.Begun.IsZero():
+		began = lim.Begun
+	case lim.Opened != nil:
 		began = time.Now()
 	}
-	r.limit.clock = wallClock{began}
+	lim.clock = wallClock{began}
 	if c, err := parseStepClock(os.Getenv(stepTimesVariable)); err == nil {
-		r.limit.clock = c
+		lim.clock = c
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"io"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"vksplat/internal/cli"
@@ -14,7 +15,6 @@ import (
 	"vksplat/internal/run/meter"
 	"vksplat/internal/run/output"
 	"vksplat/internal/run/runtest"
-	"vksplat/scene"
 )
 
 // TestDo trains a capture in this process, refuses to replace what it made, and measures the model: without a command
@@ -26,16 +26,19 @@ func TestDo(t *testing.T) {
 		o.Scene, o.Out, o.Eval, o.Progress, o.Config.Iterations = capture, out, true, meter.None, 20
 		return o
 	}
-	seen := 0
-	st, err := Do(cli.New(nil, io.Discard, io.Discard), options(), func(scene.Image, []float32) { seen++ })
+	var seen atomic.Int32
+	o := options()
+	o.Observers = append(o.Observers,
+		func(*Options, *cli.Console) (Observer, error) { return counting(&seen, func() {}), nil })
+	st, err := Do(cli.New(nil, io.Discard, io.Discard), o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if st.Step != 20 || st.Scores == nil || seen != st.TestImages ||
+	if st.Step != 20 || st.Scores == nil || int(seen.Load()) != st.TestImages ||
 		!output.IsFile(filepath.Join(out, output.ReportFile)) {
-		t.Errorf("%+v with %d pictures seen", st, seen)
+		t.Errorf("%+v with %d pictures seen", st, seen.Load())
 	}
-	if _, err := Do(cli.New(nil, io.Discard, io.Discard), options(), nil); !errors.Is(err, fault.ErrUsage) {
+	if _, err := Do(cli.New(nil, io.Discard, io.Discard), options()); !errors.Is(err, fault.ErrUsage) {
 		t.Errorf("a second run in the same folder: %v", err)
 	}
 	var text bytes.Buffer

@@ -1,4 +1,5 @@
-// Package train is a whole training run: Do reads the capture, plans memory, trains, saves, evaluates and reports. Run
-// holds its state; saver writes and clears away checkpoints and keeps an earlier run aside; record writes metrics; the
-// rest of the files each do one of its steps. Start with train.go.
+// Package train is a whole training run: Do reads the capture, plans memory, trains, saves, measures and reports. Run
+// advances from stop to stop and emits events; observers show and record it (events.go); its parts, as dataset,
+// machine, saver and scorer, know nothing of it. Settings are layers (settings.go), refusals and warnings rows of
+// tables (rules.go). Start with train.go.
 package train

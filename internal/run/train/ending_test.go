@@ -18,12 +18,9 @@ func endedRun(t *testing.T) *Run {
 	t.Helper()
 	r, _ := startedRun(t, true)
 	_, r.Test = r.Capture.Split(2)
-	r.fingerprint = "known"
-	if err := r.saver.begin(); err != nil {
-		t.Fatal(err)
-	}
+	r.id.text = "known"
 	r.saver.o.Every.steps = 2
-	if err := r.saver.run(t.Context(), 3); err != nil {
+	if err := r.train(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	return r
@@ -33,7 +30,7 @@ func endedRun(t *testing.T) *Run {
 // both.
 func TestEnding(t *testing.T) {
 	r := endedRun(t)
-	st, err := r.conclude(t.Context(), false, nil)
+	st, err := r.conclude(t.Context(), false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +42,7 @@ func TestEnding(t *testing.T) {
 		!output.IsFile(r.saver.checkpointPath(3)) || r.saver.newest() != r.saver.checkpointPath(3) {
 		t.Errorf("checkpoints: %q, newest %q", have, r.saver.newest())
 	}
-	if !output.IsFile(r.modelFile(3)) {
+	if !output.IsFile(modelFile(r.Out, 3)) {
 		t.Error("there is no model")
 	}
 }
@@ -56,14 +53,14 @@ func TestEndingCheckpointFails(t *testing.T) {
 	r := endedRun(t)
 	path := r.saver.checkpointPath(3)
 	filetest.Make(t, path, "in the way") // a folder is not replaced
-	_, err := r.conclude(t.Context(), false, nil)
+	_, err := r.conclude(t.Context(), false)
 	if err == nil || !strings.Contains(err.Error(), path) {
 		t.Errorf("got %v", err)
 	}
 	if r.saver.newest() != r.saver.checkpointPath(2) || !output.IsFile(r.saver.checkpointPath(2)) {
 		t.Errorf("the newest checkpoint is %q", r.saver.newest())
 	}
-	if !output.IsFile(r.modelFile(3)) || !output.IsFile(filepath.Join(r.Out, output.StatsFile)) {
+	if !output.IsFile(modelFile(r.Out, 3)) || !output.IsFile(filepath.Join(r.Out, output.StatsFile)) {
 		t.Error("model or scores are missing")
 	}
 }
@@ -71,9 +68,9 @@ func TestEndingCheckpointFails(t *testing.T) {
 // TestEndingModelFails has the model fail while the checkpoint is being written, which is whole when the run ends.
 func TestEndingModelFails(t *testing.T) {
 	r := endedRun(t)
-	filetest.Make(t, r.modelFile(3), "in the way")
-	_, err := r.conclude(t.Context(), false, nil)
-	if err == nil || !strings.Contains(err.Error(), r.modelFile(3)) {
+	filetest.Make(t, modelFile(r.Out, 3), "in the way")
+	_, err := r.conclude(t.Context(), false)
+	if err == nil || !strings.Contains(err.Error(), modelFile(r.Out, 3)) {
 		t.Errorf("got %v", err)
 	}
 	if c, err := output.OpenWhole(r.saver.checkpointPath(3)); err != nil {
@@ -88,15 +85,15 @@ func TestEndingDiverged(t *testing.T) {
 	r, _ := startedRun(t, true, func(o *Options) {
 		o.Config.LRSH0, o.Config.Iterations, o.Config.RefineEvery = 3e38, 2, 0
 	})
-	r.fingerprint = "known"
+	r.id.text = "known"
 	err := errors.Join(r.saver.begin(), r.Trainer.RunTo(context.Background(), 2, nil))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.conclude(t.Context(), false, nil); !errors.Is(err, pipeline.ErrDiverged) {
+	if _, err := r.conclude(t.Context(), false); !errors.Is(err, pipeline.ErrDiverged) {
 		t.Errorf("got %v", err)
 	}
-	if _, err := os.Stat(filepath.Dir(filepath.Dir(r.modelFile(2)))); !errors.Is(err, os.ErrNotExist) ||
+	if _, err := os.Stat(filepath.Dir(filepath.Dir(modelFile(r.Out, 2)))); !errors.Is(err, os.ErrNotExist) ||
 		r.saver.newest() != "" {
 		t.Errorf("%v; there is %q", err, filetest.List(t, r.Out))
 	}

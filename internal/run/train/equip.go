@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 
 	"vksplat/internal/cli"
@@ -22,50 +21,61 @@ import (
 	"vksplat/scene/splatfile"
 )
 
+// setup prepares what trains, as the capture and the memory allow.
+type setup struct {
+	*Options
+	*notes
+	*dataset
+	*machine
+	prev *previous
+}
+
 // equip plans what memory is used for, opens the cache of photos and makes the trainer.
 func (r *Run) equip(ctx context.Context) error {
-	cams, err := r.trainedCameras()
+	cams, err := r.trainedCameras(1 + len(r.others))
 	if err != nil {
 		return err
 	}
 	options := pipeline.TrainerOptions{
-		Interludes: r.interludes(), Others: r.others, Depths: r.depths,
+		Interludes: r.control.between, Others: r.others, Depths: r.depths,
 		Pictures: captured.Pick(r.Capture.Cameras, r.Test), Decode: r.decodedCameras(cams), PhotoBytes: r.PhotoVRAM,
 		Strict: r.Load.Strict, Warn: r.Console.Warn,
-		HeldBytes: int64(len(r.points))*filePointBytes + r.viewerBytes() + r.preview.pictureBytes(),
-		LoadBytes: int64(len(r.points)) * loadedPointBytes, OnPressure: r.saver.pressed,
+		HeldBytes: int64(len(r.points))*filePointBytes + drawBytes(r.Options, r.Capture.Cameras),
+		LoadBytes: int64(len(r.points)) * loadedPointBytes, OnPressure: r.saver.onPressure,
 	}
 	options.Shell = r.shell
 	if r.Config.Appearance() {
 		options.Photos, r.takers = photoStarts(r.training.Cameras)
 	}
-	options.Known, options.Normals = r.trainedDepths(), r.trainedNormals()
-	if err := r.refusePoses(); err != nil {
+	options.Known, options.Normals = r.known.trainedDepths(r.Capture.Frame), r.known.trainedNormals()
+	if err := r.apply(poseRules(r.Options, r.Capture.Cameras, 1+len(r.others))); err != nil {
 		return err
 	}
-	options.Anchors, options.OnTrial = r.trainedAnchors(), r.tellTrial
+	options.Anchors, options.OnTrial = r.known.trainedAnchors(r.Capture.Frame), noteTrial(r.Console)
 	options.HeldBytes += witnessBytes(&options)
 	options.LoadBytes += witnessBytes(&options)
-	splats, err := r.planStart(cams, &options)
+	splats, err := r.setup.planStart(cams, &options)
 	if err != nil {
 		return err
 	}
 	var init *scene.Splats
-	if r.saver.from == nil {
-		if init, err = r.firstSplats(ctx, cams, splats, &options); err != nil {
+	if r.prev.from == nil {
+		if init, err = r.setup.firstSplats(ctx, cams, splats, &options); err != nil {
 			return err
 		}
 	}
 	r.training.Points = nil // they have done their work
-	r.warnPlan()
+	if err := r.apply(planRules(r.Options, r.plan, r.prev.from != nil, r.device.MemorySetting())); err != nil {
+		return err
+	}
 	switch {
-	case r.DryRun && r.saver.from != nil:
-		_, err := r.saver.compare(r.record().Capture)
+	case r.DryRun && r.prev.from != nil:
+		_, err := r.prev.compare(r.record(&r.id).Capture)
 		return err
 	case r.DryRun:
-		return r.predict(ctx, cams, init, options)
+		return r.limit.predict(ctx, cams, init, options)
 	}
-	if err := r.openPhotos(ctx, cams); err != nil {
+	if err := r.setup.openPhotos(ctx, cams); err != nil {
 		return err
 	}
 	return r.makeTrainer(ctx, cams, init, options)
@@ -87,65 +97,65 @@ func witnessBytes(o *pipeline.TrainerOptions) (n int64) {
 
 // planStart plans memory for as many splats as training begins with, which it returns. None is made before that: where
 // they are too many, the run is refused at once. With a grid their number is not known yet, and the plan is for one.
-func (r *Run) planStart(cams []scene.Camera, o *pipeline.TrainerOptions) (splats int, err error) {
-	if from := r.saver.from; from != nil {
-		splats, o.Ceiling = from.Header.Splats, from.Ceiling(r.Config)
+func (s *setup) planStart(cams []scene.Camera, o *pipeline.TrainerOptions) (splats int, err error) {
+	if from := s.prev.from; from != nil {
+		splats, o.Ceiling = from.Header.Splats, from.Ceiling(s.Config)
 	} else {
-		if splats, err = initial.Count(r.training, r.initOptions()); err != nil {
+		if splats, err = initial.Count(s.training, s.initOptions()); err != nil {
 			return 0, err
 		}
-		switch made := int64(splats - len(r.training.Points)); {
-		case r.Init.Kind == initial.InitPLY:
+		switch made := int64(splats - len(s.training.Points)); {
+		case s.Init.Kind == initial.InitPLY:
 			o.LoadBytes += int64(splats) * splatBytes(scene.MaxSHDegree)
-		case r.Init.Kind == initial.InitRandom:
+		case s.Init.Kind == initial.InitRandom:
 			o.LoadBytes += int64(splats) * loadedPointBytes
 		case made > 0:
 			o.LoadBytes += made * loadedPointBytes
 		}
-		if r.Init.Grid > 0 {
+		if s.Init.Grid > 0 {
 			splats = 1
 		}
 	}
-	if r.Devices == devicesAuto && r.Init.Grid == 0 {
-		if err = r.chooseDevices(cams, splats, o); err != nil {
+	if s.Devices == devicesAuto && s.Init.Grid == 0 {
+		if err = s.chooseDevices(cams, splats, o, s.prev.from); err != nil {
 			return 0, err
 		}
 	}
-	if err = r.makePlan(cams, splats, *o); err == nil && r.saver.from == nil && r.Init.Grid == 0 {
-		err = r.plan.Check(r.Config, splats)
+	if err = s.makePlan(cams, splats, *o); err == nil && s.prev.from == nil && s.Init.Grid == 0 {
+		err = s.plan.Check(s.Config, splats)
 	}
 	return splats, err
 }
 
 // firstSplats makes the first splats. Where they are not as many as planned, memory is planned for them.
-func (r *Run) firstSplats(ctx context.Context, cams []scene.Camera, planned int,
+func (s *setup) firstSplats(ctx context.Context, cams []scene.Camera, planned int,
 	o *pipeline.TrainerOptions) (*scene.Splats, error) {
-	r.Console.LimitHeap(r.plan.HeapLimit())
-	init, err := initial.Splats(ctx, r.training, r.initOptions())
+	s.console.LimitHeap(s.plan.HeapLimit())
+	init, err := initial.Splats(ctx, s.training, s.initOptions())
 	if err != nil {
 		return nil, err
 	}
-	if err := models.CheckNear(r.Config.Near, init, r.training.Cameras); err != nil {
+	if err := models.CheckNear(s.Config.Near, init, s.training.Cameras); err != nil {
 		return nil, err
 	}
-	if r.Init.Kind == initial.InitPLY {
-		r.warnInitFrame(init)
+	if s.Init.Kind == initial.InitPLY {
+		s.warnInitFrame(init)
 	}
-	if r.Init.Grid > 0 && r.Devices == devicesAuto {
-		if err := r.chooseDevices(cams, init.N, o); err != nil {
+	if s.Init.Grid > 0 && s.Devices == devicesAuto {
+		if err := s.chooseDevices(cams, init.N, o, nil); err != nil {
 			return nil, err
 		}
 	}
 	if init.N != planned {
-		if err := r.makePlan(cams, init.N, *o); err != nil {
+		if err := s.makePlan(cams, init.N, *o); err != nil {
 			return nil, err
 		}
-		if err := r.plan.Check(r.Config, init.N); err != nil {
+		if err := s.plan.Check(s.Config, init.N); err != nil {
 			return nil, err
 		}
 	}
-	if c := &r.Config; r.follows && c.Strategy == recipe.StrategyMCMC && init.N > c.Splats {
-		r.noteLater(fmt.Sprintf("starting from %d of %s: this recipe's limit for this capture (raise it with %s)",
+	if c := &s.Config; s.splatsFollow() && c.Strategy == recipe.StrategyMCMC && init.N > c.Splats {
+		s.noteLater(fmt.Sprintf("starting from %d of %s: this recipe's limit for this capture (raise it with %s)",
 			c.Splats, cli.Count(init.N, "point"), fault.Setting("splats")))
 	}
 	return init, nil
@@ -154,49 +164,50 @@ func (r *Run) firstSplats(ctx context.Context, cams []scene.Camera, planned int,
 // makeTrainer makes the trainer, in a run with a time limit for the steps that it has time for.
 func (r *Run) makeTrainer(ctx context.Context, cams []scene.Camera, init *scene.Splats,
 	o pipeline.TrainerOptions) (err error) {
-	if err := r.chooseSteps(ctx, &rehearsal{r: r, cams: cams, init: init, options: o}); err != nil {
+	if err := r.limit.chooseSteps(ctx, &rehearsal{r: &r.limit, cams: cams, init: init, options: o}); err != nil {
 		return err
 	}
-	if r.saver.from != nil {
-		r.Trainer, err = r.saver.resume(cams, o)
+	if r.prev.from != nil {
+		r.Trainer, err = r.prev.resume(&r.machine, cams, r.record(&r.id).Capture, o)
 	} else {
 		r.Trainer, err = pipeline.NewTrainer(r.device, cams, r.photos, init, r.Capture.SceneScale, r.Config, o)
 	}
 	if err != nil {
 		return err
 	}
-	return r.keepLimit()
+	r.saver.trainer = r.Trainer
+	return r.limit.keepLimit()
 }
 
 // openPhotos opens the cache of decoded photos.
-func (r *Run) openPhotos(ctx context.Context, cams []scene.Camera) (err error) {
-	r.Console.LimitHeap(r.plan.HeapLimit())
-	if r.Load.Strict {
-		if err := r.decodable(ctx, r.decodedCameras(cams)); err != nil {
+func (s *setup) openPhotos(ctx context.Context, cams []scene.Camera) (err error) {
+	s.console.LimitHeap(s.plan.HeapLimit())
+	if s.Load.Strict {
+		if err := s.decodable(ctx, s.decodedCameras(cams)); err != nil {
 			return err
 		}
 	}
-	cache := r.plan.Host.PhotoCache(cams)
-	cache.SpillDir, cache.SpillBytes, cache.Warn = r.ImageCache, r.ImageCacheBytes, r.Console.Warn
-	cache.Decode = r.lookingForBlack()
-	if cache.Bytes, err = r.cacheBytes(cache); err != nil {
+	cache := s.plan.Host.PhotoCache(cams)
+	cache.SpillDir, cache.SpillBytes, cache.Warn = s.ImageCache, s.ImageCacheBytes, s.console.Warn
+	cache.Decode = s.lookingForBlack()
+	if cache.Bytes, err = s.cacheBytes(cache); err != nil {
 		return err
 	}
-	r.photos, err = photos.NewCache(cache)
+	s.photos, err = photos.NewCache(cache)
 	return err
 }
 
 // lookingForBlack decodes photos and tells of the first black one. What else inspect finds in pixels takes longer than
 // training should wait.
-func (r *Run) lookingForBlack() func([]scene.Camera) ([]scene.Image, []error) {
+func (s *setup) lookingForBlack() func([]scene.Camera) ([]scene.Image, []error) {
 	var once sync.Once
 	return func(cams []scene.Camera) ([]scene.Image, []error) {
 		images, errs := photo.DecodeViews(cams)
 		for i := range images {
 			if errs[i] == nil && inspect.Dark(&images[i]) {
 				once.Do(func() {
-					r.Console.Warn(fmt.Sprintf("photo %s is black, and others may be (%s lists them)",
-						cams[i].Name, fault.Command("inspect "+cli.Quoted(r.Capture.Root))))
+					s.console.Warn(fmt.Sprintf("photo %s is black, and others may be (%s lists them)",
+						cams[i].Name, fault.Command("inspect "+cli.Quoted(s.Capture.Root))))
 				})
 			}
 		}
@@ -204,40 +215,19 @@ func (r *Run) lookingForBlack() func([]scene.Camera) ([]scene.Image, []error) {
 	}
 }
 
-// warnPlan warns of a model that cannot become as large as was asked for, and of a cache that holds nothing. A run that
-// goes on was told at its start.
-func (r *Run) warnPlan() {
-	if r.PhotoVRAM > 0 && r.plan.Device.PhotoFits == 0 {
-		r.warnLater(fmt.Sprintf("%s %s holds no photo: each is copied to the device for its step",
-			fault.Setting("photo-vram"), pipeline.BytesText(r.PhotoVRAM)))
-	}
-	if r.plan.Shares != nil {
-		r.noteLater("the devices have unequal memory: the model may grow to " + cli.SharesText(r.plan.Shares) +
-			" splats on them")
-	}
-	asked, most := r.Config.MaxSplats, r.plan.Ceiling
-	if r.saver.from != nil || r.Config.Splats > 0 || most >= asked ||
-		r.Config.Refinements() == 0 && r.by != nil && !r.known("max-splats") {
-		return
-	}
-	r.warnLater(fmt.Sprintf("memory has room for %s, fewer than %s %d: the model stops growing there (raise %s, use "+
-		"smaller photos with %s, or %s mixed)", cli.Count(most, "splat"), fault.Setting("max-splats"), asked,
-		fault.Setting(r.device.MemorySetting()), fault.Setting("downscale"), fault.Setting("precision")))
-}
-
 // initOptions says what the first splats are made from.
-func (r *Run) initOptions() initial.Options {
-	o := r.Init
-	o.Model, o.Warn = r.openInit, r.warnLater
-	o.Opacity, o.Scale, o.Seed = r.Config.InitOpacity, r.Config.InitScale, r.Config.Seed
+func (s *setup) initOptions() initial.Options {
+	o := s.Init
+	o.Model, o.Warn = s.openInit, s.warnLater
+	o.Opacity, o.Scale, o.Seed = s.Config.InitOpacity, s.Config.InitScale, s.Config.Seed
 	if o.Kind == initial.InitPLY { // else degree 0: the rest of the colours is zero, and the model makes room for it
-		o.Degree = r.Config.SHDegree
+		o.Degree = s.Config.SHDegree
 	}
 	return o
 }
 
 // openInit reads a model to begin with, of any format.
-func (r *Run) openInit(file string) (int, func() (*scene.Splats, ply.Meta, error), error) {
+func (s *setup) openInit(file string) (int, func() (*scene.Splats, ply.Meta, error), error) {
 	model, err := splatfile.Open(file)
 	if errors.Is(err, splatfile.ErrUnknown) {
 		err = fault.WithHint(err, "name a PLY or LAS file of points, or a model of a format that "+
@@ -247,7 +237,7 @@ func (r *Run) openInit(file string) (int, func() (*scene.Splats, ply.Meta, error
 		return 0, nil, err
 	}
 	for _, note := range model.Info().Notes {
-		r.warnLater(file + ": " + note)
+		s.warnLater(file + ": " + note)
 	}
 	return model.Info().N, func() (*scene.Splats, ply.Meta, error) {
 		splats, info, err := models.Read(file)
@@ -255,19 +245,9 @@ func (r *Run) openInit(file string) (int, func() (*scene.Splats, ply.Meta, error
 	}, model.Close()
 }
 
-// decodedCameras lists the cameras that photos are decoded for: those that are trained on, which may see their photos
-// as taken, and of the other photos those of the capture. [n_cameras]
-func (r *Run) decodedCameras(trained []scene.Camera) []scene.Camera {
-	cams := slices.Clone(r.Capture.Cameras)
-	for i, id := range r.Train {
-		cams[id] = trained[i]
-	}
-	return cams
-}
-
 // decodable decodes every photo once, so that --strict finds out before the training and not in the middle of it.
-func (r *Run) decodable(ctx context.Context, cams []scene.Camera) error {
-	photos, err := photos.NewCache(r.plan.Host.PhotoCache(cams))
+func (s *setup) decodable(ctx context.Context, cams []scene.Camera) error {
+	photos, err := photos.NewCache(s.plan.Host.PhotoCache(cams))
 	if err != nil {
 		return err
 	}
@@ -296,19 +276,19 @@ const (
 func splatBytes(degree int) int64 { return 4 * (11 + 6 + 2*3*int64(scene.SHCoefficients(degree))) }
 
 // cacheBytes returns the bytes of the photos' cache: what was planned or asked for.
-func (r *Run) cacheBytes(planned photos.Options) (int64, error) {
-	if r.PhotoRAM == 0 {
+func (s *setup) cacheBytes(planned photos.Options) (int64, error) {
+	if s.PhotoRAM == 0 {
 		return planned.Bytes, nil
 	}
-	if r.PhotoRAM > planned.Bytes {
+	if s.PhotoRAM > planned.Bytes {
 		return 0, fault.Usagef("give less, or raise "+fault.Setting("max-ram"),
-			"%s: %s, the plan has %s for decoded photos", fault.Named("photo-ram"), pipeline.BytesText(r.PhotoRAM),
+			"%s: %s, the plan has %s for decoded photos", fault.Named("photo-ram"), pipeline.BytesText(s.PhotoRAM),
 			pipeline.BytesText(planned.Bytes))
 	}
-	if least := planned.LargestPhoto(); r.PhotoRAM < least {
+	if least := planned.LargestPhoto(); s.PhotoRAM < least {
 		return 0, fault.Usagef(fmt.Sprintf("give %d or more", least),
-			"%s: %s, the largest photo takes %s", fault.Named("photo-ram"), pipeline.BytesText(r.PhotoRAM),
+			"%s: %s, the largest photo takes %s", fault.Named("photo-ram"), pipeline.BytesText(s.PhotoRAM),
 			pipeline.BytesText(least))
 	}
-	return r.PhotoRAM, nil
+	return s.PhotoRAM, nil
 }

@@ -6,7 +6,9 @@ import (
 	"encoding/hex"
 
 	"vksplat/internal/fault"
+	"vksplat/pipeline"
 	"vksplat/pipeline/checkpoint"
+	"vksplat/scene"
 	"vksplat/scene/fingerprint"
 )
 
@@ -14,35 +16,48 @@ import (
 // asks for --accept-changes.
 const noFingerprint = "unknown"
 
-// startFingerprint begins to hash the photos. A run from the start does not wait for that before its first checkpoint,
-// and leaves the other cores to decoding; one that goes on compares the fingerprint before its first step.
-func (r *Run) startFingerprint(ctx context.Context) (err error) {
-	if r.Checkpoints.Off {
-		return nil
+// identity is the fingerprint of what a run is trained on.
+type identity struct {
+	*notes
+	known   *knowns
+	hashing *fingerprint.Fingerprint // nil without checkpoints
+	text    string                   // "" until a checkpoint needs it
+	parts   checkpoint.PartsRecord   // of what it is made
+	altered bool                     // photos were changed under the run, and a warning said so
+}
+
+// start begins to hash the photos. A run from the start does not wait for that before its first checkpoint, and leaves
+// the other cores to decoding; one that is resumed compares the fingerprint before its first step.
+func (id *identity) start(ctx context.Context, c *scene.Capture, motions, resumed bool) (err error) {
+	if motions { // nothing else goes by them
+		id.known.motionHash = fingerprint.Motions(c)
 	}
-	if r.Config.NativeLens { // nothing else goes by them
-		r.motionHash = fingerprint.Motions(r.Capture)
-	}
-	resumed := r.saver.from != nil
 	workers := 1
 	if resumed {
 		workers = 0
 	}
-	if r.hashing, err = fingerprint.Start(r.Capture, workers); err != nil || !resumed {
+	if id.hashing, err = fingerprint.Start(c, workers); err != nil || !resumed {
 		return err
 	}
-	hash, err := r.hashing.Wait(ctx)
-	r.fingerprint = r.fingerprintText(hash)
+	return id.wait(ctx)
+}
+
+// wait waits until all photos are hashed.
+func (id *identity) wait(ctx context.Context) error {
+	hash, err := id.hashing.Wait(ctx)
 	if err == nil {
-		r.parts = r.fingerprintParts()
+		id.text, id.parts = id.known.fingerprint(hash), id.partsRecord()
 	}
 	return err
 }
 
-// fingerprintText is a capture's fingerprint as checkpoints have it, with what is known of depths and normals, what
-// holds refined poses, and the motions that --native-lens goes by.
-func (r *Run) fingerprintText(capture [sha256.Size]byte) string {
-	for _, hash := range [...][sha256.Size]byte{r.depthHash, r.anchorHash, r.normalHash, r.motionHash} {
+// pending reports whether photos are still being hashed.
+func (id *identity) pending() bool { return id.text == "" && id.hashing != nil && !id.hashing.Done() }
+
+// fingerprint is a capture's fingerprint as checkpoints have it, with what is known of depths and normals, what holds
+// refined poses, and the motions that --native-lens goes by.
+func (k *knowns) fingerprint(capture [sha256.Size]byte) string {
+	for _, hash := range [...][sha256.Size]byte{k.depthHash, k.anchorHash, k.normalHash, k.motionHash} {
 		if hash != [sha256.Size]byte{} {
 			capture = sha256.Sum256(append(capture[:], hash[:]...))
 		}
@@ -50,54 +65,56 @@ func (r *Run) fingerprintText(capture [sha256.Size]byte) string {
 	return hex.EncodeToString(capture[:])
 }
 
-// fingerprintParts says of what the fingerprint is made, once it is there.
-func (r *Run) fingerprintParts() checkpoint.PartsRecord {
+// partsRecord says of what the fingerprint is made, once it is there.
+func (id *identity) partsRecord() checkpoint.PartsRecord {
 	text := func(hash [sha256.Size]byte) string {
 		if hash == [sha256.Size]byte{} {
 			return ""
 		}
 		return hex.EncodeToString(hash[:])
 	}
-	shape, files := r.hashing.Parts()
-	return checkpoint.PartsRecord{Cameras: text(shape), Files: text(files), Depths: text(r.depthHash),
-		Normals: text(r.normalHash), Anchors: text(r.anchorHash), Motions: text(r.motionHash)}
+	shape, files := id.hashing.Parts()
+	k := id.known
+	return checkpoint.PartsRecord{Cameras: text(shape), Files: text(files), Depths: text(k.depthHash),
+		Normals: text(k.normalHash), Anchors: text(k.anchorHash), Motions: text(k.motionHash)}
 }
 
-// identify tells the trainer the fingerprint before it writes its first checkpoint. A photo that was changed or lost
-// under the run is no reason to lose the run, too: its checkpoints say that nobody knows what it was trained on.
-func (s *saver) identify() {
-	r := s.r
-	if r.fingerprint != "" {
-		s.recheck()
+// identify gives the trainer the fingerprint before it writes a checkpoint. A photo that was changed or lost under the
+// run is no reason to lose the run, too: its checkpoints say that it is unknown what it was trained on.
+func (id *identity) identify(t *pipeline.Trainer) {
+	if id.text != "" {
+		id.recheck(t)
 		return
 	}
-	if !r.hashing.Done() {
-		r.Console.Printf("the first checkpoint waits until all photos have been read once\n")
+	if id.pending() {
+		id.console.Printf("the first checkpoint waits until all photos have been read once\n")
 	}
 	// Without a context: when the run is interrupted, the checkpoint that is written then needs it all the more.
-	hash, err := r.hashing.Wait(context.Background())
-	if err == nil {
-		r.fingerprint, r.parts = r.fingerprintText(hash), r.fingerprintParts()
-	} else {
-		r.fingerprint = noFingerprint
-		r.Console.Warn(err.Error() + "; training continues, and resuming from checkpoints of this run needs " +
+	if err := id.wait(context.Background()); err != nil {
+		id.text, id.altered = noFingerprint, true
+		id.console.Warn(err.Error() + "; training continues, and resuming from checkpoints of this run needs " +
 			fault.Setting("accept-changes"))
-		r.Trainer.Deviate("the photos were changed, or could not be read, while they were trained on")
-		r.altered = true
+		t.Deviate("the photos were changed, or could not be read, while they were trained on")
 	}
-	r.Trainer.SetFingerprint(r.fingerprint, r.parts)
+	t.SetFingerprint(id.text, id.parts)
 }
 
-// recheck tells, once, of photos that were changed after they had been hashed: what is decoded from now on, or was
+// recheck warns, once, of photos that were changed after they had been hashed: what is decoded from now on, or was
 // since, may be of others.
-func (s *saver) recheck() {
-	r := s.r
-	if r.altered || r.hashing == nil {
+func (id *identity) recheck(t *pipeline.Trainer) {
+	if id.altered || id.hashing == nil {
 		return
 	}
-	if err := r.hashing.Changed(); err != nil {
-		r.altered = true
-		r.Console.Warn(err.Error() + "; training continues, and the bytes may differ from those of an undisturbed run")
-		r.Trainer.Deviate("the photos were changed while they were trained on")
+	if err := id.hashing.Changed(); err != nil {
+		id.altered = true
+		id.console.Warn(err.Error() + "; training continues, and the bytes may differ from those of an undisturbed run")
+		t.Deviate("the photos were changed while they were trained on")
+	}
+}
+
+// close ends the hashing.
+func (id *identity) close() {
+	if id.hashing != nil {
+		id.hashing.Close()
 	}
 }

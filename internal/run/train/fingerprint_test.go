@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"vksplat/internal/cli"
-	"vksplat/internal/run/output"
 	"vksplat/pipeline"
 	"vksplat/scene"
 	"vksplat/scene/load"
@@ -22,7 +21,7 @@ import (
 func hashedRun(t *testing.T, change func(photo string)) (r *Run, warnings *bytes.Buffer) {
 	r, warnings = hashingRun(t, 256<<20)
 	change(r.Capture.Cameras[3].Path)
-	r.saver.identify()
+	r.id.identify(r.Trainer)
 	return r, warnings
 }
 
@@ -41,15 +40,14 @@ func hashingRun(t *testing.T, long int64) (r *Run, warnings *bytes.Buffer) {
 		t.Fatal(err)
 	}
 	warnings = &bytes.Buffer{}
-	r = &Run{Options: NewOptions(), Console: cli.New(nil, &bytes.Buffer{}, warnings), Capture: c,
-		Trainer: &pipeline.Trainer{}}
+	r = NewRun(NewOptions(), cli.New(nil, &bytes.Buffer{}, warnings))
+	r.Capture, r.Trainer = c, &pipeline.Trainer{}
 	r.Out = filepath.Join(dir, "out")
-	r.saver = newSaver(r)
-	if err := r.startFingerprint(t.Context()); err != nil {
+	if err := r.id.start(t.Context(), c, false, false); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(r.hashing.Close)
-	if r.fingerprint != "" || r.hashing.Done() {
+	t.Cleanup(r.id.hashing.Close)
+	if r.id.text != "" || r.id.hashing.Done() {
 		t.Error("a run from the start waited for the fingerprint")
 	}
 	return r, warnings
@@ -70,18 +68,16 @@ func TestMotionInFingerprint(t *testing.T) {
 		if moved {
 			c.Cameras[1].Motion.Turn[0] = 0.1
 		}
-		r := &Run{Options: NewOptions(), Console: cli.New(nil, io.Discard, io.Discard), Capture: c}
-		r.Config.NativeLens = native
-		r.saver = newSaver(r)
-		if err := r.startFingerprint(t.Context()); err != nil {
+		r := NewRun(NewOptions(), cli.New(nil, io.Discard, io.Discard))
+		if err := r.id.start(t.Context(), c, native, false); err != nil {
 			t.Fatal(err)
 		}
-		defer r.hashing.Close()
-		sum, err := r.hashing.Wait(t.Context())
+		defer r.id.hashing.Close()
+		sum, err := r.id.hashing.Wait(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
-		return r.fingerprintText(sum)
+		return r.known.fingerprint(sum)
 	}
 	still := text(false, false)
 	if text(false, true) != still || text(true, false) != still {
@@ -96,21 +92,15 @@ func TestMotionInFingerprint(t *testing.T) {
 // the checkpoint is worth it.
 func TestStopBeforeHashes(t *testing.T) {
 	r, _ := hashingRun(t, 1<<40)
-	r.rec = &record{}
-	if !r.saver.tooEarly() {
+	if !tooEarly(&r.id, &r.control.watch) {
 		t.Error("a run that has just begun waits for its photos")
 	}
-	r.rec.before = 2 * worthWaiting
-	if r.saver.tooEarly() {
+	r.control.watch.before = 2 * worthWaiting
+	if tooEarly(&r.id, &r.control.watch) {
 		t.Error("two minutes of training are lost")
 	}
-	r.rec.before = 0
-	r.saver.kept = []output.CheckpointFile{{Path: "x", Step: 5}}
-	if r.saver.tooEarly() {
-		t.Error("a run that has checkpoints already writes no more")
-	}
 	began := time.Now()
-	r.hashing.Close()
+	r.id.hashing.Close()
 	if took := time.Since(began); took > 10*time.Second {
 		t.Errorf("hashing went on for %v", took)
 	}
@@ -118,36 +108,36 @@ func TestStopBeforeHashes(t *testing.T) {
 
 func TestIdentify(t *testing.T) {
 	r, said := hashedRun(t, func(string) {})
-	if len(r.fingerprint) != 64 || said.Len() > 0 || len(r.Trainer.Deviations()) > 0 {
-		t.Errorf("fingerprint %q, %s", r.fingerprint, said)
+	if len(r.id.text) != 64 || said.Len() > 0 || len(r.Trainer.Deviations()) > 0 {
+		t.Errorf("fingerprint %q, %s", r.id.text, said)
 	}
 	// Of a photo that is changed later the fingerprint stays, and it is told once.
-	known := r.fingerprint
-	if r.saver.identify(); said.Len() > 0 {
+	known := r.id.text
+	if r.id.identify(r.Trainer); said.Len() > 0 {
 		t.Error(said)
 	}
 	if err := os.Truncate(r.Capture.Cameras[1].Path, 1<<20); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {
-		r.saver.identify()
+		r.id.identify(r.Trainer)
 	}
-	if text := said.String(); r.fingerprint != known || len(r.Trainer.Deviations()) != 1 ||
+	if text := said.String(); r.id.text != known || len(r.Trainer.Deviations()) != 1 ||
 		strings.Count(text, "was changed") != 1 {
-		t.Errorf("fingerprint %q, %v, %s", r.fingerprint, r.Trainer.Deviations(), said)
+		t.Errorf("fingerprint %q, %v, %s", r.id.text, r.Trainer.Deviations(), said)
 	}
 	r, said = hashedRun(t, func(photo string) {
 		if err := os.Truncate(photo, 1<<20); err != nil {
 			t.Fatal(err)
 		}
 	})
-	if text := said.String(); r.fingerprint != noFingerprint || len(r.Trainer.Deviations()) != 1 ||
+	if text := said.String(); r.id.text != noFingerprint || len(r.Trainer.Deviations()) != 1 ||
 		!strings.Contains(text, "was changed") || !strings.Contains(text, "accept-changes") {
-		t.Errorf("fingerprint %q, %v, %s", r.fingerprint, r.Trainer.Deviations(), text)
+		t.Errorf("fingerprint %q, %v, %s", r.id.text, r.Trainer.Deviations(), text)
 	}
 	// It is said once.
 	before := said.Len()
-	if r.saver.identify(); said.Len() != before {
+	if r.id.identify(r.Trainer); said.Len() != before {
 		t.Error(said)
 	}
 }

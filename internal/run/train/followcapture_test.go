@@ -22,7 +22,7 @@ func TestFollowCaptureInLittleMemory(t *testing.T) {
 		o.Config.RefineStart, o.Config.RefineEvery, o.Config.RefineStop, o.Config.ResetEvery = 1, 1, 17, 0
 		change(o)
 		var said bytes.Buffer
-		_, err := Do(cli.New(nil, &said, &said), o, nil)
+		_, err := Do(cli.New(nil, &said, &said), o)
 		if err != nil {
 			said.WriteString(err.Error())
 		}

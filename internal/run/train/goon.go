@@ -27,8 +27,8 @@ type asked struct {
 	Init initial.Options `json:"init"`
 }
 
-// asked is what of that the options say.
-func (o *Options) asked() *asked {
+// askedOf is what of that the options say.
+func askedOf(o *Options) *asked {
 	a := &asked{EvalAt: o.EvalAt, SaveAt: o.Checkpoints.SaveAt, CheckpointEvery: o.Checkpoints.Every.String(),
 		KeepCheckpoints: int(o.Checkpoints.Keep), MetricsEvery: o.MetricsEvery, Tensorboard: o.Tensorboard,
 		Report: o.Report, Init: o.Init}
@@ -70,8 +70,8 @@ func (o *Options) GoOn(out, scene string) error {
 			return noRun(out)
 		}
 		source = &rec.Source
-		rec.Options(&o.Load, o.known)
-		o.Eval = o.Eval || len(rec.HeldOut) > 0 && !o.known("eval")
+		rec.Options(&o.Load, o.Asked)
+		o.Eval = o.Eval || len(rec.HeldOut) > 0 && !o.Asked("eval")
 	}
 	if o.Scene = scene; scene == "" {
 		place, err := source.Place(out)
@@ -83,11 +83,11 @@ func (o *Options) GoOn(out, scene string) error {
 	if b == nil || b.Asked == nil {
 		return nil
 	}
-	return o.goOnAsked(b.Asked)
+	return goOnAsked(o, b.Asked)
 }
 
 // goOnAsked takes over what the run was asked for, where the call says nothing of it.
-func (o *Options) goOnAsked(a *asked) error {
+func goOnAsked(o *Options, a *asked) error {
 	c := &o.Checkpoints
 	every := c.Every
 	if err := every.Set(a.CheckpointEvery); err != nil {
@@ -113,7 +113,7 @@ func (o *Options) goOnAsked(a *asked) error {
 		"init-points":      func() { o.Init.Points = a.Init.Points },
 		"init-grid":        func() { o.Init.Grid = a.Init.Grid },
 	} {
-		if !o.known(name) {
+		if !o.Asked(name) {
 			take()
 		}
 	}

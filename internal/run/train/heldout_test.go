@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"vksplat/internal/cli"
 	"vksplat/pipeline/recipe"
 	"vksplat/scene"
 )
@@ -26,15 +27,10 @@ func TestAdoptHeldOut(t *testing.T) {
 		{"eval", false, "", 8, begun{TestEvery: 5}, false},
 		{"test-list", true, "/other", 8, begun{Eval: true, TestEvery: 5, TestList: "/other"}, false},
 	} {
-		r := &Run{Options: resolved(t, nil, nil)}
-		r.by = func(name string) source {
-			if name == tt.given {
-				return byCaller
-			}
-			return byPreset
-		}
+		r := NewRun(resolved(t, nil, nil), &cli.Console{})
+		r.choices.caller[underscored(tt.given)] = nil
 		r.Eval, r.TestList, r.TestEvery = tt.eval, tt.list, tt.every
-		r.adoptCapture(&begun{Eval: true, TestEvery: 5, TestList: "/list", HeldOut: []string{"a.png"}})
+		r.prev.adoptCapture(&begun{Eval: true, TestEvery: 5, TestList: "/list", HeldOut: []string{"a.png"}})
 		if r.Eval != tt.want.Eval || r.TestEvery != tt.want.TestEvery || r.TestList != tt.want.TestList ||
 			(r.recorded != nil) != tt.names {
 			t.Errorf("given %s: held out %v, every %d, list %q, names %q", tt.given, r.Eval, r.TestEvery, r.TestList,
@@ -45,8 +41,9 @@ func TestAdoptHeldOut(t *testing.T) {
 
 // TestSmallHeldOut wants a photo that cannot be measured to be refused before the training.
 func TestSmallHeldOut(t *testing.T) {
-	r := &Run{Options: resolved(t, nil, nil), Capture: &scene.Capture{Cameras: []scene.Camera{
-		{Name: "a", Width: 40, Height: 30}, {Name: "b", Width: 11, Height: 11}, {Name: "c", Width: 40, Height: 10}}}}
+	r := NewRun(resolved(t, nil, nil), &cli.Console{})
+	r.Capture = &scene.Capture{Cameras: []scene.Camera{{Name: "a", Width: 40, Height: 30},
+		{Name: "b", Width: 11, Height: 11}, {Name: "c", Width: 40, Height: 10}}}
 	r.Eval = true
 	for test, want := range map[int]string{1: "", 2: "1 of 2 held-out photos have a side of fewer than 11 pixels"} {
 		r.Test = []int{0, test}
@@ -60,13 +57,8 @@ func TestSmallHeldOut(t *testing.T) {
 	}
 }
 
-// TestFactors wants each factor to be found by the name of its setting.
-func TestFactors(t *testing.T) {
-	for _, name := range []string{stepsFactor, splatsFactor, fewPhotos} {
-		if f := factorNamed(name); f.name != name {
-			t.Errorf("%s: found %s", name, f.name)
-		}
-	}
+// TestMostSplats wants the ceiling of splats to have the range of their number.
+func TestMostSplats(t *testing.T) {
 	if s := recipe.SettingNamed("max_splats"); s.Range.Most != recipe.SettingNamed("splats").Range.Most {
 		t.Errorf("max_splats goes up to %g", s.Range.Most)
 	}

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"vksplat/internal/cli"
 	"vksplat/internal/fault"
 	"vksplat/scene"
 )
@@ -38,9 +39,9 @@ func TestApart(t *testing.T) {
 		{"left", "one/transforms.json", "left/out", true},
 	} {
 		at := func(name string) string { return filepath.Join(top, name) }
-		r := &Run{Options: &Options{Out: at(c.out)},
-			Capture: &scene.Capture{Root: at("one"), Images: at(c.images), Model: at(c.model)}}
-		err := r.apart()
+		r := NewRun(&Options{Out: at(c.out)}, &cli.Console{})
+		r.Capture = &scene.Capture{Root: at("one"), Images: at(c.images), Model: at(c.model)}
+		err := r.place.apart(r.Capture)
 		if (err != nil) != c.refused || err != nil && !errors.Is(err, fault.ErrUsage) {
 			t.Errorf("%+v: %v", c, err)
 		}

@@ -67,13 +67,27 @@ func (o *DepthOptions) check() error {
 	return nil
 }
 
+// knowns are known depths, normals and poses of the photos that are trained on: nil where they are not compared, and
+// once the trainer has them.
+type knowns struct {
+	*Options
+	*notes
+	depths     depth.Known
+	depthHash  [sha256.Size]byte
+	normals    []scene.NormalMap
+	normalHash [sha256.Size]byte
+	anchors    [][]scene.Anchor // of poses
+	anchorHash [sha256.Size]byte
+	motionHash [sha256.Size]byte // of the motions of Capture.Cameras, with --native-lens alone
+}
+
 // knownDepthBytes is what a known depth takes in RAM until the run ends.
 const knownDepthBytes = 8
 
 // findDepths finds the depths that photos are known to have. points are those of the capture's files; the capture is
 // in its own frame.
-func (r *Run) findDepths(c *scene.Capture, points []scene.Point) error {
-	o := &r.Depth
+func (k *knowns) findDepths(c *scene.Capture, points []scene.Point) error {
+	o := &k.Depth
 	if !o.used() {
 		return nil
 	}
@@ -95,10 +109,10 @@ func (r *Run) findDepths(c *scene.Capture, points []scene.Point) error {
 		if !tracked {
 			how = "that no other hides: the capture does not say what was seen"
 		}
-		r.tellDepths(own, "of points "+how)
+		k.noteDepths(own, "of points "+how)
 	}
 	if o.Maps != "" {
-		if err := r.addMaps(c, known, own); err != nil {
+		if err := k.addMaps(c, known, own); err != nil {
 			return err
 		}
 	}
@@ -108,7 +122,7 @@ func (r *Run) findDepths(c *scene.Capture, points []scene.Point) error {
 			return err
 		}
 		for _, note := range notes {
-			r.warnLater(o.Cloud + ": " + note)
+			k.warnLater(o.Cloud + ": " + note)
 		}
 		seen := depth.Visible(c.Cameras, cloud)
 		if n := seen.Most(); n < scene.BlindCamera {
@@ -116,36 +130,36 @@ func (r *Run) findDepths(c *scene.Capture, points []scene.Point) error {
 				cli.Count(len(cloud), "point"))
 		}
 		if said := inspect.OtherScale(c.Cameras, points, cloud); said != "" {
-			r.warnLater(fmt.Sprintf("the points of %s %s: the cloud %s", filepath.Base(o.Cloud), said, inFrame))
+			k.warnLater(fmt.Sprintf("the points of %s %s: the cloud %s", filepath.Base(o.Cloud), said, inFrame))
 		}
 		known.Add(seen)
-		r.tellDepths(seen, fmt.Sprintf("of %s of %s", cli.Count(len(cloud), "point"), filepath.Base(o.Cloud)))
+		k.noteDepths(seen, fmt.Sprintf("of %s of %s", cli.Count(len(cloud), "point"), filepath.Base(o.Cloud)))
 	}
-	r.knownDepths = known
-	r.depthHash = hashDepths(known)
+	k.depths = known
+	k.depthHash = hashDepths(known)
 	return nil
 }
 
-// tellDepths tells what depths are compared.
-func (r *Run) tellDepths(known depth.Known, what string) {
-	r.tellCompared("depths", "pixel", known.Counts(), what)
+// noteDepths says what depths are compared.
+func (k *knowns) noteDepths(known depth.Known, what string) {
+	k.noteCompared("depths", "pixel", known.Counts(), what)
 }
 
-// tellCompared tells of what is compared with training photos. counts are the pixels or places of each.
-func (r *Run) tellCompared(what, noun string, counts []int, how string) {
+// noteCompared says what is compared with training photos. counts are the pixels or places of each.
+func (k *knowns) noteCompared(what, noun string, counts []int, how string) {
 	n, photos := 0, 0
 	for _, count := range counts {
 		if n += count; count > 0 {
 			photos++
 		}
 	}
-	r.noteLater(fmt.Sprintf("%s at %s of %s are compared, %s", what, cli.Count(n, noun),
+	k.noteLater(fmt.Sprintf("%s at %s of %s are compared, %s", what, cli.Count(n, noun),
 		cli.Count(photos, "training photo"), how))
 }
 
 // addMaps adds what depth maps say.
-func (r *Run) addMaps(c *scene.Capture, known, points depth.Known) error {
-	o := &r.Depth
+func (k *knowns) addMaps(c *scene.Capture, known, points depth.Known) error {
+	o := &k.Depth
 	found, err := depth.Maps(c, points, depth.MapOptions{Dir: o.Maps, Kind: o.Kind, Unit: o.Unit})
 	if err != nil {
 		return err
@@ -158,7 +172,7 @@ func (r *Run) addMaps(c *scene.Capture, known, points depth.Known) error {
 		{found.Off, "have a depth map that does not fit the capture's points, or too few of these: it does not count"},
 	} {
 		if n := len(m.names); n > 0 {
-			r.warnLater(scene.Warning{Count: n, Names: scene.FirstNames(m.names),
+			k.warnLater(scene.Warning{Count: n, Names: scene.FirstNames(m.names),
 				Text: fmt.Sprintf("%d of %d photos %s", n, len(c.Cameras), m.text)}.String())
 		}
 	}
@@ -172,7 +186,7 @@ func (r *Run) addMaps(c *scene.Capture, known, points depth.Known) error {
 		return fault.Data("compare depths", o.Maps, "see what "+fault.Setting("depth-kind")+" says of them",
 			"the depth maps know no depth")
 	}
-	r.tellDepths(found.Known, found.Text())
+	k.noteDepths(found.Known, found.Text())
 	known.Add(found.Known)
 	return nil
 }
@@ -193,13 +207,13 @@ func hashDepths(known depth.Known) (sum [sha256.Size]byte) {
 }
 
 // trainedDepths returns what is known of the photos that are trained on, in the training frame.
-func (r *Run) trainedDepths() pipeline.KnownDepths {
-	if r.knownDepths == nil {
+func (k *knowns) trainedDepths(f scene.Frame) pipeline.KnownDepths {
+	if k.depths == nil {
 		return nil
 	}
-	list := r.knownDepths
-	list.Scale(r.Capture.Frame.Scale)
-	r.knownDepths = nil
+	list := k.depths
+	list.Scale(f.Scale)
+	k.depths = nil
 	return pipeline.KnownDepths(list)
 }
 
@@ -208,11 +222,11 @@ const mostDepthPoints = 100_000
 
 // addDepthPoints adds points at known depths of the photos that are trained on to those that training begins with, in
 // the colours of the photos. The capture is in the training frame. A photo that cannot be decoded has none.
-func (r *Run) addDepthPoints() {
-	if !r.Depth.Init || !r.Depth.used() || !r.beginsAtPoints() || r.saver.from != nil {
+func (d *dataset) addDepthPoints() {
+	if !d.Depth.Init || !d.Depth.used() || !startsAtPoints(d.Options) {
 		return
 	}
-	t, lists := r.training, r.knownDepths
+	t, lists := d.training, d.known.depths
 	n := lists.Count()
 	stride := 1 + n/mostDepthPoints
 	points := make([][]scene.Point, len(lists))
@@ -239,5 +253,5 @@ func (r *Run) addDepthPoints() {
 	})
 	had := len(t.Points)
 	t.Points = append(t.Points, initial.Apart(t.Points, slices.Concat(points...))...)
-	r.noteLater(fmt.Sprintf("training begins with %s at known depths, too", cli.Count(len(t.Points)-had, "point")))
+	d.noteLater(fmt.Sprintf("training begins with %s at known depths, too", cli.Count(len(t.Points)-had, "point")))
 }

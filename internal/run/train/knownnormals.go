@@ -40,8 +40,8 @@ const mostFacing = 0.9
 const mostOdd = 0.05
 
 // findNormals reads the normals that photos are known to show. The capture is in its own frame.
-func (r *Run) findNormals(c *scene.Capture) error {
-	o := &r.Normal
+func (k *knowns) findNormals(c *scene.Capture) error {
+	o := &k.Normal
 	if !o.used() {
 		return nil
 	}
@@ -50,23 +50,23 @@ func (r *Run) findNormals(c *scene.Capture) error {
 		return err
 	}
 	if n := len(found.Missing); n > 0 {
-		r.warnLater(scene.Warning{Count: n, Names: scene.FirstNames(found.Missing),
+		k.warnLater(scene.Warning{Count: n, Names: scene.FirstNames(found.Missing),
 			Text: fmt.Sprintf("%d of %d photos have no normal map", n, len(c.Cameras))}.String())
 	}
 	if found.Odd > mostOdd {
-		r.warnLater(fmt.Sprintf("%.0f %% of the pixels of normal maps are no directions of length 1, and do not count",
+		k.warnLater(fmt.Sprintf("%.0f %% of the pixels of normal maps are no directions of length 1, and do not count",
 			100*found.Odd))
 	}
 	if found.Facing < mostFacing {
-		r.warnLater(fmt.Sprintf("%.0f %% of the normals look away from their camera in axes of %s, and do not count: see "+
+		k.warnLater(fmt.Sprintf("%.0f %% of the normals look away from their camera in axes of %s, and do not count: see "+
 			"what %s says", 100*(1-found.Facing), found.Frame, fault.Setting("normal-frame")))
 	}
 	if len(found.Doubt) > 0 {
-		r.warnLater(fmt.Sprintf("the normals face their cameras as well in axes of %s as in those of %s, which are taken: "+
+		k.warnLater(fmt.Sprintf("the normals face their cameras as well in axes of %s as in those of %s, which are taken: "+
 			"give %s to be sure", strings.Join(found.Doubt, " and "), found.Frame, fault.Setting("normal-frame")))
 	}
-	r.tellCompared("normals", "place", found.Counts(), "of maps in axes of "+found.Frame)
-	r.knownNormals, r.normalHash = found.Known, hashNormals(found.Known)
+	k.noteCompared("normals", "place", found.Counts(), "of maps in axes of "+found.Frame)
+	k.normals, k.normalHash = found.Known, hashNormals(found.Known)
 	return nil
 }
 
@@ -86,11 +86,11 @@ func hashNormals(known []scene.NormalMap) (sum [sha256.Size]byte) {
 }
 
 // trainedNormals returns what is known of the photos that are trained on.
-func (r *Run) trainedNormals() pipeline.KnownNormals {
-	if r.knownNormals == nil {
+func (k *knowns) trainedNormals() pipeline.KnownNormals {
+	if k.normals == nil {
 		return nil
 	}
-	list := r.knownNormals
-	r.knownNormals = nil
+	list := k.normals
+	k.normals = nil
 	return list
 }

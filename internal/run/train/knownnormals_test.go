@@ -71,7 +71,7 @@ func TestTrainNormals(t *testing.T) {
 		o.Config.Iterations, o.Config.RefineEvery, o.Normal.Maps, o.Eval = 12, 0, normals, true
 		o.Checkpoints.SaveAt, o.Checkpoints.Keep, o.Checkpoints.Resume = cli.Steps{6}, 5, from
 		var text bytes.Buffer
-		if _, err = Do(cli.New(nil, io.Discard, &text), o, nil); err == nil {
+		if _, err = Do(cli.New(nil, io.Discard, &text), o); err == nil {
 			model, err = os.ReadFile(filepath.Join(o.Out, output.ModelFolder+"12", output.ModelName))
 		}
 		return model, text.String(), err
@@ -100,13 +100,13 @@ func TestTrainNormals(t *testing.T) {
 	}
 }
 
-// TestTellDepths counts pixels and the photos that have any.
-func TestTellDepths(t *testing.T) {
-	r := &Run{}
-	r.tellDepths(depth.Known{make([]scene.KnownDepth, 5), nil, make([]scene.KnownDepth, 2)}, "of points")
+// TestNoteDepths counts pixels and the photos that have any.
+func TestNoteDepths(t *testing.T) {
+	k := knowns{notes: &notes{}}
+	k.noteDepths(depth.Known{make([]scene.KnownDepth, 5), nil, make([]scene.KnownDepth, 2)}, "of points")
 	want := "depths at 7 pixels of 2 training photos are compared, of points"
-	if len(r.notes) != 1 || r.notes[0].Text != want {
-		t.Errorf("told %q, want %q", r.notes, want)
+	if len(k.list) != 1 || k.list[0].Text != want {
+		t.Errorf("told %q, want %q", k.list, want)
 	}
 }
 
@@ -149,7 +149,7 @@ func TestLimitedNormals(t *testing.T) {
 	}
 	o := timed(t, scenes, filepath.Join(t.TempDir(), "out"), "10s", "10s")
 	o.Depth.Points, o.Normal.Maps = true, normalMaps(t, scenes, "normals", 0)
-	if st, err := Do(cli.New(nil, io.Discard, io.Discard), o, nil); err != nil || st.Step < 50 {
+	if st, err := Do(cli.New(nil, io.Discard, io.Discard), o); err != nil || st.Step < 50 {
 		t.Errorf("%+v: %v", st, err)
 	}
 }

@@ -158,7 +158,7 @@ func (s *leakScene) model(t *testing.T, held int, set func(o *Options)) []byte {
 		scenetest.Put(t, o.TestList, []byte(strings.Join(names, "\n")))
 	}
 	set(o)
-	if _, err := Do(cli.New(nil, io.Discard, io.Discard), o, nil); err != nil {
+	if _, err := Do(cli.New(nil, io.Discard, io.Discard), o); err != nil {
 		t.Fatal(err)
 	}
 	files, err := filepath.Glob(filepath.Join(o.Out, "point_cloud", "*", "point_cloud.ply"))

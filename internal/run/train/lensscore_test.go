@@ -42,7 +42,7 @@ func TestLensScore(t *testing.T) {
 			meter.None, 250
 		o.Config.Vignetting, o.Config.AppearanceStart, o.Config.RefineEvery = learns, 50, 0
 		var told bytes.Buffer
-		st, err := Do(cli.New(nil, &told, io.Discard), o, nil)
+		st, err := Do(cli.New(nil, &told, io.Discard), o)
 		if err != nil {
 			t.Fatal(err)
 		}

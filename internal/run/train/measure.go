@@ -9,7 +9,6 @@ import (
 	"vksplat/internal/run/captured"
 	"vksplat/internal/run/evaluate"
 	"vksplat/internal/run/output"
-	"vksplat/internal/run/report"
 	"vksplat/pipeline"
 	"vksplat/scene"
 	"vksplat/scene/photo"
@@ -17,113 +16,104 @@ import (
 )
 
 // picturesFolder is where the pictures of held-out photos go.
-func (r *Run) picturesFolder(step int) string {
-	return filepath.Join(r.Out, output.PictureFolder+strconv.Itoa(step))
+func picturesFolder(out string, step int) string {
+	return filepath.Join(out, output.PictureFolder+strconv.Itoa(step))
+}
+
+// scorer measures a run on its held-out photos.
+type scorer struct {
+	*dataset
+	*machine
+	o        *Options
+	past     *history
+	spent    func() float64              // seconds of training in this process
+	at       func(path string) string    // where a file of OUT is written
+	own      func(paths ...string) error // lists files of OUT as the run's, before they are written
+	emit     func(e Event) error
+	measured func(photos int) // for the clock of a time limit
+	resumed  bool             // OUT has scores of the run's past
 }
 
 // measure evaluates the model after step, unless that has been done, and records the scores. Files of scores are
 // written in any case: a run that was killed may have left them behind what it recorded. Where ctx is cancelled
-// meanwhile there are no scores, and r.unmeasured is set.
+// meanwhile its error is returned.
 //
 // What is drawn is the model on the device, not the file that was written of it: a second copy beside the optimiser's
 // state may not fit, and measurements on the way (--eval-at) have no file. The scores are the file's all the same.
 // RenderInto takes what the file holds, all SH coefficients among it, with settings that the file names (startModel);
 // the file differs by the rounding of coordinates to float32 in the capture's frame, which --origin keeps small: 1e-6
 // dB. TestScoreIsTheFiles measures files alone and compares.
-func (r *Run) measure(ctx context.Context, step int,
-	seen func(photo scene.Image, render []float32)) (views []results.ViewScore, err error) {
-	r.saver.startOver()
-	if ctx.Err() != nil { // Ctrl-C has stopped the training; what was trained is measured all the same
-		ctx = context.Background()
-	} else {
-		defer r.during(StageMeasuring)()
-	}
-	if views = r.measured(step); views == nil {
-		if views, err = r.evaluate(ctx, step, seen); err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
-			r.unmeasured, err = true, nil
-		}
-		if err != nil {
+func (s *scorer) measure(ctx context.Context, step int) (views []results.ViewScore, err error) {
+	if views = s.recordedScores(step); views == nil {
+		if views, err = s.evaluate(ctx, step); err != nil || len(views) == 0 {
 			return nil, err
 		}
-		if len(views) == 0 {
-			return nil, nil
+		line := s.past.eval(step, s.Trainer.NSplats(), s.spent(), views, s.drawn())
+		if err := s.emit(&Measured{line}); err != nil {
+			return nil, err
 		}
-		r.rec.eval(step, views)
 	}
-	steps, nearest := r.rec.metrics.scores(), r.nearest()
+	steps, nearest := s.past.scores(), s.nearest()
 	for i := range steps {
 		steps[i].Nearest = nearest
 	}
-	return views, results.WriteResults(r.at(r.Out), evaluate.ProtocolGsplat, steps, r.saver.from != nil)
+	return views, results.WriteResults(s.at(s.o.Out), evaluate.ProtocolGsplat, steps, s.resumed)
 }
 
-// nearest says how far the held-out photos' cameras are from those that are trained on. Neither moves.
-func (r *Run) nearest() map[string]scene.Nearest {
-	if r.nearestTo == nil {
-		r.nearestTo = scene.NearestTo(r.training.Cameras, captured.Pick(r.Capture.Cameras, r.Test))
-	}
-	return r.nearestTo
-}
-
-// measured returns the scores of an evaluation of step that an earlier process recorded, nil where one of its pictures
-// is not there.
-func (r *Run) measured(step int) []results.ViewScore {
-	views := r.rec.metrics.evaluated(step, r.drawn())
-	files := r.pictureFiles()
+// recordedScores returns the scores of an evaluation of step that an earlier process recorded, nil where one of its
+// pictures is not there.
+func (s *scorer) recordedScores(step int) []results.ViewScore {
+	views := s.past.evaluated(step, s.drawn())
+	files := pictureFiles(s.Capture, s.Test)
 	for _, v := range views {
-		if file, known := files[v.Name]; !known || !output.IsFile(filepath.Join(r.picturesFolder(step), file)) {
+		if file, known := files[v.Name]; !known || !output.IsFile(filepath.Join(picturesFolder(s.o.Out, step), file)) {
 			return nil
 		}
 	}
 	return views
 }
 
-// evaluate renders every held-out photo's view, measures it against the photo
-// and writes both side by side.
-func (r *Run) evaluate(ctx context.Context, step int,
-	seen func(photo scene.Image, render []float32)) ([]results.ViewScore, error) {
-	cams := captured.Pick(r.Capture.Cameras, r.Test)
+// evaluate renders every held-out photo's view, measures it against the photo and writes both side by side.
+func (s *scorer) evaluate(ctx context.Context, step int) ([]results.ViewScore, error) {
+	cams := captured.Pick(s.Capture.Cameras, s.Test)
 	files := captured.PictureNames(cams)
-	if err := r.saver.own.Begin(captured.PathsIn(r.picturesFolder(step), files)...); err != nil {
+	if err := s.own(captured.PathsIn(picturesFolder(s.o.Out, step), files)...); err != nil {
 		return nil, err
 	}
-	if r.photos != nil {
-		r.photos.Empty() // its memory is lent to the photos of this evaluation
+	if s.photos != nil {
+		s.photos.Empty() // its memory is lent to the photos of this evaluation
 	}
-	r.Console.LimitHeap(r.plan.HeapLimit())
-	round, err := evaluate.NewViewRound(cams, &r.plan.Host)
+	s.dataset.console.LimitHeap(s.plan.HeapLimit())
+	round, err := evaluate.NewViewRound(cams, &s.plan.Host)
 	if err != nil {
 		return nil, err
 	}
 	defer round.Photos.Close()
-	e := &evaluation{run: r, step: step, seen: seen, files: files, thumbs: &report.Thumbnails{Step: step}}
-	if e.vignettings, err = r.Trainer.Vignettings(); err != nil {
+	e := &evaluation{scorer: s, step: step, files: files}
+	if e.vignettings, err = s.Trainer.Vignettings(); err != nil {
 		return nil, err
 	}
-	round.Strict, round.Warn, round.Compare = r.Load.Strict, r.Console.Warn, e.compare
-	round.Draw = func(memory []float32, i int) ([]float32, error) { return r.Trainer.RenderInto(memory, cams[i]) }
-	if r.Config.RefinePoses {
-		round.Align = func(i int, photo scene.Image) ([]float32, error) { return r.alignedPicture(cams[i], photo) }
+	round.Strict, round.Warn, round.Compare = s.o.Load.Strict, s.dataset.console.Warn, e.compare
+	round.Draw = func(memory []float32, i int) ([]float32, error) { return s.Trainer.RenderInto(memory, cams[i]) }
+	if s.o.Config.RefinePoses {
+		round.Align = func(i int, photo scene.Image) ([]float32, error) { return s.alignedPicture(cams[i], photo) }
 	}
 	if err := round.Run(ctx); err != nil {
 		return nil, err
 	}
-	r.limit.clock.evaluated(len(cams))
+	s.measured(len(cams))
 	if len(e.views) == 0 {
-		r.Console.Warn("no held-out photo has pixels to compare with: nothing is measured")
+		s.dataset.console.Warn("no held-out photo has pixels to compare with: nothing is measured")
 	}
-	r.thumbs = e.thumbs
 	return e.views, nil
 }
 
-// evaluation is what a run makes of one round over its held-out photos.
+// evaluation is one round over the held-out photos.
 type evaluation struct {
-	run    *Run
-	step   int
-	seen   func(photo scene.Image, render []float32)
-	files  []string // of the pictures, by camera
-	views  []results.ViewScore
-	thumbs *report.Thumbnails
+	*scorer
+	step  int
+	files []string // of the pictures, by camera
+	views []results.ViewScore
 	// of the cameras of photos that are trained on; nil where it is not learnt
 	vignettings []pipeline.Vignetting
 }
@@ -131,70 +121,60 @@ type evaluation struct {
 // darken returns what makes a picture what the camera of a held-out photo would have taken of it; nil where nothing is
 // known of that.
 func (e *evaluation) darken(c *scene.Camera) func(picture []float32) {
-	if e.vignettings == nil {
-		return nil
-	}
-	number, known := e.run.takers[cameraName(c)]
-	if !known {
+	number, known := e.takers[cameraName(c)]
+	if e.vignettings == nil || !known {
 		return nil
 	}
 	return func(picture []float32) { e.vignettings[number].Darken(picture, c.Width, c.Height) }
 }
 
-// compare scores a picture, writes it, and makes what else is shown of it.
-func (e *evaluation) compare(c *evaluate.Comparison) (take func(), err error) {
-	r := e.run
-	c.Photo = photo.Over(c.Photo, r.Config.Background)
-	view, err := c.Score(r.Config.Appearance(), e.darken(&c.Cam))
+// compare scores a picture and writes it.
+func (e *evaluation) compare(c *evaluate.Comparison) (keep func(), err error) {
+	c.Photo = photo.Over(c.Photo, e.o.Config.Background)
+	view, err := c.Score(e.o.Config.Appearance(), e.darken(&c.Cam))
 	if err != nil {
 		return nil, err
 	}
 	written := make(chan error, 1)
 	go func() { // both take a core about as long
-		written <- output.WritePicture(filepath.Join(r.at(r.picturesFolder(e.step)), e.files[c.Index]),
+		written <- output.WritePicture(filepath.Join(e.at(picturesFolder(e.o.Out, e.step)), e.files[c.Index]),
 			func(path string) error { return photo.WriteSheet(path, c.Photo, c.Render) })
 	}()
-	sheet, thumb, err := e.small(c)
+	err = e.emit(&Compared{e.step, c.Index, c.Photo, c.Render, view})
 	if err := errors.Join(<-written, err); err != nil {
 		return nil, err
 	}
-	return func() {
-		e.views = append(e.views, view)
-		r.rec.view(e.step, c.Cam.Name, sheet)
-		if e.seen != nil {
-			e.seen(c.Photo, c.Render)
-		}
-		e.thumbs.Add(thumb, view)
-	}, nil
+	return func() { e.views = append(e.views, view) }, nil
 }
 
-// small makes what the board and the report show of a picture, nil where they show nothing.
-func (e *evaluation) small(c *evaluate.Comparison) (sheet *boardPicture, thumb *report.Picture, err error) {
-	if e.run.rec.boards(c.Index) {
-		if sheet, err = newBoardPicture(c.Photo, c.Render); err != nil {
-			return nil, nil, err
-		}
+// alignedPicture draws a held-out photo's camera moved to where the photo fits best; nil where it cannot be.
+func (s *scorer) alignedPicture(c scene.Camera, photo scene.Image) ([]float32, error) {
+	moved, err := s.Trainer.Align(c, photo)
+	if errors.Is(err, pipeline.ErrPhotoSize) {
+		s.dataset.console.Warn("photo " + c.Name + " is not measured with an aligned camera: " + err.Error())
+		return nil, nil
 	}
-	if e.run.Report {
-		made := photo.FromFloats(c.Render, c.Photo.Width, c.Photo.Height)
-		thumb, err = report.NewPicture(c.Cam.Name, photo.Fit(c.Photo, report.Side), photo.Fit(made, report.Side))
+	if err != nil {
+		return nil, err
 	}
-	return sheet, thumb, err
+	return s.Trainer.RenderInto(nil, moved)
 }
+
+func (s *scorer) drawn() *results.Drawn { return drawnBy(s.o, s.Capture, s.Test) }
 
 // pictureFiles returns by the name of each held-out photo where its picture is in picturesFolder.
-func (r *Run) pictureFiles() map[string]string {
+func pictureFiles(c *scene.Capture, test []int) map[string]string {
 	files := map[string]string{}
-	cams := captured.Pick(r.Capture.Cameras, r.Test)
+	cams := captured.Pick(c.Cameras, test)
 	for i, name := range captured.PictureNames(cams) {
 		files[cams[i].Name] = name
 	}
 	return files
 }
 
-// drawn says how this run's scores come about.
-func (r *Run) drawn() *results.Drawn {
-	c := &r.Config
+// drawnBy says how a run's scores come about.
+func drawnBy(o *Options, capture *scene.Capture, test []int) *results.Drawn {
+	c := &o.Config
 	config := pipeline.RenderConfig{Background: c.Background, Near: c.Near, Antialiased: c.Antialiased}
-	return captured.DrawnOf(&config, r.Capture, r.Test)
+	return captured.DrawnOf(&config, capture, test)
 }

@@ -8,7 +8,6 @@ import (
 	"io"
 	"os"
 
-	"vksplat/internal/cli"
 	"vksplat/internal/fault"
 	"vksplat/internal/run/meter"
 	"vksplat/internal/run/output"
@@ -41,13 +40,11 @@ type EvalLine struct {
 	Drawn *results.Drawn `json:"drawn,omitempty"` // absent of measurements by earlier versions
 }
 
-// metricsLog is metrics.jsonl.
-type metricsLog struct {
-	f     *os.File
-	end   int64 // of the lines that are this run's past, before begin
-	begun bool
-	every int
-	evals []EvalLine // those in the file, by step
+// history is what a run has logged and measured so far, in earlier processes too.
+type history struct {
+	end   int64 // of the lines of metrics.jsonl that are the run's past
+	every int   // steps between lines
+	evals []EvalLine
 	since interval
 	// Of the last line in this process, or where it began.
 	lastStep      int
@@ -56,7 +53,7 @@ type metricsLog struct {
 }
 
 // interval is the sums over the steps since the last line. Checkpoints take them along: the next line is of the same
-// steps when the run goes on.
+// steps when the run is resumed.
 type interval struct {
 	N    int     `json:"n"` // steps
 	Loss float64 `json:"loss"`
@@ -82,40 +79,30 @@ func parseInterval(text string, step int) (v interval) {
 	return v
 }
 
-// openMetrics opens metrics.jsonl for a run that begins after step. since is of the steps before that have no line yet.
-// Where the run goesOn, the lines up to step are its past.
-func openMetrics(path string, step, every int, since interval, goesOn bool) (*metricsLog, error) {
-	m := &metricsLog{every: every, lastStep: step, since: since}
-	var err error
-	if m.f, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o666); err != nil {
-		return nil, err
+// readHistory reads that of a run that begins after step. since is of the steps before that have no line yet. Where the
+// run is resumed, the lines of metrics.jsonl up to step are its past.
+func readHistory(path string, step, every int, since interval, resumed bool) (*history, error) {
+	h := &history{every: every, lastStep: step, since: since}
+	if !resumed {
+		return h, nil
 	}
-	if goesOn {
-		err = m.reread(step)
+	f, err := os.Open(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return h, nil
 	}
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("open %s: %w", path, fault.Pathless(err)), m.f.Close())
+		return nil, err
 	}
-	return m, nil
+	defer f.Close() // only read from
+	if err := h.read(f, step); err != nil {
+		return nil, fmt.Errorf("read %s: %w", path, fault.Pathless(err))
+	}
+	return h, nil
 }
 
-// begin cuts off what is in the file beyond the run's past, with the run's first step or write: it did not happen.
-// Later calls do nothing.
-func (m *metricsLog) begin() error {
-	if m.begun {
-		return nil
-	}
-	m.begun = true
-	if err := m.f.Truncate(m.end); err != nil {
-		return err
-	}
-	_, err := m.f.Seek(m.end, io.SeekStart)
-	return err
-}
-
-// reread takes in the lines up to step and finds where they end.
-func (m *metricsLog) reread(step int) error {
-	r := bufio.NewReader(m.f)
+// read reads the lines up to step and finds where they end.
+func (h *history) read(f io.Reader, step int) error {
+	r := bufio.NewReader(f)
 	for {
 		line, err := r.ReadBytes('\n')
 		if errors.Is(err, io.EOF) {
@@ -128,60 +115,51 @@ func (m *metricsLog) reread(step int) error {
 		if json.Unmarshal(line, &e) != nil || e.Step > step {
 			return nil
 		}
-		m.take(e)
-		m.end += int64(len(line))
-	}
-}
-
-func (m *metricsLog) take(e EvalLine) {
-	m.secondsBefore = float64(e.Seconds)
-	if e.Event == meter.EventEval {
-		m.keep(e)
+		h.secondsBefore = float64(e.Seconds)
+		if e.Event == meter.EventEval {
+			h.keep(e)
+		}
+		h.end += int64(len(line))
 	}
 }
 
 // keep adds a measurement, in place of an earlier one of the same step.
-func (m *metricsLog) keep(e EvalLine) {
-	if n := len(m.evals); n > 0 && m.evals[n-1].Step == e.Step {
-		m.evals = m.evals[:n-1]
+func (h *history) keep(e EvalLine) {
+	if n := len(h.evals); n > 0 && h.evals[n-1].Step == e.Step {
+		h.evals = h.evals[:n-1]
 	}
-	m.evals = append(m.evals, e)
+	h.evals = append(h.evals, e)
 }
 
-// add takes in a step.
-func (m *metricsLog) add(p pipeline.Progress) {
-	v := &m.since
+// add adds a step, after seconds of training in this process. It returns a line of the steps since the last one when
+// that is due, or else nil.
+func (h *history) add(p *pipeline.Progress, total int, seconds float64, use func() meter.DeviceUse) *meter.StepLine {
+	v := &h.since
 	v.N++
 	v.Loss, v.L1, v.SSIM, v.MSE = v.Loss+float64(p.Loss), v.L1+float64(p.L1), v.SSIM+float64(p.SSIM),
 		v.MSE+float64(p.MSE)
-}
-
-// due reports whether it is time for a line.
-func (m *metricsLog) due(step, total int) bool { return step%m.every == 0 || step == total }
-
-// step writes the line of the steps since the last one. seconds is the time of training in this process.
-func (m *metricsLog) step(p pipeline.Progress, total int, seconds float64, use meter.DeviceUse) (*meter.StepLine,
-	error) {
-	v, n := m.since, float64(m.since.N)
-	rate := float64(p.Step-m.lastStep) / (seconds - m.lastSeconds)
+	if p.More || p.Step%h.every != 0 && p.Step != total {
+		return nil
+	}
+	n, device := float64(v.N), use()
+	rate := float64(p.Step-h.lastStep) / (seconds - h.lastSeconds)
 	l := &meter.StepLine{Event: meter.EventStep, Step: p.Step, Total: total, Loss: meter.Rounded(v.Loss / n),
 		L1: meter.Rounded(v.L1 / n), SSIM: meter.Rounded(v.SSIM / n), PSNR: meter.Rounded(meter.PsnrOf(v.MSE / n)),
 		Splats: p.Splats, Visible: p.Visible, Isects: p.Isects, Downscales: p.Level, Rate: meter.Rounded(rate),
 		ETA:         meter.Rounded(float64(total-p.Step) / rate),
-		DeviceBytes: use.Bytes, DeviceBusy: use.Busy(rate), RSSBytes: meter.PeakRSS(),
-		Seconds: meter.Rounded(m.secondsBefore + seconds)}
-	m.since = interval{}
-	m.lastStep, m.lastSeconds = p.Step, seconds
-	return l, cli.WriteLine(m.f, l)
+		DeviceBytes: device.Bytes, DeviceBusy: device.Busy(rate), RSSBytes: meter.PeakRSS(),
+		Seconds: meter.Rounded(h.secondsBefore + seconds)}
+	h.since, h.lastStep, h.lastSeconds = interval{}, p.Step, seconds
+	return l
 }
 
-// eval writes a measurement.
-func (m *metricsLog) eval(step, splats int, seconds float64, views []results.ViewScore,
-	drawn *results.Drawn) (*EvalLine, error) {
+// eval adds a measurement.
+func (h *history) eval(step, splats int, seconds float64, views []results.ViewScore,
+	drawn *results.Drawn) *EvalLine {
 	s := output.Summarise(views)
 	e := EvalLine{Event: meter.EventEval, Step: step, PSNR: meter.Rounded(s.PSNR), SSIM: meter.Rounded(s.SSIM),
 		PSNRMedian: meter.Rounded(s.PSNRMedian), SSIMMedian: meter.Rounded(s.SSIMMedian),
-		Splats: splats, Seconds: meter.Rounded(m.secondsBefore + seconds), Drawn: drawn}
+		Splats: splats, Seconds: meter.Rounded(h.secondsBefore + seconds), Drawn: drawn}
 	if s.CCPSNR != nil {
 		e.CCPSNR, e.CCSSIM = (*meter.Rounded)(s.CCPSNR), (*meter.Rounded)(s.CCSSIM)
 	}
@@ -204,14 +182,14 @@ func (m *metricsLog) eval(step, splats int, seconds float64, views []results.Vie
 		}
 		e.Views = append(e.Views, line)
 	}
-	m.keep(e)
-	return &e, cli.WriteLine(m.f, e)
+	h.keep(e)
+	return &e
 }
 
 // scores returns the measurements so far as the files of INRIA's layout hold them.
-func (m *metricsLog) scores() []results.StepScores {
+func (h *history) scores() []results.StepScores {
 	var list []results.StepScores
-	for _, e := range m.evals {
+	for _, e := range h.evals {
 		s := results.StepScores{Step: e.Step, Drawn: e.Drawn}
 		for _, v := range e.Views {
 			view := results.ViewScore{Name: v.Name, PSNR: float64(v.PSNR), SSIM: float64(v.SSIM)}
@@ -232,20 +210,10 @@ func (m *metricsLog) scores() []results.StepScores {
 }
 
 // evaluated returns the measurement of step, nil where the last one is of another step, or was drawn otherwise.
-func (m *metricsLog) evaluated(step int, drawn *results.Drawn) []results.ViewScore {
-	list := m.scores()
+func (h *history) evaluated(step int, drawn *results.Drawn) []results.ViewScore {
+	list := h.scores()
 	if n := len(list); n > 0 && list[n-1].Step == step && list[n-1].Drawn != nil && *list[n-1].Drawn == *drawn {
 		return list[n-1].Views
 	}
 	return nil
-}
-
-// close closes the file. That of a run that never began leaves no empty one.
-func (m *metricsLog) close() error {
-	info, err := m.f.Stat()
-	err = errors.Join(err, m.f.Close())
-	if err == nil && !m.begun && info.Size() == 0 {
-		err = os.Remove(m.f.Name())
-	}
-	return err
 }

@@ -11,29 +11,29 @@ import (
 
 // trainedCameras returns the cameras that are trained on: with --native-lens those that took the photos, rolling
 // shutters and all, and not those of photos without distortion, which all else goes by.
-func (r *Run) trainedCameras() ([]scene.Camera, error) {
-	cams, moved := slices.Clone(r.training.Cameras), 0
+func (d *dataset) trainedCameras(devices int) ([]scene.Camera, error) {
+	cams, moved := slices.Clone(d.training.Cameras), 0
 	for i := range cams {
 		if cams[i].Moved() {
 			moved++
 		}
 	}
-	if !r.Config.NativeLens {
+	if !d.Config.NativeLens {
 		if moved > 0 {
-			r.warnLater(fmt.Sprintf("the cameras of %d of %d photos moved while their rows were read out, which is "+
+			d.warnLater(fmt.Sprintf("the cameras of %d of %d photos moved while their rows were read out, which is "+
 				"ignored: training with %s does not", moved, len(cams), fault.Setting("native-lens")))
 		}
 		return cams, nil
 	}
-	if err := r.refuseLenses(); err != nil {
+	if err := d.apply(lensRules(d.Options, devices)); err != nil {
 		return nil, err
 	}
-	if err := scene.CheckTravel(r.Capture.Cameras); err != nil {
+	if err := scene.CheckTravel(d.Capture.Cameras); err != nil {
 		return nil, err
 	}
 	taken, bent, err := captured.AsTaken(cams)
 	if err == nil && bent == 0 {
-		r.noteLater("no photo is trained on another way for " + fault.Setting("native-lens") +
+		d.noteLater("no photo is trained on another way for " + fault.Setting("native-lens") +
 			": no lens of the capture bends its picture, and no camera is known to have moved")
 	} else if err == nil {
 		text := fmt.Sprintf("%d of %d photos are trained on as taken, at %s", bent, len(cams),
@@ -41,29 +41,7 @@ func (r *Run) trainedCameras() ([]scene.Camera, error) {
 		if moved > 0 {
 			text += fmt.Sprintf("; %d through a rolling shutter", moved)
 		}
-		r.noteLater(text)
+		d.noteLater(text)
 	}
 	return taken, err
-}
-
-// refuseLenses refuses what photos are not trained on as taken with.
-func (r *Run) refuseLenses() error {
-	c, with := &r.Config, ""
-	switch {
-	case c.RefinePoses:
-		with = "refine-poses"
-	case c.Robust:
-		with = "robust"
-	case r.Depth.used() || r.Normal.used():
-		return fault.Usagef("leave out one of them", "%s: known depths and normals are of pictures without distortion",
-			fault.Named("native-lens"))
-	case len(r.others) > 0:
-		return fault.Usagef("give one device, or leave out "+fault.Setting("native-lens"),
-			"%s works on one device alone, %d were given", fault.Setting("native-lens"), 1+len(r.others))
-	}
-	if with != "" {
-		return fault.Usagef("leave out one of them", "%s: they do not work together",
-			fault.Named("native-lens", with))
-	}
-	return nil
 }

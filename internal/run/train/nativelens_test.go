@@ -59,7 +59,7 @@ func TestNativeLens(t *testing.T) {
 	for _, native := range []bool{true, false} {
 		o := nativeOptions(dir, filepath.Join(t.TempDir(), "out"))
 		o.Config.NativeLens = native
-		st, err := Do(cli.New(nil, io.Discard, io.Discard), o, nil)
+		st, err := Do(cli.New(nil, io.Discard, io.Discard), o)
 		if err != nil {
 			t.Fatal(err, fault.Hint(err))
 		}
@@ -111,7 +111,7 @@ func TestRollingShutter(t *testing.T) {
 		o := nativeOptions(dir, filepath.Join(t.TempDir(), "out"))
 		o.Config.NativeLens = native
 		var log bytes.Buffer
-		st, err := Do(cli.New(nil, io.Discard, &log), o, nil)
+		st, err := Do(cli.New(nil, io.Discard, &log), o)
 		if err != nil {
 			t.Fatal(err, fault.Hint(err))
 		}
@@ -141,7 +141,7 @@ func TestNativeLensRefused(t *testing.T) {
 		o := nativeOptions(dir, filepath.Join(t.TempDir(), "out"))
 		change(o)
 		var told bytes.Buffer
-		if _, err := Do(cli.New(nil, io.Discard, &told), o, nil); err == nil || fault.Hint(err) == "" {
+		if _, err := Do(cli.New(nil, io.Discard, &told), o); err == nil || fault.Hint(err) == "" {
 			t.Errorf("%s: error %v", name, err)
 		}
 	}
@@ -151,7 +151,7 @@ func TestNativeLensRefused(t *testing.T) {
 func TestNativeLensNoPolynomial(t *testing.T) {
 	runtest.NeedDevice(t)
 	dir := captureThrough(t, &synth.Lens{Model: scene.LensFOV, Focal: 0.6, Distortion: []float64{0.9}})
-	_, err := Do(cli.New(nil, io.Discard, io.Discard), nativeOptions(dir, filepath.Join(t.TempDir(), "out")), nil)
+	_, err := Do(cli.New(nil, io.Discard, io.Discard), nativeOptions(dir, filepath.Join(t.TempDir(), "out")))
 	if err == nil || !strings.Contains(err.Error(), "FOV is not a polynomial") ||
 		!strings.Contains(fault.Hint(err), "leave out native-lens") {
 		t.Errorf("error %v, hint %q", err, fault.Hint(err))
@@ -160,14 +160,13 @@ func TestNativeLensNoPolynomial(t *testing.T) {
 
 // TestNativeLensDevices: several devices are refused, with what to do.
 func TestNativeLensDevices(t *testing.T) {
-	r := &Run{Options: NewOptions(), Console: cli.New(nil, io.Discard, io.Discard), Capture: &scene.Capture{},
-		training: &scene.Capture{}}
+	r := NewRun(NewOptions(), cli.New(nil, io.Discard, io.Discard))
+	r.Capture, r.training = &scene.Capture{}, &scene.Capture{}
 	r.Config.NativeLens = true
-	if _, err := r.trainedCameras(); err != nil {
+	if _, err := r.trainedCameras(1); err != nil {
 		t.Error(err)
 	}
-	r.others = []*pipeline.Device{nil}
-	if _, err := r.trainedCameras(); err == nil || !strings.Contains(err.Error(), "one device alone, 2 were given") ||
+	if _, err := r.trainedCameras(2); err == nil || !strings.Contains(err.Error(), "one device alone, 2 were given") ||
 		!strings.Contains(fault.Hint(err), "give one device") {
 		t.Errorf("error %v, hint %q", err, fault.Hint(err))
 	}
@@ -182,11 +181,11 @@ func TestNativeLensDecodes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &Run{Options: NewOptions(), Console: cli.New(nil, io.Discard, io.Discard),
-		Capture: &scene.Capture{Cameras: []scene.Camera{views[0], views[0], views[0]}}}
+	r := NewRun(NewOptions(), cli.New(nil, io.Discard, io.Discard))
+	r.Capture = &scene.Capture{Cameras: []scene.Camera{views[0], views[0], views[0]}}
 	r.Config.NativeLens, r.Train, r.Test = true, []int{0, 2}, []int{1}
 	r.training = &scene.Capture{Cameras: r.Capture.Cameras[:2]}
-	trained, err := r.trainedCameras()
+	trained, err := r.trainedCameras(1)
 	if err != nil {
 		t.Fatal(err)
 	}

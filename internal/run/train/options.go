@@ -1,7 +1,7 @@
 package train
 
 import (
-	"context"
+	"fmt"
 	"regexp"
 	"slices"
 	"strconv"
@@ -35,6 +35,23 @@ func (o *Options) OfPlan() string {
 	return ""
 }
 
+// SetBlock makes the options those of a block of the plan.
+func (o *Options) SetBlock(plan *plans.Plan) {
+	o.Divided, o.Scene = plan, plan.Capture.Scene
+	plan.Capture.Options(&o.Load, func(string) bool { return false })
+	o.configure()
+	if share := o.stepsShare(); share != 1 {
+		o.EvalAt.Scale(share)
+		o.Checkpoints.SaveAt.Scale(share)
+	}
+	if o.Out == "" {
+		o.Out = plan.BlockFolder(int(o.Block))
+	}
+	if at := plan.Origin; o.Origin == "auto" { // the same for all blocks
+		o.Origin = captured.OriginFlag(fmt.Sprintf("%g,%g,%g", at[0], at[1], at[2]))
+	}
+}
+
 // ConfigOf is the configuration of a block's training.
 func (o *Options) ConfigOf(plan *plans.Plan, k int) recipe.Config {
 	if !o.ShareSteps {
@@ -64,11 +81,11 @@ func (o *Options) OfOneBlock(plan *plans.Plan) error {
 func (o *Options) AsTrained(k int, st *output.Stats, config recipe.Config) error {
 	chosen := []string{"iterations"}
 	for i := range recipe.Settings {
-		if s := &recipe.Settings[i]; o.followed(s, &config) {
+		if s := &recipe.Settings[i]; followsFactor(o, s, &config) {
 			chosen = append(chosen, s.Name)
 		}
 	}
-	if !o.BackgroundGiven {
+	if !o.BackgroundChosen() {
 		chosen = append(chosen, "background")
 	}
 	changes := slices.DeleteFunc(st.Config.Changes(config),
@@ -91,7 +108,7 @@ const (
 	defaultKeepAtEnd   = 1
 )
 
-// CheckpointOptions says when checkpoints are written and what a run goes on with.
+// CheckpointOptions says when checkpoints are written and what a run resumes from.
 type CheckpointOptions struct {
 	Every     everyFlag
 	SaveAt    cli.Steps
@@ -215,9 +232,8 @@ type Options struct {
 	Divided *plans.Plan     // that block belongs to; nil without
 	// Whether a block is trained as often on each photo as the whole would be, see ConfigOf.
 	ShareSteps bool
-	Out        string                 // the folder that is written
-	Claimed    bool                   // the caller has claimed out already
-	Given      func(flag string) bool // whether a flag is on the command line; nil: none is
+	Out        string // the folder that is written
+	Claimed    bool   // the caller has claimed out already
 
 	Eval      bool
 	TestEvery int       // spacing of held-out photos
@@ -227,27 +243,20 @@ type Options struct {
 	Load      captured.Options
 	Depth     DepthOptions
 	Normal    NormalOptions
-	// Whether Load is the caller's choice as a whole: a run that is resumed takes over nothing of it.
-	SourceGiven bool
-	Device      pipeline.DeviceOptions
-	Devices     string // that train together; "": one does
-	Origin      captured.OriginFlag
-	Init        initial.Options
-	Config      recipe.Config
+	Device    pipeline.DeviceOptions
+	Devices   string // that train together; "": one does
+	Origin    captured.OriginFlag
+	Init      initial.Options
+	Config    recipe.Config // what choices gave, once Resolve or the run has asked
+	choices   choices
 	Factors
-	// Whether the background was chosen: synthetic captures are white otherwise.
-	BackgroundGiven bool
-	Checkpoints     CheckpointOptions
+	Checkpoints CheckpointOptions
 	MemoryFlags
 
 	Preset      string
-	presetBy    string                   // what chose it, preset, strategy or config; "": nothing did
-	formerNamed bool                     // it was given as formerPreset
-	by          func(name string) source // who chose a setting; nil: Resolve was not called
-	adapts      bool                     // the preset follows the capture, even where the number of steps was given
-	unscaled    recipe.Config            // before StepsScaler
-	unscaledAt  stepsAt                  // likewise
-	goesOn      bool                     // by GoOn: the command has no setting resume
+	formerNamed bool    // it was given as formerPreset
+	unscaledAt  stepsAt // before StepsScaler
+	goesOn      bool    // by GoOn: the command has no setting resume
 	ConfigFile  string
 	StepsScaler float64
 	TimeLimit   LimitFlag
@@ -255,8 +264,8 @@ type Options struct {
 	PrintConfig bool
 
 	Viewer ViewerOptions
-	// What shows the run to others; nil: nothing does. Its value may be nil where nobody wants to see it.
-	NewViewer    func(r *Run, stop context.CancelFunc) (Viewer, error)
+	// Observers of the caller, after those of this package.
+	Observers    []func(o *Options, console *cli.Console) (Observer, error)
 	Preview      PreviewOptions
 	Progress     string
 	Verbose      bool // details are printed, too
@@ -264,7 +273,6 @@ type Options struct {
 	Tensorboard  bool
 	Report       bool
 
-	Stepped func(p pipeline.Progress) // called after every step; nil: nothing is
 	// A device to train on, which stays open; nil: the run opens its own.
 	Opened *pipeline.Device
 	// When the time limit begins; zero: with the process, or with the run where Opened is given.
@@ -305,40 +313,7 @@ func NewOptions() *Options {
 			Resumed: func(*Options) string { return "the same training, resumed" }}}
 }
 
-// beginsAtPoints says whether training begins at the points of the capture.
-func (o *Options) beginsAtPoints() bool {
+// startsAtPoints says whether training begins at the points of the capture.
+func startsAtPoints(o *Options) bool {
 	return o.Init.Kind == initial.InitAuto || o.Init.Kind == initial.InitPoints
-}
-
-// needs lists the flags whose effect depends on other flags, or on what the capture holds, and then the training
-// settings whose effect depends on others.
-func (o *Options) needs(c *scene.Capture) []need {
-	random := o.Init.Random(c)
-	masked := slices.ContainsFunc(c.Cameras, func(cam scene.Camera) bool { return cam.Mask != "" })
-	known := fault.Named("depth-loss", "depths", "depth-points")
-	list := []need{
-		{"test-every", fault.Setting("eval"), o.Eval},
-		{"model", "a capture of COLMAP", c.Format == scene.FormatColmap},
-		{"invert-masks", "masks, and none is found", masked},
-		{"grow-masks", "masks, and none is found", masked},
-		{"undo-applied-transform", "an applied_transform in transforms.json", c.Applied != nil},
-		{"splats-factor", fault.Setting("splats") + " 0", o.Config.Splats == 0},
-		{"init-points", fault.Setting("init") + " random", random},
-		{"sky", "the points of a capture", o.beginsAtPoints() && !random || !o.Config.Sky},
-		{"sky", "a capture that is trained as a whole", o.Divided == nil || !o.Config.Sky},
-		{"depth-lambda", known, o.Depth.used()}, {"depth-lambda-final", known, o.Depth.used()},
-		{"depth-init", known, o.Depth.used()}, {"depth-init", fault.Setting("init") + " points", o.beginsAtPoints()},
-		{"depth-kind", fault.Setting("depths"), o.Depth.Maps != ""},
-		{"depth-unit", fault.Setting("depths"), o.Depth.Maps != ""},
-		{"normal-lambda", fault.Setting("normals"), o.Normal.used()},
-		{"normal-lambda-final", fault.Setting("normals"), o.Normal.used()},
-		{"normal-frame", fault.Setting("normals"), o.Normal.used()},
-		{"image-cache-size", fault.Setting("image-cache"), o.ImageCache != ""},
-	}
-	for _, s := range recipe.Settings {
-		for _, n := range s.Needs {
-			list = append(list, need{cli.Dashed(s.Name), cli.WithSettings(n.String()), n.Met(&o.Config)})
-		}
-	}
-	return list
 }

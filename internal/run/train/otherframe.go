@@ -16,21 +16,21 @@ const mostAsked = 200_000
 
 // warnInitFrame warns of the file that training begins with, if what it holds is not where the cameras look. The
 // capture, with its own points, and the splats are in the training frame. A block's cameras see a part of a city.
-func (r *Run) warnInitFrame(init *scene.Splats) {
+func (d *dataset) warnInitFrame(init *scene.Splats) {
 	stride := 1 + init.N/mostAsked
 	points := make([]scene.Point, 0, init.N/stride+1)
 	for i := 0; i < init.N; i += stride {
 		m := init.Means[3*i:]
 		points = append(points, scene.Point{Pos: [3]float64{float64(m[0]), float64(m[1]), float64(m[2])}})
 	}
-	said := inspect.OtherScale(r.training.Cameras, r.training.Points, points)
-	switch share := inspect.InView(r.training.Cameras, points); {
+	said := inspect.OtherScale(d.training.Cameras, d.training.Points, points)
+	switch share := inspect.InView(d.training.Cameras, points); {
 	case share == 0:
 		said = "are in view of no camera"
-	case said == "" && share < 0.5 && r.Divided == nil:
+	case said == "" && share < 0.5 && d.Divided == nil:
 		said = fmt.Sprintf("are in view of a camera for %.2g %% alone", 100*share)
 	}
 	if said != "" {
-		r.warnLater(fmt.Sprintf("the points of %s %s: the file %s", filepath.Base(r.Init.File), said, inFrame))
+		d.warnLater(fmt.Sprintf("the points of %s %s: the file %s", filepath.Base(d.Init.File), said, inFrame))
 	}
 }

@@ -2,6 +2,7 @@ package train
 
 import (
 	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -9,17 +10,30 @@ import (
 	"vksplat/internal/fault"
 	"vksplat/internal/run/captured"
 	"vksplat/internal/run/output"
+	"vksplat/scene"
 )
+
+// place is the folder that a run writes, and what it finds there.
+type place struct {
+	*Options
+	*notes
+	prev   *previous
+	own    *output.Written // files of OUT that are this program's
+	trusts bool            // treat every file with a run's name as ours
+	old    []string        // what of an earlier run in OUT this one replaces, if it is there
+	staged bool            // it is there, and this run writes to output.NextFolder: see at
+	emit   func(e Event) error
+}
 
 // refuseFolders refuses to begin where a folder has the name of a file that the run writes, or the other way round. It
 // is not ours to remove, and the end of a long run is too late to find out.
-func (r *Run) refuseFolders() error {
-	paths := r.runNames()
-	for _, dir := range output.StepFolders(r.Out, output.ModelFolder, -1) {
+func (p *place) refuseFolders() error {
+	paths := p.runNames()
+	for _, dir := range output.StepFolders(p.Out, output.ModelFolder, -1) {
 		paths = append(paths, filepath.Join(dir, output.ModelName))
 	}
 	// Checkpoints may come at any step.
-	old, err := filepath.Glob(filepath.Join(output.EscapeGlob(r.saver.dir),
+	old, err := filepath.Glob(filepath.Join(output.EscapeGlob(p.prev.dir),
 		output.CheckpointPrefix+"*"+output.CheckpointSuffix))
 	if err != nil {
 		return err
@@ -28,94 +42,101 @@ func (r *Run) refuseFolders() error {
 }
 
 // runNames are the files in OUT, beside checkpoints and pictures, that the run may write.
-func (r *Run) runNames() []string {
-	paths := append(output.RunPaths(r.Out), r.modelFile(r.Config.Iterations))
-	for _, at := range r.Checkpoints.SaveAt {
-		paths = append(paths, r.modelFile(at))
+func (p *place) runNames() []string {
+	paths := append(output.RunPaths(p.Out), modelFile(p.Out, p.Config.Iterations))
+	for _, at := range p.Checkpoints.SaveAt {
+		paths = append(paths, modelFile(p.Out, at))
 	}
 	return paths
 }
 
 // refuseForeign refuses to replace files in OUT that this program did not write. Beside checkpoints, what builds left
 // there that kept no list is taken for a run's.
-func (s *saver) refuseForeign() error {
-	s.own = output.ReadWritten(s.r.Out)
-	if s.trusts = s.o.Overwrite || !s.own.Known && output.HoldsRun(s.r.Out); s.trusts {
+func (p *place) refuseForeign() error {
+	p.own = output.ReadWritten(p.Out)
+	if p.trusts = p.Checkpoints.Overwrite || !p.own.Known && output.HoldsRun(p.Out); p.trusts {
 		return nil
 	}
-	return output.RefuseForeign(s.own.Foreign(s.r.runNames()), s.remedy())
+	return output.RefuseForeign(p.own.Foreign(p.runNames()), p.remedy())
+}
+
+// sort finds what of an earlier run this one replaces, and refuses files of the user.
+func (p *place) sort() error {
+	if err := p.refuseForeign(); err != nil {
+		return err
+	}
+	if p.old = output.Replaced(p.Out, p.prev.after()); p.replaces() {
+		return output.RefuseUnreachable(p.Out)
+	}
+	return nil
 }
 
 // remedy is what can be done about files in OUT besides moving them away.
-func (s *saver) remedy() string {
-	if s.o.Demo { // it has no setting overwrite
+func (p *place) remedy() string {
+	if p.Checkpoints.Demo { // it has no setting overwrite
 		return "or choose another folder"
 	}
 	return "choose another folder, or replace it with " + fault.Setting("overwrite")
 }
 
 // list begins the list of what this run writes.
-func (s *saver) list() error {
-	s.own = output.ReadWritten(s.r.Out)
-	if s.staged { // the earlier run's stays until this one replaces it
-		s.own = output.ReadList(s.r.Out, filepath.Join(output.NextFolder, output.WrittenFile))
+func (p *place) list() error {
+	p.own = output.ReadWritten(p.Out)
+	if p.staged { // the earlier run's stays until this one replaces it
+		p.own = output.ReadList(p.Out, filepath.Join(output.NextFolder, output.WrittenFile))
 	}
 	switch {
-	case s.o.Demo:
-		s.own.By = output.ByDemo
-	case s.o.Resume == "" || s.own.By == "": // who began a run that goes on stays
-		s.own.By = output.ByTrain
+	case p.Checkpoints.Demo:
+		p.own.By = output.ByDemo
+	case p.Checkpoints.Resume == "" || p.own.By == "": // who began a run that goes on stays
+		p.own.By = output.ByTrain
 	}
-	return s.own.Begin(s.r.runNames()...)
+	return p.own.Begin(p.runNames()...)
 }
 
 // unlist ends the list, where it was begun.
-func (s *saver) unlist() error {
-	if s.pending != nil && s.staged {
-		s.settle()
-	}
-	if s.staged || s.own == nil || !s.own.Begun {
+func (p *place) unlist() error {
+	if p.staged || p.own == nil || !p.own.Begun {
 		return nil
 	}
-	return s.own.End()
+	return p.own.End()
 }
 
 // refuseForeignPictures is refuseFolders for pictures, whose names the capture gives.
-func (r *Run) refuseForeignPictures() error {
-	if r.DryRun {
+func (p *place) refuseForeignPictures(pictures []string) error {
+	if p.DryRun {
 		return nil
 	}
-	var paths, anew []string
-	names := captured.PictureNames(captured.Pick(r.Capture.Cameras, r.Test))
-	for _, step := range append(slices.Clone(r.EvalAt), r.Config.Iterations) {
-		pictures := captured.PathsIn(r.picturesFolder(step), names)
-		if paths = append(paths, pictures...); step > r.saver.after() {
-			anew = append(anew, pictures...)
+	var paths, fresh []string
+	for _, step := range append(slices.Clone(p.EvalAt), p.Config.Iterations) {
+		at := captured.PathsIn(picturesFolder(p.Out, step), pictures)
+		if paths = append(paths, at...); step > p.prev.after() {
+			fresh = append(fresh, at...)
 		}
 	}
 	if err := output.RefuseTaken(paths, "choose another folder"); err != nil {
 		return err
 	}
-	if r.saver.trusts { // those of the user stay as long as the earlier run
-		r.saver.old = append(r.saver.own.Foreign(anew), r.saver.old...)
+	if p.trusts { // those of the user stay as long as the earlier run
+		p.old = append(p.own.Foreign(fresh), p.old...)
 		return nil
 	}
-	return output.RefuseForeign(r.saver.own.Foreign(paths), r.saver.remedy())
+	return output.RefuseForeign(p.own.Foreign(paths), p.remedy())
 }
 
 // sweep removes temporary files of a process that was killed. The folder is locked: nobody writes there now.
-func (r *Run) sweep() {
-	output.RemoveTemps(r.Out, func(base string, _ bool) bool {
+func (p *place) sweep() {
+	output.RemoveTemps(p.Out, func(base string, _ bool) bool {
 		return slices.Contains(output.RunFiles, base) || base == output.DemoPicture || base == output.WrittenFile
 	})
-	output.RemoveTemps(r.saver.dir, func(base string, _ bool) bool {
+	output.RemoveTemps(p.prev.dir, func(base string, _ bool) bool {
 		return base == output.AskedFile || base == output.BegunFile ||
 			strings.HasPrefix(base, output.CheckpointPrefix) && strings.HasSuffix(base, output.CheckpointSuffix)
 	})
-	for _, dir := range output.StepFolders(r.Out, output.ModelFolder, -1) {
+	for _, dir := range output.StepFolders(p.Out, output.ModelFolder, -1) {
 		output.RemoveTemps(dir, func(base string, _ bool) bool { return base == output.ModelName })
 	}
-	for _, top := range output.StepFolders(r.Out, output.PictureFolder, -1) {
+	for _, top := range output.StepFolders(p.Out, output.PictureFolder, -1) {
 		_ = filepath.WalkDir(top, func(dir string, e fs.DirEntry, err error) error {
 			if err == nil && e.IsDir() {
 				output.RemoveTemps(dir,
@@ -124,4 +145,20 @@ func (r *Run) sweep() {
 			return nil // what cannot be read stays
 		})
 	}
+}
+
+// dropDemoPicture removes the picture of a demo that was resumed: it shows the model before that.
+func (p *place) dropDemoPicture(step int) {
+	path := filepath.Join(p.Out, output.DemoPicture)
+	if p.prev.ownPast() && step > p.prev.from.Header.Step && p.own.Owns(path) {
+		_ = os.Remove(path) // a leftover does no harm
+	}
+}
+
+// apart refuses to write among the files of the capture.
+func (p *place) apart(c *scene.Capture) error {
+	if p.Out == "" {
+		return nil
+	}
+	return captured.RefuseInside(p.Out, "model-path", c)
 }

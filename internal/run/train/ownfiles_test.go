@@ -19,8 +19,7 @@ import (
 func TestSweep(t *testing.T) {
 	o := NewOptions()
 	o.Out = t.TempDir()
-	r := &Run{Options: o}
-	r.saver = newSaver(r)
+	r := NewRun(o, &cli.Console{})
 	filetest.Make(t, o.Out, ".per_view.json.tmp123", ".report.html.tmp4", ".origin.json.tmp1", ".demo.png.tmp5",
 		"..written.json.tmp8", ".probe77", "checkpoints/.step_7.safetensors.tmp1",
 		"checkpoints/.save_at.json.tmp1", "point_cloud/iteration_7/.point_cloud.ply.tmp9", "test/ours_7/.a.png.tmp3",
@@ -31,7 +30,7 @@ func TestSweep(t *testing.T) {
 		"point_cloud/.point_cloud.ply.tmp9", "point_cloud/iteration_x/.point_cloud.ply.tmp9", "test/ours_7/.a.txt.tmp3",
 		"test/ours_7/a.png", "test/.a.png.tmp3"}
 	filetest.Make(t, o.Out, others...)
-	r.sweep()
+	r.place.sweep()
 	slices.Sort(others)
 	if got := filetest.List(t, o.Out); !slices.Equal(slices.Sorted(slices.Values(got)), others) {
 		t.Errorf("left are\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(others, "\n"))
@@ -44,9 +43,8 @@ func TestReplaceOwn(t *testing.T) {
 	for _, ends := range []bool{false, true} {
 		o := NewOptions()
 		o.Out = t.TempDir()
-		r := &Run{Options: o, Console: cli.New(nil, io.Discard, io.Discard)}
-		s := newSaver(r)
-		r.saver = s
+		r := NewRun(o, cli.New(nil, io.Discard, io.Discard))
+		s := &r.place
 		wrote := []string{"report.html", "point_cloud/iteration_7/point_cloud.ply", "point_cloud/iteration_8/point_cloud.ply",
 			"test/ours_7/a.png", "test/ours_7/changed.png", "test/ours_7/left/b.png", "test/ours_8/a.png"}
 		filetest.Make(t, o.Out, wrote...)

@@ -9,6 +9,7 @@ import (
 	"vksplat/internal/fault"
 	"vksplat/internal/run/output"
 	"vksplat/pipeline"
+	"vksplat/pipeline/checkpoint"
 	"vksplat/pipeline/recipe"
 )
 
@@ -18,9 +19,9 @@ func (r *Run) showPlan() error {
 	if c := &r.Config; c.Strategy == recipe.StrategyMCMC && c.Splats > 0 { // it begins with no more than it ends with
 		r.plan.Splats = min(r.plan.Splats, c.Splats)
 	}
-	resumed := r.resumption()
+	resumed := resumptionOf(r.Options, &r.dataset, r.prev.from)
 	if r.PlanJSON {
-		return r.Console.PrintJSON(planJSON{r.plan, r.predicted, resumed})
+		return r.Console.PrintJSON(planJSON{r.plan, r.limit.predicted, resumed})
 	}
 	if resumed != nil {
 		r.Console.Sayf("%s\n", resumed)
@@ -29,13 +30,13 @@ func (r *Run) showPlan() error {
 		r.Console.Sayf("%s\n", r.deviceNames())
 	}
 	printPlan(r.Console, r.plan)
-	if r.predicted != nil {
-		r.Console.Sayf("time  %s\n", r.predicted.text(r.TimeLimit))
+	if r.limit.predicted != nil {
+		r.Console.Sayf("time  %s\n", r.limit.predicted.text(r.TimeLimit))
 	}
 	return nil
 }
 
-// resumption is what a dry run says of a run that goes on.
+// resumption is what a dry run prints about a run that is resumed.
 type resumption struct {
 	Checkpoint  string `json:"checkpoint,omitempty"` // none: it begins once more
 	Step        int    `json:"step"`
@@ -46,14 +47,14 @@ type resumption struct {
 	TestImages  int    `json:"test_images"`
 }
 
-// resumption is nil of a run from the start.
-func (r *Run) resumption() *resumption {
-	if r.Checkpoints.Resume == "" {
+// resumptionOf is nil of a run from the start.
+func resumptionOf(o *Options, d *dataset, from *checkpoint.File) *resumption {
+	if o.Checkpoints.Resume == "" {
 		return nil
 	}
-	p := &resumption{Iterations: r.Config.Iterations, Preset: r.Preset, Capture: output.Absolute(r.Scene),
-		TrainImages: len(r.Train), TestImages: len(r.Test)}
-	if from := r.saver.from; from != nil {
+	p := &resumption{Iterations: o.Config.Iterations, Preset: o.Preset, Capture: output.Absolute(o.Scene),
+		TrainImages: len(d.Train), TestImages: len(d.Test)}
+	if from != nil {
 		p.Checkpoint, p.Step = from.Path(), from.Header.Step
 	}
 	return p

@@ -20,20 +20,21 @@ type prediction struct {
 }
 
 // predict rehearses a dry run that has a time limit. Nothing is left of it but the times.
-func (r *Run) predict(ctx context.Context, cams []scene.Camera, init *scene.Splats,
+func (lim *limiter) predict(ctx context.Context, cams []scene.Camera, init *scene.Splats,
 	o pipeline.TrainerOptions) error {
-	if r.TimeLimit == 0 {
+	if lim.TimeLimit == 0 {
 		return nil
 	}
-	if err := r.openPhotos(ctx, cams); err != nil {
+	if err := lim.openPhotos(ctx, cams); err != nil {
 		return err
 	}
-	h := &rehearsal{r: r, cams: cams, init: init, options: o}
-	c, err := r.choose(ctx, h)
+	h := &rehearsal{r: lim, cams: cams, init: init, options: o}
+	c, err := lim.choose(ctx, h)
 	if err != nil {
 		return err
 	}
-	r.predicted = &prediction{Steps: r.Config.Iterations, Seconds: meter.Rounded(h.seconds(&r.Config)), Fit: c.fit,
+	lim.predicted = &prediction{Steps: lim.Config.Iterations, Seconds: meter.Rounded(h.seconds(&lim.Config)),
+		Fit:   c.fit,
 		least: c.least}
 	return nil
 }
@@ -57,5 +58,5 @@ func (p *prediction) text(limit LimitFlag) string {
 type planJSON struct {
 	*pipeline.Plan
 	Prediction *prediction `json:"prediction,omitempty"` // with a time limit
-	Resume     *resumption `json:"resume,omitempty"`     // of a run that goes on
+	Resume     *resumption `json:"resume,omitempty"`     // of a run that is resumed
 }

@@ -88,87 +88,54 @@ func isPreview(path string) bool {
 
 // preview leaves a picture of the model in a file from time to time while it is trained, for whoever shows many
 // trainings at once. It draws between two steps as a viewer does: it changes no byte of the model, takes no device
-// memory of its own, and leaves out a picture that does not fit what training has. Its methods do nothing where it is
-// nil.
+// memory of its own, and leaves out a picture that does not fit what training has.
 type preview struct {
-	r       *Run
-	between *pipeline.Interludes
+	PreviewOptions
+	console *cli.Console
+	run     Control
 	camera  scene.Camera
 	memory  []float32    // of pictures
 	step    atomic.Int64 // done in this process
 	stop    context.CancelFunc
 	ended   sync.WaitGroup
-	told    bool // that a picture could not be written
+	warned  bool // that a picture could not be written
 }
 
-// newPreview makes the preview of a run that is about to open its trainer, nil where none is asked for.
-func newPreview(r *Run) (*preview, error) {
-	o := &r.Options.Preview
-	if err := o.resolve(r.Checkpoints.Overwrite); err != nil || o.File == "" || r.DryRun {
+func newPreview(o *Options, console *cli.Console) (Observer, error) {
+	if err := o.Preview.resolve(o.Checkpoints.Overwrite); err != nil || o.Preview.File == "" || o.DryRun {
 		return nil, err
 	}
-	p := &preview{r: r, between: r.watched()}
-	if p.between == nil {
-		p.between = pipeline.NewInterludes()
-	}
-	return p, nil
+	return &preview{PreviewOptions: o.Preview, console: console}, nil
 }
 
-// interludes are the trainer's, nil where nobody wants anything between steps.
-func (r *Run) interludes() *pipeline.Interludes {
-	if r.preview != nil {
-		return r.preview.between
+// Observe draws while steps are done, and once more when they are.
+func (p *preview) Observe(e Event) error {
+	switch e := e.(type) {
+	case *Started:
+		p.run, p.camera = e.Control, previewed(e)
+		ctx, cancel := context.WithCancel(context.Background())
+		p.stop = cancel
+		p.ended.Go(func() { p.draw(ctx) })
+	case *Stepped:
+		p.step.Add(1)
+	case *Trained:
+		_ = p.Close() // it never fails
+		p.write(p.picture())
 	}
-	return r.watched()
+	return nil
 }
 
-// watched are the viewer's, nil without one.
-func (r *Run) watched() *pipeline.Interludes {
-	if r.Live == nil {
-		return nil
-	}
-	return r.Live.Interludes()
-}
-
-// pictureBytes is what a preview keeps in RAM at most, for the plan: a picture as floats, as bytes and twice while it
-// is packed.
-func (p *preview) pictureBytes() int64 {
-	if p == nil {
-		return 0
-	}
-	return (12 + 3*4) * photo.PreviewSide * photo.PreviewSide
-}
-
-// begin begins to draw: the run is about to train.
-func (p *preview) begin() {
-	if p == nil {
-		return
-	}
-	p.camera = p.chosen()
-	ctx, cancel := context.WithCancel(context.Background())
-	p.stop = cancel
-	p.ended.Go(func() { p.draw(ctx) })
-}
-
-// chosen is what is drawn: the first held-out view, which shows what was learnt and not what was remembered, or the
+// previewed is what is drawn: the first held-out view, which shows what was learnt and not what was remembered, or the
 // first one, as large as a preview.
-func (p *preview) chosen() scene.Camera {
-	first := append(append([]int(nil), p.r.Test...), p.r.Train...)[0]
-	c := p.r.Capture.Cameras[first]
+func previewed(e *Started) scene.Camera {
+	c := e.Capture.Cameras[slices.Concat(e.Test, e.Train)[0]]
 	f := min(1, float64(photo.PreviewSide)/float64(max(c.Width, c.Height)))
 	return c.Rescaled(max(1, int(f*float64(c.Width)+0.5)), max(1, int(f*float64(c.Height)+0.5)))
 }
 
-// stepped is called after every step.
-func (p *preview) stepped() {
-	if p != nil {
-		p.step.Add(1)
-	}
-}
-
 // draw draws pictures until ctx ends.
 func (p *preview) draw(ctx context.Context) {
-	every := time.Duration(p.r.Options.Preview.Every * float64(time.Second))
+	every, between := time.Duration(p.Every*float64(time.Second)), p.run.Between()
 	wait := every / firstPreview
 	for {
 		select {
@@ -182,8 +149,8 @@ func (p *preview) draw(ctx context.Context) {
 		}
 		var lost time.Duration
 		var img scene.Image
-		err := p.between.Do(ctx, func() (err error) {
-			lost = p.between.Lost()
+		err := between.Do(ctx, func() (err error) {
+			lost = between.Lost()
 			img, err = p.picture()
 			return err
 		})
@@ -191,13 +158,13 @@ func (p *preview) draw(ctx context.Context) {
 			return
 		}
 		p.write(img, err)
-		wait = max(every, previewShare*(p.between.Lost()-lost))
+		wait = max(every, previewShare*(between.Lost()-lost))
 	}
 }
 
 // picture draws the model as it is, on the goroutine that trains.
 func (p *preview) picture() (scene.Image, error) {
-	rgb, c, err := p.r.ShowToFit(p.memory, p.camera, pipeline.LookColor)
+	rgb, c, err := p.run.Show(p.memory, p.camera, pipeline.LookColor)
 	if err != nil {
 		return scene.Image{}, err
 	}
@@ -206,7 +173,7 @@ func (p *preview) picture() (scene.Image, error) {
 }
 
 // write replaces the file by a picture, unless it was left out. What cannot be written is no reason to lose a run: it
-// is told once.
+// is warned of once.
 func (p *preview) write(img scene.Image, err error) {
 	if errors.Is(err, pipeline.ErrFrameTooFull) {
 		return // the one before stays
@@ -216,31 +183,22 @@ func (p *preview) write(img scene.Image, err error) {
 		data, err = photo.SmallJPEG(img, photo.PreviewSide, photo.PreviewBytes-len(previewMark))
 	}
 	if err == nil {
-		err = atomicfile.Write(p.r.Options.Preview.File, func(w io.Writer) error {
+		err = atomicfile.Write(p.File, func(w io.Writer) error {
 			_, err := w.Write(append(slices.Clone(previewMark), data[2:]...)) // data begins as the mark does
 			return err
 		})
 	}
-	if err != nil && !p.told {
-		p.told = true
-		p.r.Console.Warn(fmt.Sprintf("there is no preview: %v", err))
+	if err != nil && !p.warned {
+		p.warned = true
+		p.console.Warn(fmt.Sprintf("there is no preview: %v", err))
 	}
 }
 
-// last draws the model as training left it, on the goroutine that trained.
-func (p *preview) last() {
-	if p == nil || p.stop == nil {
-		return
+// Close ends the drawing.
+func (p *preview) Close() error {
+	if p.stop != nil {
+		p.stop()
+		p.ended.Wait()
 	}
-	p.close()
-	p.write(p.picture())
-}
-
-// close ends the drawing.
-func (p *preview) close() {
-	if p == nil || p.stop == nil {
-		return
-	}
-	p.stop()
-	p.ended.Wait()
+	return nil
 }

@@ -2,6 +2,7 @@ package train
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"image"
 	"image/jpeg"
@@ -46,12 +47,12 @@ func TestPreviewShare(t *testing.T) {
 	if !filetest.Long() {
 		t.Skip("VKSPLAT_LONG=1 trains for a minute")
 	}
-	o := previewed(runtest.SmallScene(t, 300), filepath.Join(t.TempDir(), "out"), 500)
+	o := previewing(runtest.SmallScene(t, 300), filepath.Join(t.TempDir(), "out"), 500)
 	o.Preview = PreviewOptions{File: filepath.Join(t.TempDir(), "now.jpg"), Every: 1e-9}
 	if err := os.MkdirAll(o.Out, 0o777); err != nil {
 		t.Fatal(err)
 	}
-	r := &Run{Options: o, Console: cli.New(nil, io.Discard, io.Discard)}
+	r := NewRun(o, cli.New(nil, io.Discard, io.Discard))
 	defer func() {
 		if err := r.Close(); err != nil {
 			t.Error(err)
@@ -60,13 +61,21 @@ func TestPreviewShare(t *testing.T) {
 	if err := r.Begin(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	r.preview.begin()
-	err := r.Trainer.RunTo(t.Context(), o.Config.Iterations, func(pipeline.Progress) { r.preview.stepped() })
+	p, err := newPreview(o, r.Console)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.preview.close()
-	share := r.preview.between.Lost().Seconds() / r.Trainer.Seconds()
+	started, err := r.Started(io.Discard)
+	if err == nil {
+		err = p.Observe(started)
+	}
+	if err == nil {
+		err = r.Trainer.RunTo(t.Context(), o.Config.Iterations, func(pipeline.Progress) { _ = p.Observe(&Stepped{}) })
+	}
+	if err = errors.Join(err, p.Close()); err != nil {
+		t.Fatal(err)
+	}
+	share := r.control.between.Lost().Seconds() / r.Trainer.Seconds()
 	t.Logf("%.2f %% of %.1f s", 100*share, r.Trainer.Seconds())
 	if share > 0.015 || share == 0 {
 		t.Errorf("%.2f %% of the time is for pictures", 100*share)
@@ -86,8 +95,8 @@ func openPreview(t *testing.T, data []byte) image.Image {
 	return img
 }
 
-// previewed are the options of a run that writes no checkpoint on the way.
-func previewed(scene, out string, steps int) *Options {
+// previewing are the options of a run that writes no checkpoint on the way.
+func previewing(scene, out string, steps int) *Options {
 	o := NewOptions()
 	o.Scene, o.Out, o.Config.Iterations, o.Progress = scene, out, steps, meter.None
 	o.Checkpoints.Every = everyFlag{}
@@ -99,7 +108,7 @@ func previewed(scene, out string, steps int) *Options {
 func TestPreviewBytes(t *testing.T) {
 	capture, dir := runtest.SmallScene(t, 300), t.TempDir()
 	options := func(out string, steps int) *Options {
-		o := previewed(capture, out, steps)
+		o := previewing(capture, out, steps)
 		o.Config.RefineStart, o.Config.RefineEvery, o.Config.RefineStop, o.Eval = 20, 30, 150, true
 		return o
 	}
@@ -109,7 +118,7 @@ func TestPreviewBytes(t *testing.T) {
 	for began := time.Now(); ; began = time.Now() {
 		o := options(alone, steps)
 		o.Checkpoints.Overwrite = true
-		if _, err := Do(cli.New(nil, io.Discard, io.Discard), o, nil); err != nil {
+		if _, err := Do(cli.New(nil, io.Discard, io.Discard), o); err != nil {
 			t.Fatal(err)
 		}
 		if time.Since(began) >= long || steps == 20000 {
@@ -120,7 +129,7 @@ func TestPreviewBytes(t *testing.T) {
 	o, ended := options(watched, steps), make(chan error, 1)
 	o.Preview = PreviewOptions{File: file, Every: 0.1}
 	go func() {
-		_, err := Do(cli.New(nil, io.Discard, io.Discard), o, nil)
+		_, err := Do(cli.New(nil, io.Discard, io.Discard), o)
 		ended <- err
 	}()
 	seen := map[string]bool{}
@@ -184,9 +193,9 @@ func firstSheet(t *testing.T, dir string) string {
 func TestPreviewOfTeam(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "now.jpg")
-	o := previewed(runtest.SmallScene(t, 300), filepath.Join(dir, "out"), 20)
+	o := previewing(runtest.SmallScene(t, 300), filepath.Join(dir, "out"), 20)
 	o.Devices, o.Preview.File = "0,0", file
-	if _, err := Do(cli.New(nil, io.Discard, io.Discard), o, nil); err != nil {
+	if _, err := Do(cli.New(nil, io.Discard, io.Discard), o); err != nil {
 		t.Fatal(err)
 	}
 	data, err := os.ReadFile(file)

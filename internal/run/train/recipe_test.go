@@ -71,7 +71,7 @@ func resolved(t *testing.T, flags, file texts) *Options {
 			t.Fatal(err)
 		}
 	}
-	if err := o.Resolve(vocabulary, file, func(name string) bool { return has(flags, name) }); err != nil {
+	if err := o.Resolve(vocabulary, file, slices.Collect(maps.Keys(flags))); err != nil {
 		t.Fatal(err)
 	}
 	return o
@@ -86,11 +86,11 @@ func photographed(photos int) *scene.Capture {
 	return c
 }
 
-// followed returns the configuration of a run that follows a capture of so many photos.
+// followsFactor returns the configuration of a run that follows a capture of so many photos.
 func followed(o *Options, photos int) recipe.Config {
-	r := &Run{Options: o, training: photographed(photos)}
-	r.saver = &saver{r: r}
-	r.followCapture()
+	r := NewRun(o, &cli.Console{})
+	r.training = photographed(photos)
+	r.setup.followCapture()
 	return r.Config
 }
 
@@ -141,8 +141,10 @@ func TestStartLarger(t *testing.T) {
 		{texts{"num-downscales": "2"}, 64, 64, 2}, {texts{"iterations": "900"}, 64, 64, 0},
 		{texts{"preset": "3dgs"}, 64, 64, 0},
 	} {
-		r := &Run{Options: resolved(t, tt.flags, nil)}
-		r.startLarger([]scene.Camera{{Width: 4000, Height: 4000}, {Width: tt.width, Height: tt.height}})
+		r := NewRun(resolved(t, tt.flags, nil), &cli.Console{})
+		cams := []scene.Camera{{Width: 4000, Height: 4000}, {Width: tt.width, Height: tt.height}}
+		r.training = &scene.Capture{Cameras: cams}
+		r.setup.followCapture()
 		if r.Config.NumDownscales != tt.want {
 			t.Errorf("%v, %dx%d: halved %d times, want %d", tt.flags, tt.width, tt.height, r.Config.NumDownscales,
 				tt.want)
@@ -161,7 +163,7 @@ func TestFollowStepsOfBlock(t *testing.T) {
 	for _, share := range []bool{false, true} {
 		o := resolved(t, nil, nil)
 		o.Divided, o.Block, o.ShareSteps = plan, 0, share
-		o.Config = o.ConfigOf(plan, 0)
+		o.configure()
 		got, want := followed(o, 25), alone
 		if share {
 			want = whole.ForShare(0.25)
@@ -219,9 +221,9 @@ func TestChosenPreset(t *testing.T) {
 		{texts{"reset-every": "0"}, texts{"reset-every": "3000"}, "3dgs", ""},
 	} {
 		o := resolved(t, tt.flags, tt.file)
-		if o.Preset != tt.preset || o.presetBy != tt.by {
-			t.Errorf("%v, file %v: preset %s by %q, want %s by %q", tt.flags, tt.file, o.Preset, o.presetBy, tt.preset,
-				tt.by)
+		if o.Preset != tt.preset || o.presetBy() != tt.by {
+			t.Errorf("%v, file %v: preset %s by %q, want %s by %q", tt.flags, tt.file, o.Preset, o.presetBy(),
+				tt.preset, tt.by)
 		}
 	}
 }
@@ -255,15 +257,16 @@ func TestAdopt(t *testing.T) {
 			c.Background = begun.Background
 		}, "default"},
 	} {
-		r := &Run{Options: resolved(t, tt.flags, tt.file), training: photographed(20)}
-		r.saver = &saver{r: r, from: &checkpoint.File{Header: checkpoint.Header{Config: begun, Preset: tt.before}}}
-		if err := r.adopt(); err != nil {
+		r := NewRun(resolved(t, tt.flags, tt.file), &cli.Console{})
+		r.training = photographed(20)
+		r.prev.from = &checkpoint.File{Header: checkpoint.Header{Config: begun, Preset: tt.before}}
+		if err := r.prev.adopt(); err != nil {
 			t.Fatal(err)
 		}
-		r.followCapture()
+		r.setup.followCapture()
 		want := begun
 		tt.change(&want)
-		if changes := want.Changes(r.Config); len(changes) > 0 || r.Preset != tt.preset || !r.BackgroundGiven ||
+		if changes := want.Changes(r.Config); len(changes) > 0 || r.Preset != tt.preset || !r.BackgroundChosen() ||
 			r.Config.Iterations != want.Iterations {
 			t.Errorf("%s: preset %q, %v", tt.name, r.Preset, changes)
 		}
@@ -274,18 +277,18 @@ func TestAdopt(t *testing.T) {
 // gives.
 func TestAdoptBegun(t *testing.T) {
 	dir := t.TempDir()
-	first := &Run{Options: resolved(t, texts{"preset": "3dgs", "seed": "7", "steps-scaler": "0.5"}, nil)}
+	first := NewRun(resolved(t, texts{"preset": "3dgs", "seed": "7", "steps-scaler": "0.5"}, nil), &cli.Console{})
 	first.Eval, first.TestEvery, first.Options.Origin, first.Load.Downscale = true, 5, "1,2,3", 4
-	first.saver = &saver{r: first, o: &first.Checkpoints, dir: dir}
-	if err := first.saver.rememberBegun(); err != nil {
+	first.prev.dir = dir
+	if err := first.prev.remember(first.place.at); err != nil {
 		t.Fatal(err)
 	}
 	again := func(flags texts) *Run {
 		t.Helper()
-		r := &Run{Options: resolved(t, flags, nil)}
+		r := NewRun(resolved(t, flags, nil), &cli.Console{})
 		r.Checkpoints.Resume = ResumeAuto
-		r.saver = &saver{r: r, o: &r.Checkpoints, dir: dir}
-		if err := r.adopt(); err != nil {
+		r.prev.dir = dir
+		if err := r.prev.adopt(); err != nil {
 			t.Fatal(err)
 		}
 		return r
@@ -331,10 +334,10 @@ func TestAdoptNothing(t *testing.T) {
 	}{
 		{"3dgs", texts{"preset": "default"}}, {"3dgs", texts{"strategy": "mcmc"}}, {"", texts{"preset": "default"}},
 	} {
-		r := &Run{Options: resolved(t, tt.flags, nil)}
-		r.saver = &saver{r: r, from: &checkpoint.File{Header: checkpoint.Header{Config: begun, Preset: tt.before}}}
+		r := NewRun(resolved(t, tt.flags, nil), &cli.Console{})
+		r.prev.from = &checkpoint.File{Header: checkpoint.Header{Config: begun, Preset: tt.before}}
 		was := r.Config
-		if err := r.adopt(); err != nil || r.Config != was || r.Preset == "3dgs" {
+		if err := r.prev.adopt(); err != nil || r.Config != was || r.Preset == "3dgs" {
 			t.Errorf("%v on preset %q: %v, %v", tt.flags, tt.before, was.Changes(r.Config), err)
 		}
 	}

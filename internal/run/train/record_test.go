@@ -29,12 +29,14 @@ func step(n int) pipeline.Progress {
 }
 
 // logSteps writes the steps from, up to and with the last, as a run does.
-func logSteps(t *testing.T, m *metricsLog, from, to, total int) {
+func logSteps(t *testing.T, h *history, f *metricsFile, from, to, total int) {
 	t.Helper()
 	for n := from; n <= to; n++ {
-		m.add(step(n))
-		if m.due(n, total) {
-			if _, err := m.step(step(n), total, float64(n), meter.DeviceUse{Bytes: 1 << 20, Seconds: 0.5}); err != nil {
+		p := step(n)
+		if l := h.add(&p, total, float64(n), func() meter.DeviceUse {
+			return meter.DeviceUse{Bytes: 1 << 20, Seconds: 0.5}
+		}); l != nil {
+			if err := f.Observe(&Logged{l}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -46,36 +48,41 @@ func logSteps(t *testing.T, m *metricsLog, from, to, total int) {
 func TestMetricsResume(t *testing.T) {
 	path := filepath.Join(t.TempDir(), output.MetricsFile)
 	views := []results.ViewScore{{Name: "a.png", PSNR: 20, SSIM: 0.5}, {Name: "b.png", PSNR: 30.123456789, SSIM: 0.7}}
-	open := func(step int, aside string, goesOn bool) *metricsLog {
-		m, err := openMetrics(path, step, 10, parseInterval(aside, step), goesOn)
+	open := func(step int, aside string, resumed bool) (*history, *metricsFile) {
+		h, err := readHistory(path, step, 10, parseInterval(aside, step), resumed)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return m
+		f := &metricsFile{path: path}
+		there := func(path string) string { return path }
+		if err := f.Observe(&Started{Options: &Options{}, At: there, Past: h}); err != nil {
+			t.Fatal(err)
+		}
+		return h, f
 	}
-	begin := func(m *metricsLog) {
-		if err := m.begin(); err != nil {
+	begin := func(f *metricsFile) {
+		if err := f.Observe(&Begun{}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	drawn := &results.Drawn{Near: 0.01}
-	m := open(0, "", false)
-	begin(m)
-	logSteps(t, m, 1, 30, 100)
-	if _, err := m.eval(30, 130, 30, views, drawn); err != nil {
+	m, f := open(0, "", false)
+	begin(f)
+	logSteps(t, m, f, 1, 30, 100)
+	if err := f.Observe(&Measured{m.eval(30, 130, 30, views, drawn)}); err != nil {
 		t.Fatal(err)
 	}
-	logSteps(t, m, 31, 43, 100)
+	logSteps(t, m, f, 31, 43, 100)
 	aside := m.since.text()
-	logSteps(t, m, 44, 57, 100)
+	logSteps(t, m, f, 44, 57, 100)
 	// Killed while it wrote a line; the last checkpoint is of step 43.
-	if _, err := m.f.WriteString(`{"event":"step","st`); err != nil {
+	if _, err := f.f.WriteString(`{"event":"step","st`); err != nil {
 		t.Fatal(err)
 	}
-	if err := m.close(); err != nil {
+	if err := f.Close(); err != nil {
 		t.Fatal(err)
 	}
-	m = open(43, aside, true)
+	m, f = open(43, aside, true)
 	if m.since.N != 3 || parseInterval(aside, 2) != (interval{}) || parseInterval("", 43) != (interval{}) ||
 		parseInterval(`{"n":-1}`, 43) != (interval{}) {
 		t.Errorf("%d steps without a line, want 3 and none of what no checkpoint of ours says", m.since.N)
@@ -87,9 +94,9 @@ func TestMetricsResume(t *testing.T) {
 	if m.secondsBefore != 40 {
 		t.Errorf("%g seconds before, want 40", m.secondsBefore)
 	}
-	begin(m)
-	logSteps(t, m, 44, 100, 100)
-	if err := m.close(); err != nil {
+	begin(f)
+	logSteps(t, m, f, 44, 100, 100)
+	if err := f.Close(); err != nil {
 		t.Fatal(err)
 	}
 	data, err := os.ReadFile(path)
@@ -111,20 +118,20 @@ func TestMetricsResume(t *testing.T) {
 		t.Errorf("lines of steps %v, want %v", at, want)
 	}
 	for _, step := range []int{0, 43} { // from the start, and from a checkpoint of another folder
-		m = open(step, "", false)
-		if err := m.close(); err != nil {
+		m, f = open(step, "", false)
+		if err := f.Close(); err != nil {
 			t.Fatal(err)
 		}
 		if now, err := os.ReadFile(path); err != nil || !bytes.Equal(now, data) || len(m.evals) > 0 {
 			t.Errorf("a run that does not begin leaves %d bytes of %d, %v", len(now), len(data), err)
 		}
 	}
-	m = open(0, "", false)
-	begin(m)
+	m, f = open(0, "", false)
+	begin(f)
 	if data, err := os.ReadFile(path); err != nil || len(data) > 0 {
 		t.Errorf("a new run begins with %d bytes, %v", len(data), err)
 	}
-	if err := m.close(); err != nil {
+	if err := f.Close(); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -182,7 +189,8 @@ func TestAdviseOnlyLongRuns(t *testing.T) {
 		var errs bytes.Buffer
 		o, console := NewOptions(), cli.New(nil, &errs, &errs)
 		o.Again = func(changes ...Change) string { return fmt.Sprint(changes) }
-		r := &Run{Options: o, Console: console, Capture: &scene.Capture{Cameras: []scene.Camera{{Width: 100}}}}
+		r := &progress{o: o, console: console,
+			started: &Started{Capture: &scene.Capture{Cameras: []scene.Camera{{Width: 100}}}}}
 		p := meter.New(&bytes.Buffer{}, meter.Plain, 0, o.Config.Iterations)
 		p.Last, p.Rate = step(200), tt.rate
 		r.advise(p)
@@ -213,21 +221,22 @@ func TestWatch(t *testing.T) {
 		{"the last step of a resumed run", 29, 30, []int{1}, false, true},
 	} {
 		var said bytes.Buffer
-		r := &Run{Options: &Options{Scene: "garden"}, Console: cli.New(nil, io.Discard, &said),
-			Train: []int{0, 1, 2}}
-		r.Config.Iterations = test.total
-		rec := &record{run: r, from: test.from, visited: map[int]bool{}}
+		o := &Options{Scene: "garden"}
+		o.Config.Iterations = test.total
+		s := &sight{o: o, warn: cli.New(nil, io.Discard, &said).Warn, photos: 3, from: test.from,
+			visited: map[int]bool{}}
+		var blind error
 		for i, view := range test.views {
-			if rec.blind != nil {
+			if blind != nil {
 				t.Errorf("%s: ended after step %d", test.name, i)
 			}
-			rec.watch(pipeline.Progress{Step: test.from + i + 1, View: view % seen, Visible: view / seen})
+			blind = s.step(&pipeline.Progress{Step: test.from + i + 1, View: view % seen, Visible: view / seen})
 		}
-		if (rec.blind != nil) != test.blind || strings.Contains(said.String(), "nothing is learnt") != test.warned {
-			t.Errorf("%s: error %v, said %q", test.name, rec.blind, said.String())
+		if (blind != nil) != test.blind || strings.Contains(said.String(), "nothing is learnt") != test.warned {
+			t.Errorf("%s: error %v, said %q", test.name, blind, said.String())
 		}
-		if test.blind && (fault.ExitCode(rec.blind) != fault.ExitData || fault.Hint(rec.blind) == "") {
-			t.Errorf("%s: exit code %d, hint %q", test.name, fault.ExitCode(rec.blind), fault.Hint(rec.blind))
+		if test.blind && (fault.ExitCode(blind) != fault.ExitData || fault.Hint(blind) == "") {
+			t.Errorf("%s: exit code %d, hint %q", test.name, fault.ExitCode(blind), fault.Hint(blind))
 		}
 	}
 }

@@ -3,12 +3,10 @@ package train
 import (
 	"crypto/sha256"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"math"
 
 	"vksplat/internal/cli"
-	"vksplat/internal/fault"
 	"vksplat/pipeline"
 	"vksplat/scene"
 	"vksplat/scene/colmap"
@@ -17,45 +15,13 @@ import (
 // mostAnchors is how many points of the reconstruction hold a photo's pose at most.
 const mostAnchors = 128
 
-// refusePoses refuses what poses are not refined with.
-func (r *Run) refusePoses() error {
-	if !r.Config.RefinePoses {
-		return nil
-	}
-	c := &r.Config
-	switch {
-	case r.TimeLimit > 0:
-		return fault.Usagef("leave out one of them",
-			"%s does not work with %s: how long its trial takes is not foreseen", fault.Setting("refine-poses"),
-			fault.Setting("time-limit"))
-	case r.Divided != nil:
-		return fault.Usagef("refine poses of the whole capture first, and divide that",
-			"%s does not work with blocks: each would move its photos for itself", fault.Setting("refine-poses"))
-	case c.PoseStart >= c.Iterations:
-		return fault.Usagef(fmt.Sprintf("give %s less than %d", fault.Setting("pose-start"), c.Iterations),
-			"%s begins after step %d, and training ends with %d", fault.Setting("refine-poses"), c.PoseStart,
-			c.Iterations)
-	case len(r.others) > 0:
-		return fault.Usagef("give one device, or leave out "+fault.Setting("refine-poses"),
-			"%s works on one device alone, %d were given", fault.Setting("refine-poses"), 1+len(r.others))
-	}
-	for _, c := range r.Capture.Cameras {
-		if c.Photo != "" {
-			return fault.Usagef("leave out "+fault.Setting("refine-poses"),
-				"%s does not work with photos that become several pictures, as the panorama %s does",
-				fault.Setting("refine-poses"), c.Photo)
-		}
-	}
-	return nil
-}
-
 // findAnchors finds the points that hold refined poses. The capture is in its own frame.
-func (r *Run) findAnchors(c *scene.Capture) (err error) {
-	if !r.Config.RefinePoses || !(r.Config.PoseAnchor > 0) {
+func (k *knowns) findAnchors(c *scene.Capture) (err error) {
+	if !k.Config.RefinePoses || !(k.Config.PoseAnchor > 0) {
 		return nil
 	}
-	if r.anchors, err = colmap.Anchors(c, mostAnchors); err == nil && r.anchors != nil {
-		r.anchorHash = hashAnchors(r.anchors)
+	if k.anchors, err = colmap.Anchors(c, mostAnchors); err == nil && k.anchors != nil {
+		k.anchorHash = hashAnchors(k.anchors)
 	}
 	return err
 }
@@ -77,13 +43,12 @@ func hashAnchors(anchors [][]scene.Anchor) (sum [sha256.Size]byte) {
 }
 
 // trainedAnchors gives up those of the photos that are trained on, in the training frame.
-func (r *Run) trainedAnchors() pipeline.Anchors {
-	if r.anchors == nil {
+func (k *knowns) trainedAnchors(f scene.Frame) pipeline.Anchors {
+	if k.anchors == nil {
 		return nil
 	}
-	list := make(pipeline.Anchors, len(r.anchors))
-	f := r.Capture.Frame
-	for i, anchors := range r.anchors {
+	list := make(pipeline.Anchors, len(k.anchors))
+	for i, anchors := range k.anchors {
 		for _, a := range anchors {
 			for k := range a.Point {
 				a.Point[k] = (a.Point[k] - f.Center[k]) * f.Scale
@@ -91,48 +56,37 @@ func (r *Run) trainedAnchors() pipeline.Anchors {
 			list[i] = append(list[i], a)
 		}
 	}
-	r.anchors = nil
+	k.anchors = nil
 	return list
 }
 
-// tellTrial tells whether poses are refined, and why.
-func (r *Run) tellTrial(t pipeline.PoseTrial) {
-	if t.Photos == 0 {
-		return // nothing was tried: poses are refined because that was asked for, or no photo could be decoded
+// noteTrial says whether poses are refined, and why.
+func noteTrial(console *cli.Console) func(pipeline.PoseTrial) {
+	return func(t pipeline.PoseTrial) {
+		if t.Photos == 0 {
+			return // nothing was tried: poses are refined because that was asked for, or no photo could be decoded
+		}
+		what, fits := "they stay as they are given", "better"
+		if t.Refined {
+			what = "they are refined"
+		}
+		if t.Gain < 0 {
+			fits = "worse"
+		}
+		console.Note(fmt.Sprintf("poses were tried on %s after %s: the tenth of the pixels that was held back fits %.1f %% "+
+			"%s with cameras moved by the others, in %d photos better: %s", cli.Count(t.Photos, "photo"),
+			cli.Count(t.Step, "step"), 100*math.Abs(t.Gain), fits, t.Better, what))
 	}
-	what, fits := "they stay as they are given", "better"
-	if t.Refined {
-		what = "they are refined"
-	}
-	if t.Gain < 0 {
-		fits = "worse"
-	}
-	r.Console.Note(fmt.Sprintf("poses were tried on %s after %s: the tenth of the pixels that was held back fits %.1f %% "+
-		"%s with cameras moved by the others, in %d photos better: %s", cli.Count(t.Photos, "photo"),
-		cli.Count(t.Step, "step"), 100*math.Abs(t.Gain), fits, t.Better, what))
 }
 
-// takeRefined makes the cameras that are written those that training has found.
-func (r *Run) takeRefined() error {
-	refined, err := r.Trainer.RefinedCameras()
+// useRefined makes the cameras that are written those that training has found.
+func (o *outputs) useRefined() error {
+	refined, err := o.Trainer.RefinedCameras()
 	if err != nil {
 		return err
 	}
 	for i, c := range refined {
-		r.cameras[r.Train[i]] = r.Capture.Frame.ToCapture(c, r.origin)
+		o.cameras[o.Train[i]] = o.Capture.Frame.ToCapture(c, o.origin)
 	}
 	return nil
-}
-
-// alignedPicture draws a held-out photo's camera moved to where the photo fits best; nil where it cannot be.
-func (r *Run) alignedPicture(c scene.Camera, photo scene.Image) ([]float32, error) {
-	moved, err := r.Trainer.Align(c, photo)
-	if errors.Is(err, pipeline.ErrPhotoSize) {
-		r.Console.Warn(fmt.Sprintf("photo %s is not measured with an aligned camera: %v", c.Name, err))
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	return r.Trainer.RenderInto(nil, moved)
 }

@@ -18,7 +18,6 @@ import (
 	"vksplat/internal/run/output"
 	"vksplat/internal/run/plans"
 	"vksplat/internal/run/runtest"
-	"vksplat/pipeline"
 	"vksplat/scene"
 	"vksplat/scene/colmap"
 	"vksplat/scene/load"
@@ -66,7 +65,7 @@ func TestRefinePoses(t *testing.T) {
 		// so few photos say little, after so few steps
 		o.Config.RefinePoses, o.Config.PoseGain, o.Config.PoseStart = refines, -0.5, 40
 		var told bytes.Buffer
-		st, err := Do(cli.New(nil, &told, &told), o, nil)
+		st, err := Do(cli.New(nil, &told, &told), o)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -98,22 +97,23 @@ func TestRefinePoses(t *testing.T) {
 
 // TestRefusePoses refuses what poses are not refined with, with what to do.
 func TestRefusePoses(t *testing.T) {
-	r := &Run{Options: NewOptions(), Console: cli.New(nil, io.Discard, io.Discard),
-		Capture: &scene.Capture{Cameras: []scene.Camera{{Name: "a"}}}}
+	r := NewRun(NewOptions(), cli.New(nil, io.Discard, io.Discard))
+	cams, devices := []scene.Camera{{Name: "a"}}, 1
+	judged := func() error { return r.apply(poseRules(r.Options, cams, devices)) }
 	r.Config.RefinePoses = true
-	if err := r.refusePoses(); err != nil {
+	if err := judged(); err != nil {
 		t.Error(err)
 	}
-	r.others = []*pipeline.Device{nil}
-	if err := r.refusePoses(); err == nil || !strings.Contains(err.Error(), "one device alone, 2 were given") ||
+	devices = 2
+	if err := judged(); err == nil || !strings.Contains(err.Error(), "one device alone, 2 were given") ||
 		!strings.Contains(fault.Hint(err), "give one device") {
 		t.Error(err)
 	}
-	r.others, r.Capture.Cameras[0].Photo = nil, "wide.jpg"
-	if err := r.refusePoses(); err == nil || !strings.Contains(err.Error(), "panorama wide.jpg") {
+	devices, cams[0].Photo = 1, "wide.jpg"
+	if err := judged(); err == nil || !strings.Contains(err.Error(), "panorama wide.jpg") {
 		t.Error(err)
 	}
-	r.Capture.Cameras[0].Photo = ""
+	cams[0].Photo = ""
 	for _, refused := range []struct {
 		set  func(r *Run)
 		word string
@@ -123,24 +123,24 @@ func TestRefusePoses(t *testing.T) {
 		{func(r *Run) { r.Divided, r.Config.PoseStart = nil, r.Config.Iterations }, "training ends with"},
 	} {
 		refused.set(r)
-		if err := r.refusePoses(); err == nil || !strings.Contains(err.Error(), refused.word) {
+		if err := judged(); err == nil || !strings.Contains(err.Error(), refused.word) {
 			t.Errorf("%s: %v", refused.word, err)
 		}
 	}
 	r.Config.RefinePoses = false
-	if err := r.refusePoses(); err != nil {
+	if err := judged(); err != nil {
 		t.Error(err)
 	}
 }
 
-// TestAnchorsInFingerprint wants a run that is resumed with other anchors to be told so.
+// TestAnchorsInFingerprint wants other anchors to give another fingerprint.
 func TestAnchorsInFingerprint(t *testing.T) {
 	a := [][]scene.Anchor{{{Point: [3]float64{1, 2, 3}, X: 4, Y: 5}}, nil}
 	b := [][]scene.Anchor{{{Point: [3]float64{1, 2, 3}, X: 4, Y: 6}}, nil}
 	c := [][]scene.Anchor{nil, a[0]}
-	seen := map[string]bool{(&Run{}).fingerprintText([32]byte{1}): true}
+	seen := map[string]bool{(&knowns{}).fingerprint([32]byte{1}): true}
 	for _, anchors := range [][][]scene.Anchor{a, b, c} {
-		seen[(&Run{anchorHash: hashAnchors(anchors)}).fingerprintText([32]byte{1})] = true
+		seen[(&knowns{anchorHash: hashAnchors(anchors)}).fingerprint([32]byte{1})] = true
 	}
 	if len(seen) != 4 {
 		t.Errorf("%d fingerprints of 4 captures", len(seen))

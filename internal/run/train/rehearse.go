@@ -18,7 +18,7 @@ import (
 // many as a run that fits ends with, on photos of each size. Programs that are compiled and photos that are decoded
 // meanwhile serve the run, too.
 type rehearsal struct {
-	r       *Run
+	r       *limiter
 	cams    []scene.Camera
 	init    *scene.Splats
 	options pipeline.TrainerOptions
@@ -57,7 +57,7 @@ const leastAimed = 0.25
 func (h *rehearsal) share(s float64) float64 { return s * time.Duration(h.r.TimeLimit).Seconds() }
 
 // passed returns the seconds of the limit that are over.
-func (h *rehearsal) passed() float64 { return h.r.limit.clock.passed().Seconds() }
+func (h *rehearsal) passed() float64 { return h.r.clock.passed().Seconds() }
 
 // left returns the seconds that are left for the steps of a recipe, less those that they wait for photos.
 func (h *rehearsal) left(cfg *recipe.Config) float64 {
@@ -84,7 +84,7 @@ func (h *rehearsal) smallest() int {
 func (h *rehearsal) measure(ctx context.Context, cfg recipe.Config, halved int) error {
 	defer h.r.photos.Forget()
 	h.growth = growthOf(&cfg, h.cams, h.r.nPoints, h.init.N, h.r.plan.Ceiling)
-	h.growth.fewer = h.r.follows
+	h.growth.fewer = h.r.splatsFollow()
 	if err := h.decode(ctx); err != nil {
 		return err
 	}
@@ -157,7 +157,7 @@ func (h *rehearsal) step(ctx context.Context, t *pipeline.Trainer, level int, re
 		began := h.passed()
 		err := t.RunTo(ctx, t.Step()+n, func(p pipeline.Progress) {
 			if !p.More {
-				h.r.limit.clock.rehearsed(p.Level, p.Splats)
+				h.r.clock.rehearsed(p.Level, p.Splats)
 			}
 		})
 		if err != nil {
@@ -203,8 +203,8 @@ func rehearsed(cfg recipe.Config, splats, halved int) recipe.Config {
 }
 
 // keepBudgets notes the devices' budgets, which a trainer lowers if memory is short, and returns what restores them.
-func (r *Run) keepBudgets() (restore func()) {
-	devices := append([]*pipeline.Device{r.device}, r.others...)
+func (m *machine) keepBudgets() (restore func()) {
+	devices := append([]*pipeline.Device{m.device}, m.others...)
 	budgets := make([]int64, len(devices))
 	for i, d := range devices {
 		budgets[i] = d.Budget()

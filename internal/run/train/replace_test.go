@@ -87,7 +87,7 @@ func TestKilledOverwrite(t *testing.T) {
 		}
 		o := w.options(1000000)
 		o.Checkpoints.Every, o.EvalAt = everyFlag{steps: 10}, cli.Steps{4}
-		_, err := Do(cli.New(nil, os.Stdout, os.Stderr), o, nil)
+		_, err := Do(cli.New(nil, os.Stdout, os.Stderr), o)
 		t.Fatal("the run has ended: ", err)
 	}
 	kills := 6
@@ -103,7 +103,7 @@ func TestKilledOverwrite(t *testing.T) {
 		if old == nil {
 			o := (&overwriting{Scene: scene, Out: out}).options(6)
 			o.Checkpoints.SaveAt = cli.Steps{3}
-			if _, err := Do(cli.New(nil, io.Discard, io.Discard), o, nil); err != nil {
+			if _, err := Do(cli.New(nil, io.Discard, io.Discard), o); err != nil {
 				t.Fatal(err)
 			}
 			old = contentsOf(t, out)
@@ -162,9 +162,7 @@ func TestKilledExport(t *testing.T) {
 	o.Out, o.Checkpoints.Resume = t.TempDir(), ResumeAuto
 	export := filepath.Join(t.TempDir(), "made.spz")
 	o.Exports = convert.Exports{export}
-	r := &Run{Options: o, Console: cli.New(nil, io.Discard, io.Discard)}
-	s := newSaver(r)
-	r.saver = s
+	s := &NewRun(o, cli.New(nil, io.Discard, io.Discard)).place
 	filetest.Make(t, o.Out, "stats.json")
 	filetest.Make(t, filepath.Dir(export), "made.spz")
 	own := output.ReadWritten(o.Out)
@@ -175,7 +173,7 @@ func TestKilledExport(t *testing.T) {
 	if err := errors.Join(s.stage(), s.list()); err != nil {
 		t.Fatal(err)
 	}
-	release, err := r.claim()
+	release, err := s.claim()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -193,21 +191,15 @@ func TestStopOnFullDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	filetest.Make(t, r.Out, "point_cloud/iteration_7/point_cloud.ply")
-	r.saver.old = output.Replaced(r.Out, -1)
-	if err := errors.Join(r.saver.stage(), r.saver.list()); err != nil {
+	r.place.old = output.Replaced(r.Out, -1)
+	if err := errors.Join(r.place.stage(), r.place.list()); err != nil {
 		t.Fatal(err)
 	}
-	err := r.rec.close()
-	if err == nil {
-		r.rec, err = openRecord(r, io.Discard)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	watched(t, r)
 	filetest.Make(t, r.Out, output.NextFolder+"/"+output.CheckpointFolder) // a file where the folder is to be
-	r.fingerprint = "known"
-	_, err = r.conclude(t.Context(), true, nil)
-	if err == nil || !output.IsFile(r.modelFile(2)) || output.IsFile(r.modelFile(7)) || r.saver.staged {
+	r.id.text = "known"
+	_, err := r.conclude(t.Context(), true)
+	if err == nil || !output.IsFile(modelFile(r.Out, 2)) || output.IsFile(modelFile(r.Out, 7)) || r.place.staged {
 		t.Errorf("%v: there are %q", err, filetest.List(t, r.Out))
 	}
 }
@@ -219,26 +211,26 @@ func TestReplacedLate(t *testing.T) {
 	o.Out, o.Tensorboard = t.TempDir(), true
 	filetest.Make(t, o.Out, "test/ours_7/a.png", "checkpoints/step_7.safetensors")
 	var said strings.Builder
-	r := &Run{Options: o, Console: cli.New(nil, io.Discard, &said)}
-	r.saver = newSaver(r)
-	s := r.saver
+	r := NewRun(o, cli.New(nil, io.Discard, &said))
+	s := &r.place
 	s.old = output.Replaced(o.Out, -1)
 	if err := errors.Join(s.stage(), s.list()); err != nil {
 		t.Fatal(err)
 	}
-	r.rec = &record{run: r}
-	var err error
-	log := r.at(filepath.Join(o.Out, output.MetricsFile))
-	if r.rec.metrics, err = openMetrics(log, 0, 1, interval{}, false); err == nil {
-		r.rec.board, err = openEvents(r.at(filepath.Join(o.Out, output.TensorboardFolder)), 0)
+	file := &metricsFile{unsure: unsure{console: r.Console}, path: filepath.Join(o.Out, output.MetricsFile)}
+	shown, err := newBoard(o, r.Console)
+	if err != nil {
+		t.Fatal(err)
 	}
-	if err := errors.Join(err, r.rec.metrics.begin()); err != nil {
+	r.observers = []Observer{file, shown}
+	err = r.emit(&Started{Options: o, At: r.place.at, Past: &history{}})
+	if err = errors.Join(err, r.emit(&Begun{})); err != nil {
 		t.Fatal(err)
 	}
 	write := func(text string) {
 		t.Helper()
-		_, err := r.rec.metrics.f.WriteString(text)
-		if err := errors.Join(err, r.rec.board.scalars(1, scalar{"a", 1})); err != nil {
+		_, err := file.f.WriteString(text)
+		if err := errors.Join(err, shown.(*board).file.scalars(1, scalar{"a", 1})); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -255,7 +247,7 @@ func TestReplacedLate(t *testing.T) {
 		t.Fatal(err)
 	}
 	write("three")
-	if err := r.rec.close(); err != nil {
+	if err := errors.Join(file.Close(), shown.Close()); err != nil {
 		t.Fatal(err)
 	}
 	text, err := os.ReadFile(filepath.Join(o.Out, output.MetricsFile))

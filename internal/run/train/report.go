@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
 	"vksplat/internal/atomicfile"
 	"vksplat/internal/cli"
@@ -20,60 +21,104 @@ import (
 	"vksplat/scene/photo"
 )
 
-// writeReport writes the page about the run so far, if there is to be one.
-func (r *Run) writeReport(st *output.Stats) error {
-	if !r.Report {
-		return nil
-	}
-	page := &report.Page{Title: filepath.Base(output.Absolute(r.Scene)), Subtitle: report.Subtitle(st),
-		Facts: report.Facts(st), Notices: r.Console.Notices(), Room: report.Bytes}
-	if err := r.reportCurves(page); err != nil {
-		return err
-	}
-	r.reportViews(page)
-	page.Passes, page.PassSum = report.Passes(st.Passes)
-	if r.Chapters != nil {
-		page.Settings = r.Chapters(r.Options)
-	}
-	page.About = r.reportAbout(st)
-	return atomicfile.Write(r.at(filepath.Join(r.Out, output.ReportFile)), page.Write)
+// reportFile is report.html.
+type reportFile struct {
+	o       *Options
+	console *cli.Console
+	started *Started
+	mu      sync.Mutex
+	thumbs  *report.Thumbnails // of the last evaluation of this process
 }
 
-// reportCurves reads what metrics.jsonl says, which outlives a resume.
-func (r *Run) reportCurves(page *report.Page) error {
-	f, err := os.Open(r.at(filepath.Join(r.Out, output.MetricsFile)))
+func newReport(o *Options, console *cli.Console) (Observer, error) {
+	if !o.Report {
+		return nil, nil
+	}
+	return &reportFile{o: o, console: console}, nil
+}
+
+// Observe keeps small pictures, and writes the page with all that is known whenever there are scores.
+func (r *reportFile) Observe(e Event) error {
+	switch e := e.(type) {
+	case *Started:
+		r.started = e
+	case *Compared:
+		return r.compared(e)
+	case *Scored:
+		return r.write(e.Stats)
+	case *Finished:
+		return r.write(e.Stats)
+	}
+	return nil
+}
+
+// Close does nothing.
+func (r *reportFile) Close() error { return nil }
+
+// compared keeps the pictures of a held-out photo.
+func (r *reportFile) compared(e *Compared) error {
+	made := photo.FromFloats(e.Render, e.Photo.Width, e.Photo.Height)
+	pic, err := report.NewPicture(e.View.Name, photo.Fit(e.Photo, report.Side), photo.Fit(made, report.Side))
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.thumbs == nil || r.thumbs.Step != e.Step {
+		r.thumbs = &report.Thumbnails{Step: e.Step}
+	}
+	r.thumbs.Add(pic, e.View)
+	return err
+}
+
+// write writes the page about the run so far.
+func (r *reportFile) write(st *output.Stats) error {
+	page := &report.Page{Title: filepath.Base(output.Absolute(r.o.Scene)), Subtitle: report.Subtitle(st),
+		Facts: report.Facts(st), Notices: r.console.Notices(), Room: report.Bytes}
+	if err := r.curves(page); err != nil {
+		return err
+	}
+	r.views(page)
+	page.Passes, page.PassSum = report.Passes(st.Passes)
+	if r.o.Chapters != nil {
+		page.Settings = r.o.Chapters(r.o)
+	}
+	page.About = r.about(st)
+	return atomicfile.Write(r.started.At(filepath.Join(r.o.Out, output.ReportFile)), page.Write)
+}
+
+// curves reads what metrics.jsonl says, which outlives a resume.
+func (r *reportFile) curves(page *report.Page) error {
+	f, err := os.Open(r.started.At(filepath.Join(r.o.Out, output.MetricsFile)))
 	if errors.Is(err, os.ErrNotExist) {
 		return fault.WithHint(fmt.Errorf("write report: %w", err),
-			r.Out+" was removed or moved while the run went on; what was written since, the model too, is in a new "+
+			r.o.Out+" was removed or moved while the run went on; what was written since, the model too, is in a new "+
 				"folder of that name")
 	}
 	if err != nil {
 		return err
 	}
 	defer f.Close() // only read from
-	page.Curves = report.Curves{Steps: meter.ReadSteps(f, report.Points), Total: r.Config.Iterations,
-		Budget: r.deviceBudget()}
-	for _, e := range r.rec.metrics.evals {
+	page.Curves = report.Curves{Steps: meter.ReadSteps(f, report.Points), Total: r.o.Config.Iterations,
+		Budget: r.started.Line.BudgetBytes}
+	for _, e := range r.started.Past.evals {
 		page.Curves.Evals = append(page.Curves.Evals, report.Eval{Step: e.Step, PSNR: e.PSNR, SSIM: e.SSIM})
 	}
 	return nil
 }
 
-// reportViews fills the table of held-out views, worst first, and the pictures of
+// views fills the table of held-out views, worst first, and the pictures of
 // the worst and the best. A picture that cannot be read is left out.
-func (r *Run) reportViews(page *report.Page) {
-	evals := r.rec.metrics.evals
+func (r *reportFile) views(page *report.Page) {
+	evals := r.started.Past.evals
 	if len(evals) == 0 {
 		return
 	}
 	last := evals[len(evals)-1]
 	page.EvalStep = last.Step
-	folder := r.picturesFolder(last.Step)
-	files := r.pictureFiles()
+	folder := picturesFolder(r.o.Out, last.Step)
+	files := pictureFiles(r.started.Capture, r.started.Test)
 	views := slices.Clone(last.Views)
 	slices.SortStableFunc(views, func(a, b meter.ViewLine) int { return cmp.Compare(a.PSNR, b.PSNR) })
 	best := float64(views[len(views)-1].PSNR)
-	nearest := r.nearest()
+	nearest := r.started.Nearest()
 	for i, v := range views {
 		row := report.View{Name: v.Name, PSNR: float64(v.PSNR), SSIM: float64(v.SSIM), Picture: -1,
 			Nearest: nearest[v.Name], Share: 100 * max(0, float64(v.PSNR)) / max(best, 1)}
@@ -90,7 +135,7 @@ func (r *Run) reportViews(page *report.Page) {
 
 // thumbnail returns the pictures of a view: those that were made when it was measured, or made of its sheet, nil where
 // that cannot be read.
-func (r *Run) thumbnail(step int, v meter.ViewLine, file string) *report.Picture {
+func (r *reportFile) thumbnail(step int, v meter.ViewLine, file string) *report.Picture {
 	pic := r.thumbs.Find(step, v.Name)
 	if pic == nil {
 		shot, render, err := photo.ReadSheet(file)
@@ -106,23 +151,24 @@ func (r *Run) thumbnail(step int, v meter.ViewLine, file string) *report.Picture
 	return pic
 }
 
-func (r *Run) reportAbout(st *output.Stats) []report.Row {
-	words := make([]string, len(r.Console.Args))
-	for i, w := range r.Console.Args {
+func (r *reportFile) about(st *output.Stats) []report.Row {
+	words := make([]string, len(r.console.Args))
+	for i, w := range r.console.Args {
 		words[i] = cli.Quoted(w)
 	}
 	return []report.Row{
 		{Key: "command", Value: "vksplat " + strings.Join(words, " ")},
 		{Key: "version", Value: cli.VersionText()},
 		{Key: "device", Value: st.Device},
-		{Key: "driver", Value: r.device.Driver()},
-		{Key: "memory budget", Value: pipeline.BytesText(r.deviceBudget())},
+		{Key: "driver", Value: r.started.Driver},
+		{Key: "memory budget", Value: pipeline.BytesText(r.started.Line.BudgetBytes)},
 		{Key: "peak device memory",
 			Value: fmt.Sprintf("%s in %s", pipeline.BytesText(st.PeakDeviceBytes),
 				cli.Count(st.Allocations, "allocation"))},
 		{Key: "peak memory of the process", Value: pipeline.BytesText(st.PeakRSSBytes)},
-		{Key: "capture", Value: output.Absolute(r.Scene)},
-		{Key: "model", Value: r.modelFile(st.Step)},
-		{Key: "scores", Value: "of the model's file, drawn with " + r.drawn().String()},
+		{Key: "capture", Value: output.Absolute(r.o.Scene)},
+		{Key: "model", Value: modelFile(r.o.Out, st.Step)},
+		{Key: "scores", Value: fmt.Sprint("of the model's file, drawn with ",
+			drawnBy(r.o, r.started.Capture, r.started.Test))},
 	}
 }

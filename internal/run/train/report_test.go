@@ -40,7 +40,7 @@ func TestReportPictures(t *testing.T) {
 	// Small pictures and a small page: scripts measure the memory of programs that
 	// begin as copies of this process.
 	const room = 1 << 20
-	p, r := report.Page{Room: room}, &Run{}
+	p, r := report.Page{Room: room}, &reportFile{}
 	if p.AddPicture(r.thumbnail(7, meter.ViewLine{}, filepath.Join(t.TempDir(), "none.png"))) != -1 {
 		t.Error("a picture that is not there was added")
 	}

@@ -21,15 +21,16 @@ func TestRescue(t *testing.T) {
 	o := NewOptions()
 	o.Scene, o.Out = runtest.SmallScene(t, 300), t.TempDir()
 	var out bytes.Buffer
-	r := &Run{Options: o, Console: cli.New(nil, &out, &out)}
+	r := NewRun(o, cli.New(nil, &out, &out))
 	defer r.Close()
 	err := r.Begin(context.Background())
 	if err == nil {
-		r.rec, err = openRecord(r, &out)
+		_, err = r.Started(&out)
 	}
 	if err = errors.Join(err, r.saver.begin()); err != nil {
 		t.Fatal(err)
 	}
+	r.Trainer.SetRun(r.record(&r.id))
 	full := fmt.Errorf("grow: %w", pipeline.ErrOutOfMemory)
 	if err := r.saver.rescue(full); err != full {
 		t.Errorf("before the first step: %v", err)

@@ -6,7 +6,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
-	"strconv"
+	"strings"
 
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
@@ -14,8 +14,9 @@ import (
 	"vksplat/scene/initial"
 )
 
-// Settings come, from weak to strong, from the defaults, a preset, the configuration and what the caller gives. A
-// preset is a configuration file that is part of the program.
+// Settings come, from weak to strong, from the defaults, a preset, the configuration, what the caller gives, the run
+// that is resumed, the capture and the time limit: see configure. A preset is a configuration file that is part of the
+// program.
 
 // Presets are the files of presets/.
 //
@@ -34,57 +35,177 @@ type Vocabulary struct {
 	Preset  func(preset string) (texts map[string]string, err error) // by the names of settings
 }
 
+// choices are what the layers of a run's configuration are made of.
+type choices struct {
+	defaults             recipe.Config // what the options held, if Resolve was not called
+	preset, file, caller map[string]any
+	fixed                map[string]any   // by the command, whatever was asked for
+	resumed              recipe.Source    // nil: the run begins
+	adapts               bool             // the preset follows the capture, even where a number of steps is given
+	followed             *recipe.Followed // nil: the capture has not been read
+	synthetic            bool             // the capture is made for a white background
+	room                 int              // splats that memory has room for, if they are fewer than follow the capture
+	limited              *limited         // nil: no time limit has chosen the steps
+	resolved             *recipe.Resolved // what came of all; nil: not asked for yet
+}
+
+// configure makes Config what all layers give, from weak to strong.
+func (o *Options) configure() {
+	c := &o.choices
+	if !o.isResolved() && c.resolved == nil {
+		c.defaults = o.Config
+	}
+	scaler, followed, limit := o.StepsScaler, c.followed, map[string]any(nil)
+	if l := c.limited; l != nil {
+		scaler, limit = l.scaler, l.values
+		if followed != nil {
+			f := *followed
+			f.Scaler, f.SplatsFactor = l.scaler, l.splatsFactor
+			followed = &f
+		}
+	}
+	layers := []recipe.Source{
+		recipe.Given(recipe.FromPreset, c.preset), recipe.Given(recipe.FromFile, c.file),
+		recipe.Given(recipe.FromCaller, c.caller), recipe.Given(recipe.FromTimeLimit, limit),
+	}
+	if o.isResolved() {
+		layers = append(layers, recipe.OfPreset(c.preset), recipe.Derived)
+	}
+	layers = append(layers, recipe.Stretched(scaler))
+	if share := o.stepsShare(); share != 1 {
+		layers = append(layers, recipe.Shared(share))
+	}
+	layers = append(layers, recipe.Given(recipe.FromDefault, c.fixed), c.resumed)
+	if followed != nil {
+		layers = append(layers, followed.Layer)
+	}
+	if c.synthetic {
+		layers = append(layers, white)
+	}
+	c.resolved = recipe.Resolve(c.defaults, append(layers, c.fit)...)
+	o.Config = c.resolved.Config
+}
+
+// fit is as many splats as memory has room for, where they follow the capture.
+func (c *choices) fit(below *recipe.Resolved) recipe.Layer {
+	if c.room == 0 || below.Origin("splats") != recipe.FromCapture || below.Config.Splats <= c.room {
+		return recipe.Layer{}
+	}
+	return recipe.Layer{Origin: recipe.FromCapture, Values: map[string]any{"splats": c.room}}
+}
+
+// BackgroundChosen reports whether the background was chosen, and follows the kind of capture no more.
+func (o *Options) BackgroundChosen() bool {
+	r := o.choices.resolved
+	return r != nil && isChosen(r.Origin("background"))
+}
+
+func isChosen(by recipe.Origin) bool { return by > recipe.FromPreset && by < recipe.FromCapture }
+
+// white is the background of captures that are made for it, unless one was chosen.
+func white(below *recipe.Resolved) recipe.Layer {
+	if isChosen(below.Origin("background")) {
+		return recipe.Layer{}
+	}
+	return recipe.Layer{Origin: recipe.FromCapture, Values: map[string]any{"background": [3]float32{1, 1, 1}}}
+}
+
+// Fix gives settings of the recipe values, whatever was asked for.
+func (o *Options) Fix(values map[string]any) {
+	o.choices.fixed = values
+	o.configure()
+}
+
+// isResolved reports whether Resolve was called.
+func (o *Options) isResolved() bool { return o.choices.caller != nil }
+
+// Given reports whether the caller gave a setting.
+func (o *Options) Given(name string) bool { return has(o.choices.caller, underscored(name)) }
+
+// Asked reports whether the caller or the file gave a setting.
+func (o *Options) Asked(name string) bool {
+	return o.Given(name) || has(o.choices.file, underscored(name))
+}
+
+// WholeSource among the names that are given says that Load is the caller's choice as a whole: a run that is resumed
+// takes over nothing of it.
+const WholeSource = "source"
+
 // Resolve completes o, which holds the defaults and what was given, with the configuration and the preset, derives the
-// rest, and checks all of it.
-func (o *Options) Resolve(v Vocabulary, config map[string]string, given func(name string) bool) error {
-	for _, name := range []string{"preset", "strategy"} {
-		if text, found := config[name]; found && !given(name) {
-			if err := v.Setting(o, name).Set(text); err != nil {
-				return err
-			}
-		}
+// rest, and checks all of it. given are the names of settings.
+func (o *Options) Resolve(v Vocabulary, config map[string]string, given []string) error {
+	c := &o.choices
+	c.defaults, c.caller = o.Config, valuesOf(&o.Config, given)
+	if err := read(o, v, config, &c.file, o.Given); err != nil {
+		return err
 	}
-	o.by = func(name string) source {
-		switch {
-		case given(name):
-			return byCaller
-		case has(config, name):
-			return byFile
-		}
-		return byPreset
-	}
-	preset, err := o.presetTexts(v, given, config)
+	o.choosePreset()
+	preset, err := v.Preset(o.Preset)
 	if err != nil {
 		return err
 	}
-	texts := maps.Clone(preset)
-	if texts == nil {
-		texts = map[string]string{}
+	if s := preset["strategy"]; o.Asked("strategy") && s != o.Config.Strategy {
+		return fault.Usagef("leave out one of the two", "preset %s has the strategy %s, and %s is asked for", o.Preset,
+			s, o.Config.Strategy)
 	}
-	maps.Copy(texts, config)
+	if err := read(o, v, preset, &c.preset, o.Asked); err != nil {
+		return err
+	}
+	if f := o.StepsScaler; !(f > 0) || f > mostScaled {
+		return fault.Usagef(fmt.Sprintf("give a factor above 0 and at most %d, as in 0.25", mostScaled),
+			"%s: %g is no factor of steps", fault.Named("steps-scaler"), f)
+	}
+	c.adapts = has(preset, cli.Dashed(recipe.StepsFactor))
+	o.configure()
+	if !c.resolved.MayChange(recipe.StepsFactor, "iterations") {
+		o.IterationsFactor = 0
+	}
+	o.Eval = o.Eval || o.TestList != ""
+	o.unscaledAt = stepsAt{slices.Clone(o.EvalAt), slices.Clone(o.Checkpoints.SaveAt)}
+	if o.StepsScaler != 1 {
+		o.EvalAt.Scale(o.StepsScaler)
+		o.Checkpoints.SaveAt.Scale(o.StepsScaler)
+	}
+	return o.Check()
+}
+
+// read makes a layer of texts, and sets in o what is no setting of the recipe and not given by a stronger layer.
+func read(o *Options, v Vocabulary, texts map[string]string, layer *map[string]any,
+	stronger func(name string) bool) error {
+	alone := NewOptions()
 	for _, name := range slices.Sorted(maps.Keys(texts)) {
-		if given(name) {
+		if err := v.Setting(alone, name).Set(texts[name]); err != nil {
+			return err
+		}
+		if stronger(name) {
 			continue
 		}
 		if err := v.Setting(o, name).Set(texts[name]); err != nil {
 			return err
 		}
 	}
-	o.adapts = has(preset, stepsFactor)
-	if !o.changes(stepsFactor, "iterations") {
-		o.IterationsFactor = 0
-	}
-	if err := o.scalePreset(v, preset); err != nil {
-		return err
-	}
-	if err := o.derive(has(preset, "grow-grad2d")); err != nil {
-		return err
-	}
-	return o.Check()
+	*layer = valuesOf(&alone.Config, slices.Collect(maps.Keys(texts)))
+	return nil
 }
 
-func has(texts map[string]string, name string) bool {
-	_, found := texts[name]
+// valuesOf returns what settings of these names have in c, nil for those that are none of the recipe.
+func valuesOf(c *recipe.Config, names []string) map[string]any {
+	values := map[string]any{}
+	for _, name := range names {
+		name = underscored(name)
+		values[name] = nil
+		if s := recipe.SettingNamed(name); s != nil {
+			values[name] = s.Value(c)
+		}
+	}
+	return values
+}
+
+// underscored is a setting's name as the recipe has it.
+func underscored(name string) string { return strings.ReplaceAll(name, "-", "_") }
+
+func has[T any](values map[string]T, name string) bool {
+	_, found := values[name]
 	return found
 }
 
@@ -103,101 +224,46 @@ func (o *Options) NamePreset(name string) string {
 	return defaultPreset
 }
 
-// presetTexts returns what lies below flags and file, and sets Preset. A strategy alone means the preset of its name,
-// and so does a setting that only the strategy 3dgs has: the values of one strategy make no sense with the other. MCMC
-// starts from faint small splats and needs its regularisers.
-func (o *Options) presetTexts(v Vocabulary, given func(name string) bool, config map[string]string) (map[string]string,
-	error) {
-	o.presetBy = "preset"
-	if o.Preset == "" {
-		o.Preset, o.presetBy = defaultPreset, ""
-		switch {
-		case o.known("strategy"):
-			o.Preset, o.presetBy = o.Config.Strategy, "strategy"
-			if !given("strategy") {
-				o.presetBy = "config"
-			}
-		case o.grows(config):
-			o.Preset = recipe.Strategy3DGS
-		}
+// choosePreset sets Preset, unless one is named. A strategy alone means the preset of its name, and so does a setting
+// that only the strategy 3dgs has: the values of one strategy make no sense with the other. MCMC starts from faint
+// small splats and needs its regularisers.
+func (o *Options) choosePreset() {
+	switch {
+	case o.Preset != "":
+	case o.Asked("strategy"):
+		o.Preset = o.Config.Strategy
+	case slices.ContainsFunc(recipe.Settings, func(s recipe.Setting) bool { return grows(o, s) }):
+		o.Preset = recipe.Strategy3DGS
+	default:
+		o.Preset = defaultPreset
 	}
-	preset, err := v.Preset(o.Preset)
-	if err != nil {
-		return nil, err
-	}
-	if s := preset["strategy"]; o.known("strategy") && s != o.Config.Strategy {
-		return nil, fault.Usagef("leave out one of the two", "preset %s has the strategy %s, and %s is asked for",
-			o.Preset, s, o.Config.Strategy)
-	}
-	return preset, nil
 }
 
-// grows reports whether a setting of the strategy 3dgs is asked for, and not to be off.
-func (o *Options) grows(config map[string]string) bool {
-	return slices.ContainsFunc(recipe.Settings, func(s recipe.Setting) bool {
-		name := cli.Dashed(s.Name)
-		if !slices.Contains(s.Needs, recipe.Need{Setting: "strategy", Word: recipe.Strategy3DGS}) || !o.known(name) {
-			return false
-		}
-		text, inFile := config[name]
-		if !inFile {
-			text = fmt.Sprint(reflect.ValueOf(s.Of(&o.Config)).Elem())
-		}
-		return text != "0" && text != "false"
-	})
+// grows reports whether a setting that only the strategy 3dgs has is asked for, and not to be off.
+func grows(o *Options, s recipe.Setting) bool {
+	value, found := o.choices.file[s.Name]
+	if !found {
+		value, found = o.choices.caller[s.Name]
+	}
+	return found && !reflect.ValueOf(value).IsZero() &&
+		slices.Contains(s.Needs, recipe.Need{Setting: "strategy", Word: recipe.Strategy3DGS})
 }
 
-// scalePreset multiplies the numbers of steps that come from a preset by what the number of iterations given is of the
-// preset's own, where that has one: its recipe is meant as a whole.
-func (o *Options) scalePreset(v Vocabulary, preset map[string]string) error {
-	if !has(preset, "iterations") || !o.known("iterations") || o.Config.Iterations < 1 { // which Check refuses
-		return nil
+// presetBy names what chose the preset: preset, strategy or config; "": nothing did.
+func (o *Options) presetBy() string {
+	switch {
+	case o.Asked("preset"):
+		return "preset"
+	case o.Given("strategy"):
+		return "strategy"
+	case o.Asked("strategy"):
+		return "config"
 	}
-	own, err := strconv.Atoi(preset["iterations"])
-	if err != nil {
-		return err
-	}
-	scaled := *o
-	scaled.Config = o.Config.Scaled(float64(o.Config.Iterations) / float64(own))
-	for _, name := range slices.Sorted(maps.Keys(preset)) {
-		if o.known(name) {
-			continue
-		}
-		if err := v.Setting(o, name).Set(v.Setting(&scaled, name).String()); err != nil {
-			return err
-		}
-	}
-	return nil
+	return ""
 }
 
 // mostScaled is the largest factor of steps.
 const mostScaled = 1000
-
-// derive sets what follows from other settings, unless it was given, and applies the factor of steps.
-func (o *Options) derive(presetGrad bool) error {
-	c := &o.Config
-	o.BackgroundGiven = o.known("background")
-	o.Eval = o.Eval || o.TestList != ""
-	if c.AbsGrad && !presetGrad && !o.known("grow-grad2d") {
-		c.GrowGrad2D = recipe.AbsGradThreshold
-	}
-	mcmc := c.Strategy == recipe.StrategyMCMC && c.Splats > 0 // never exceeds Splats: no memory for more
-	if c.MaxSplats > 0 && (mcmc || c.Splats > c.MaxSplats) && !o.known("max-splats") {
-		c.MaxSplats = c.Splats
-	}
-	if f := o.StepsScaler; !(f > 0) || f > mostScaled {
-		return fault.Usagef(fmt.Sprintf("give a factor above 0 and at most %d, as in 0.25", mostScaled),
-			"%s: %g is no factor of steps", fault.Named("steps-scaler"), f)
-	}
-	o.unscaled = *c
-	o.unscaledAt = stepsAt{slices.Clone(o.EvalAt), slices.Clone(o.Checkpoints.SaveAt)}
-	if o.StepsScaler != 1 {
-		*c = c.Scaled(o.StepsScaler)
-		o.EvalAt.Scale(o.StepsScaler)
-		o.Checkpoints.SaveAt.Scale(o.StepsScaler)
-	}
-	return nil
-}
 
 // InitFlag says what the first splats are made from, in the words of initial.ParseInit.
 type InitFlag struct{ Of *initial.Options }

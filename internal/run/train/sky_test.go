@@ -42,7 +42,7 @@ func TestAddSky(t *testing.T) {
 		o.Scene, o.Out, o.Progress, o.Report = scenes[x.open], filepath.Join(t.TempDir(), "out"), meter.None, false
 		o.Config.Sky, o.Config.Strategy, o.Config.RefineEvery = x.sky, x.strategy, 0
 		var told bytes.Buffer
-		r := &Run{Options: o, Console: cli.New(nil, io.Discard, &told)}
+		r := NewRun(o, cli.New(nil, io.Discard, &told))
 		if err := r.Begin(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -74,7 +74,7 @@ func TestSkyResumed(t *testing.T) {
 		o.Config.NoiseLR, o.Config.ScaleReg = recipe.MCMC().NoiseLR, recipe.MCMC().ScaleReg
 		o.Checkpoints.SaveAt, o.Checkpoints.Keep, o.Checkpoints.Resume = cli.Steps{6}, 5, from
 		var text bytes.Buffer
-		if _, err := Do(cli.New(nil, io.Discard, &text), o, nil); err != nil {
+		if _, err := Do(cli.New(nil, io.Discard, &text), o); err != nil {
 			t.Fatal(err)
 		}
 		model, err := os.ReadFile(filepath.Join(o.Out, "point_cloud", "iteration_12", output.ModelName))

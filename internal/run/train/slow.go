@@ -25,9 +25,9 @@ const (
 
 // smallerPhotos is by how much --downscale should shrink photos: the least factor that is enough for the share of
 // pixels that is left, or the largest one that leaves something to see; 0 where photos are as small already.
-func (r *Run) smallerPhotos(enough func(pixels float64) bool) (factor int) {
-	cams := r.Capture.Cameras
-	now, side := max(1, float64(r.Load.Downscale)), math.MaxInt
+func (s *setup) smallerPhotos(enough func(pixels float64) bool) (factor int) {
+	cams := s.Capture.Cameras
+	now, side := max(1, float64(s.Load.Downscale)), math.MaxInt
 	if width, _, err := photo.Size(cams[0].Path); err == nil {
 		now = max(now, float64(width)/float64(cams[0].Width)) // where wide photos are reduced unasked
 	}
@@ -51,31 +51,31 @@ func (r *Run) smallerPhotos(enough func(pixels float64) bool) (factor int) {
 
 // warnRough says that the steps that fit into the time limit make a rough model, and what would help. step is what one
 // of them takes in seconds.
-func (r *Run) warnRough(h *rehearsal, full *recipe.Config, step float64) {
+func (lim *limiter) warnRough(h *rehearsal, full *recipe.Config, step float64) {
 	remedy := "a longer limit"
-	if n := r.smallerPhotos(func(pixels float64) bool {
+	if n := lim.smallerPhotos(func(pixels float64) bool {
 		return step*pixels*roughShare*float64(full.Iterations) < h.left(full)
 	}); n > 0 {
 		remedy = fmt.Sprintf("%s %d or %s", fault.Setting("downscale"), n, remedy)
 	}
-	r.warnLater(fmt.Sprintf("time limit %s: only about %d of the recipe's %s fit on this device (%s): expect a rough "+
-		"model; try %s (all steps take about %s)", r.TimeLimit.text(), r.Config.Iterations,
+	lim.warnLater(fmt.Sprintf("time limit %s: only about %d of the recipe's %s fit on this device (%s): expect a rough "+
+		"model; try %s (all steps take about %s)", lim.TimeLimit.text(), lim.Config.Iterations,
 		cli.Count(full.Iterations, "step"), meter.RateText(1/step), remedy, cli.Duration(h.seconds(full))))
 }
 
 // noteSlow says once of a run on a processor that would take hours at which size of photos it takes minutes.
-func (r *Run) noteSlow() {
-	if !r.device.OnCPU() || r.TimeLimit > 0 || r.DryRun || r.saver.from != nil || r.saver.begun != nil {
+func (s *setup) noteSlow() {
+	if !s.device.OnCPU() || s.TimeLimit > 0 || s.DryRun || s.prev.from != nil || s.prev.begun != nil {
 		return
 	}
-	if text := r.slowText(runtime.NumCPU()); text != "" {
-		r.noteLater(text)
+	if text := s.slowText(runtime.NumCPU()); text != "" {
+		s.noteLater(text)
 	}
 }
 
-// slowText is that note for so many cores, "" where the run takes minutes as it is.
-func (r *Run) slowText(cores int) string {
-	c, cams, seconds := &r.Config, r.training.Cameras, 0.0
+// slowText is that note for a number of cores, "" where the run takes minutes as it is.
+func (s *setup) slowText(cores int) string {
+	c, cams, seconds := &s.Config, s.training.Cameras, 0.0
 	for i := range scheduleSamples {
 		cam := &cams[i%len(cams)]
 		level := c.Level(i * c.Iterations / scheduleSamples)
@@ -86,7 +86,7 @@ func (r *Run) slowText(cores int) string {
 		return ""
 	}
 	remedy := fault.Setting("time-limit") + " 15m"
-	if n := r.smallerPhotos(func(pixels float64) bool { return seconds*pixels <= fewMinutes }); n > 0 {
+	if n := s.smallerPhotos(func(pixels float64) bool { return seconds*pixels <= fewMinutes }); n > 0 {
 		remedy = fmt.Sprintf("%s %d, or %s", fault.Setting("downscale"), n, remedy)
 	}
 	return fmt.Sprintf("this device is a processor: %s on photos of %s take about %s; try %s",

@@ -3,10 +3,12 @@ package train
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"vksplat/internal/cli"
@@ -14,7 +16,6 @@ import (
 	"vksplat/internal/run/meter"
 	"vksplat/internal/run/output"
 	"vksplat/internal/run/runtest"
-	"vksplat/scene"
 )
 
 // TestInterruptedAtTheEnd stops runs when nothing is left to train: they write and measure everything, and end as any
@@ -41,20 +42,35 @@ func startedRun(t *testing.T, eval bool, change ...func(*Options)) (r *Run, said
 		t.Fatal(err)
 	}
 	said = &bytes.Buffer{}
-	r = &Run{Options: o, Console: cli.New(nil, io.Discard, said)}
+	r = NewRun(o, cli.New(nil, io.Discard, said))
 	t.Cleanup(func() {
 		if err := r.Close(); err != nil {
 			t.Error(err)
 		}
 	})
-	err := r.Begin(context.Background())
+	if err := r.Begin(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	watched(t, r)
+	return r, said
+}
+
+// watched has a run's observers start, also again.
+func watched(t *testing.T, r *Run) {
+	t.Helper()
+	for _, o := range r.observers {
+		if err := o.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.observers = nil
+	started, err := r.Started(io.Discard)
 	if err == nil {
-		r.rec, err = openRecord(r, io.Discard)
+		err = errors.Join(r.observe(), r.emit(started))
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	return r, said
 }
 
 // stopAtTheEnd trains some of three steps and stops the run then.
@@ -66,11 +82,22 @@ func stopAtTheEnd(t *testing.T, steps int) (interrupted bool, err error) {
 		t.Fatal(err)
 	}
 	cancel()
-	interrupted, err = r.stopped(ctx, r.run(ctx))
+	interrupted, err = r.stopped(ctx, r.train(ctx))
 	if told := strings.Contains(said.String(), "all steps were done"); told == interrupted {
 		t.Errorf("said: %s", said)
 	}
 	return interrupted, err
+}
+
+// counting counts the pictures of held-out photos, and calls a function with each.
+func counting(n *atomic.Int32, each func()) Observe {
+	return func(e Event) error {
+		if _, is := e.(*Compared); is {
+			n.Add(1)
+			each()
+		}
+		return nil
+	}
 }
 
 // TestPictureFailsInTheMiddle measures held-out photos of which one picture cannot be written: nothing is recorded as
@@ -81,29 +108,32 @@ func TestPictureFailsInTheMiddle(t *testing.T) {
 	if err := r.Trainer.RunTo(ctx, 3, nil); err != nil {
 		t.Fatal(err)
 	}
-	stuck := filepath.Join(r.picturesFolder(3), captured.PictureNames(captured.Pick(r.Capture.Cameras, r.Test))[1])
+	stuck := filepath.Join(picturesFolder(r.Out, 3), captured.PictureNames(captured.Pick(r.Capture.Cameras, r.Test))[1])
 	if err := os.MkdirAll(filepath.Join(stuck, "a folder"), 0o777); err != nil {
 		t.Fatal(err)
 	}
-	views, err := r.measure(ctx, 3, nil)
+	drawn := drawnBy(r.Options, r.Capture, r.Test)
+	views, err := r.measure(ctx, 3)
 	if err == nil || !strings.Contains(err.Error(), stuck) || views != nil || r.unmeasured ||
-		r.rec.metrics.evaluated(3, r.drawn()) != nil || output.IsFile(filepath.Join(r.Out, "results.json")) {
-		t.Errorf("measured %v, recorded %v, stopped %v: %v", views, r.rec.metrics.evaluated(3, r.drawn()), r.unmeasured,
-			err)
+		r.past.evaluated(3, drawn) != nil || output.IsFile(filepath.Join(r.Out, "results.json")) {
+		t.Errorf("measured %v, recorded %v, stopped %v: %v", views, r.past.evaluated(3, drawn),
+			r.unmeasured, err)
 	}
 	if err := os.RemoveAll(stuck); err != nil {
 		t.Fatal(err)
 	}
-	seen := 0
-	views, err = r.measure(ctx, 3, func(scene.Image, []float32) { seen++ })
-	if err != nil || len(views) != len(r.Test) || seen != len(r.Test) ||
+	var seen atomic.Int32
+	r.observers = append(r.observers, counting(&seen, func() {}))
+	views, err = r.measure(ctx, 3)
+	if err != nil || len(views) != len(r.Test) || int(seen.Load()) != len(r.Test) ||
 		!output.IsFile(filepath.Join(r.Out, "results.json")) {
-		t.Errorf("measured %d of %d photos, told of %d: %v", len(views), len(r.Test), seen, err)
+		t.Errorf("measured %d of %d photos, %d pictures were seen: %v", len(views), len(r.Test), seen.Load(), err)
 	}
 	// The user gives up in the middle.
 	stopped, cancel := context.WithCancel(ctx)
-	r.rec.metrics.evals = nil
-	views, err = r.measure(stopped, 3, func(scene.Image, []float32) { cancel() })
+	r.past.evals = nil
+	r.observers = append(r.observers, counting(&seen, cancel))
+	views, err = r.measure(stopped, 3)
 	if cancel(); err != nil || views != nil || !r.unmeasured {
 		t.Errorf("given up after the first picture: measured %v, %v", views, err)
 	}

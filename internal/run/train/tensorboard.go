@@ -2,16 +2,21 @@ package train
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"hash/crc32"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"google.golang.org/protobuf/encoding/protowire"
 
+	"vksplat/internal/cli"
 	"vksplat/internal/run/meter"
 	"vksplat/internal/run/output"
 	"vksplat/scene"
@@ -44,6 +49,83 @@ const (
 	tensorboardViews = 16
 	tensorboardSide  = 640 // pixels of each of photo, render and error
 )
+
+// board writes curves and held-out pictures for TensorBoard.
+type board struct {
+	unsure
+	dir   string
+	at    func(path string) string
+	file  *eventFile
+	begun bool
+	mu    sync.Mutex
+	sheet map[int]*boardPicture // by number of the held-out photo, until all are measured
+}
+
+func newBoard(o *Options, console *cli.Console) (Observer, error) {
+	if !o.Tensorboard {
+		return nil, nil
+	}
+	return &board{unsure: unsure{console: console}, dir: filepath.Join(o.Out, output.TensorboardFolder)}, nil
+}
+
+// Observe writes what happened.
+func (b *board) Observe(e Event) (err error) {
+	switch e := e.(type) {
+	case *Started:
+		b.at = e.At
+		if b.file, err = openEvents(b.at(b.dir), e.Line.Step); err != nil {
+			return output.FolderError(e.Options.Out, err)
+		}
+	case *Begun:
+		b.begun = true
+	case *Replacing:
+		b.check(moved(&b.file.f, filepath.Join(b.at(b.dir), filepath.Base(b.file.f.Name())), e))
+	case *Logged:
+		b.check(b.file.step(e.StepLine))
+	case *Compared:
+		return b.picture(e)
+	case *Measured:
+		b.measured(e)
+	}
+	return nil
+}
+
+// picture keeps one of the first pictures.
+func (b *board) picture(e *Compared) error {
+	if e.Index >= tensorboardViews {
+		return nil
+	}
+	p, err := newBoardPicture(e.View.Name, e.Photo, e.Render)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.sheet == nil {
+		b.sheet = map[int]*boardPicture{}
+	}
+	b.sheet[e.Index] = p
+	return err
+}
+
+// measured writes the pictures that were kept, and the scores.
+func (b *board) measured(e *Measured) {
+	for _, i := range slices.Sorted(maps.Keys(b.sheet)) {
+		b.check(b.file.sheet(e.Step, b.sheet[i]))
+	}
+	b.sheet = nil
+	b.check(b.file.eval(e.EvalLine))
+}
+
+// Close closes the file. Of a run that never began none is left.
+func (b *board) Close() error {
+	if b.file == nil {
+		return nil
+	}
+	err := b.file.close()
+	if !b.begun {
+		err = errors.Join(err, os.Remove(b.file.f.Name()))
+		_ = os.Remove(filepath.Dir(b.file.f.Name())) // refused unless empty
+	}
+	return err
+}
 
 // eventFile writes events for TensorBoard.
 type eventFile struct{ f *os.File }
@@ -120,20 +202,21 @@ func (e *eventFile) picture(step int, tag string, png []byte, width, height int)
 
 // boardPicture is a photo, its render and four times their difference side by side, as PNG.
 type boardPicture struct {
+	name          string
 	png           []byte
 	width, height int
 }
 
-func newBoardPicture(shot scene.Image, render []float32) (*boardPicture, error) {
+func newBoardPicture(name string, shot scene.Image, render []float32) (*boardPicture, error) {
 	made := photo.FromFloats(render, shot.Width, shot.Height)
 	sheet := photo.Sheet(photo.Fit(shot, tensorboardSide), photo.Fit(made, tensorboardSide))
 	png, err := photo.PNG(sheet)
-	return &boardPicture{png, sheet.Width, sheet.Height}, err
+	return &boardPicture{name, png, sheet.Width, sheet.Height}, err
 }
 
 // sheet writes a picture of a held-out photo.
-func (e *eventFile) sheet(step int, name string, p *boardPicture) error {
-	return e.picture(step, "held-out/"+filepath.ToSlash(name), p.png, p.width, p.height)
+func (e *eventFile) sheet(step int, p *boardPicture) error {
+	return e.picture(step, "held-out/"+filepath.ToSlash(p.name), p.png, p.width, p.height)
 }
 
 // step writes what a line of metrics.jsonl says.

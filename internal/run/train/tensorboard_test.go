@@ -103,11 +103,11 @@ func writeEvents(t *testing.T) string {
 	if err := e.eval(&EvalLine{Step: 100, PSNR: 21.5}); err != nil {
 		t.Fatal(err)
 	}
-	picture, err := newBoardPicture(photo, make([]float32, 18))
+	picture, err := newBoardPicture("sub/view.png", photo, make([]float32, 18))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := e.sheet(100, "sub/view.png", picture); err != nil {
+	if err := e.sheet(100, picture); err != nil {
 		t.Fatal(err)
 	}
 	if err := e.close(); err != nil {

@@ -72,40 +72,50 @@ type timeLimit struct {
 	then  string        // how to continue the run that it ended
 }
 
+// limiter chooses the steps of a run with a time limit, and ends it.
+type limiter struct {
+	*setup
+	timeLimit
+	place     *place
+	asked     func(saves cli.Steps) // has the saver keep the checkpoints of these steps
+	predicted *prediction           // of a dry run with a time limit, else nil
+}
+
 // limitChooses reports whether the limit chooses the number of steps: it stays where it was given, and in a run that
 // goes on.
 func (o *Options) limitChooses() bool {
-	return o.TimeLimit > 0 && (o.IterationsFactor > 0 || !o.known("iterations"))
+	return o.TimeLimit > 0 && (o.IterationsFactor > 0 || !o.Asked("iterations"))
 }
 
-func (r *Run) limitChooses() bool {
-	return r.Options.limitChooses() && r.saver.from == nil && r.saver.begun == nil && !r.DryRun
+func (lim *limiter) limitChooses() bool {
+	return lim.Options.limitChooses() && lim.prev.from == nil && lim.prev.begun == nil && !lim.DryRun
 }
 
 // chooseSteps makes the schedule one that fits into the time limit.
-func (r *Run) chooseSteps(ctx context.Context, h *rehearsal) error {
-	if !r.limitChooses() {
+func (lim *limiter) chooseSteps(ctx context.Context, h *rehearsal) error {
+	if !lim.limitChooses() {
 		return nil
 	}
-	full := r.Config
-	c, err := r.choose(ctx, h)
+	full := lim.Config
+	c, err := lim.choose(ctx, h)
 	if err != nil {
 		return err
 	}
-	r.limit.stop = max(1, time.Duration(r.TimeLimit)-h.besides.of(h.growth.last(&c.short)).end())
-	again := r.shorten(c.recipe, max(c.fit, 1), h.growth)
+	lim.stop = max(1, time.Duration(lim.TimeLimit)-h.besides.of(h.growth.last(&c.short)).end())
+	again := lim.shorten(c.recipe, max(c.fit, 1), h.growth)
 	switch {
 	case c.fit == 0:
-		r.warnLater(fmt.Sprintf("time limit %s: %s", r.TimeLimit.text(), noStep(r.TimeLimit, c.least)))
-	case float64(r.Config.Iterations) < roughShare*float64(full.Iterations):
-		r.warnRough(h, &full, c.step)
+		lim.warnLater(fmt.Sprintf("time limit %s: %s", lim.TimeLimit.text(), noStep(lim.TimeLimit, c.least)))
+	case float64(lim.Config.Iterations) < roughShare*float64(full.Iterations):
+		lim.warnRough(h, &full, c.step)
 	}
 	if c.fit > 0 {
-		r.tellChoice(1/max(c.step, 1e-9), full.Iterations, again)
-		r.warnSchedule()
+		lim.tellChoice(1/max(c.step, 1e-9), full.Iterations, again)
+		_ = lim.apply(scheduleRules(lim.Options, true)) // warnings alone
 	}
 	// check again: the last step has changed
-	return errors.Join(r.refuseFolders(), r.saver.refuseForeign(), r.refuseForeignPictures())
+	return errors.Join(lim.place.refuseFolders(), lim.place.refuseForeign(),
+		lim.place.refuseForeignPictures(lim.pictureNames()))
 }
 
 // choice is the schedule that a limit chooses.
@@ -117,10 +127,10 @@ type choice struct {
 }
 
 // choose rehearses, and chooses the schedule.
-func (r *Run) choose(ctx context.Context, h *rehearsal) (c choice, err error) {
-	full, list := r.Config, []recipe.Config{r.Config}
-	began := r.limit.clock.passed()
-	if !r.known("num-downscales") && !r.known("resolution-schedule") {
+func (lim *limiter) choose(ctx context.Context, h *rehearsal) (c choice, err error) {
+	full, list := lim.Config, []recipe.Config{lim.Config}
+	began := lim.clock.passed()
+	if !lim.Asked("num-downscales") && !lim.Asked("resolution-schedule") {
 		list = halvings(full, h.smallest())
 	}
 	if err := h.measure(ctx, full, list[len(list)-1].NumDownscales); err != nil {
@@ -178,41 +188,45 @@ func halvings(full recipe.Config, smallest int) []recipe.Config {
 // shorten makes the schedule that of at most n steps by a scaler of steps, the photos' sizes those of cfg, the recipe
 // of all steps as it was rehearsed, and splats fewer where they follow the steps. It returns the settings that make the
 // same of the recipe; none where the steps that fit are all.
-func (r *Run) shorten(cfg recipe.Config, n int, g growth) (again []Change) {
-	full, short := r.Config, g.ofSteps(cfg, n)
+func (lim *limiter) shorten(cfg recipe.Config, n int, g growth) (again []Change) {
+	full, short := lim.Config, g.ofSteps(cfg, n)
 	smaller := cfg.NumDownscales != full.NumDownscales || cfg.ResolutionSchedule != full.ResolutionSchedule
 	if n >= full.Iterations && !smaller {
 		return nil
 	}
 	number := func(x float64) string { return strconv.FormatFloat(x, 'g', -1, 64) }
-	scaler := r.StepsScaler
+	scaler := lim.StepsScaler
 	if n < full.Iterations {
 		scaler = shortNumber(scaler * float64(n) / float64(full.Iterations))
 	}
-	r.scaleSteps(scaler)
+	l := &limited{scaler: scaler, splatsFactor: lim.SplatsFactor,
+		values: map[string]any{"steps_scaler": nil}}
+	lim.choices.limited = l
+	lim.configure()
+	lim.scaleStops(scaler)
 	again = []Change{{Setting: "steps-scaler", Value: number(scaler)}}
-	switch {
-	case r.follows && r.Config.Refinements() == 0: // in so few steps no splat is added, see followSplats
-		r.Config.Splats, r.Config.MaxSplats = r.unscaled.Splats, r.unscaled.MaxSplats
-	case short.Splats < full.Splats:
-		factor := shortNumber(r.SplatsFactor * float64(short.Splats) / float64(r.splatsFor(r.SplatsFactor)))
-		r.Config.Splats = r.splatsFor(factor)
-		if full.MaxSplats == full.Splats { // it follows, too
-			r.Config.MaxSplats = r.Config.Splats
-		}
-		again = append(again, Change{Setting: splatsFactor, Value: number(factor)})
+	if lim.Config.Refinements() > 0 && short.Splats < full.Splats { // else no splat is added in so few steps
+		splatsFor := lim.choices.followed.Splats
+		l.splatsFactor = shortNumber(lim.SplatsFactor * float64(short.Splats) / float64(splatsFor(lim.SplatsFactor)))
+		l.values[recipe.SplatsFactor] = nil
+		again = append(again, Change{Setting: cli.Dashed(recipe.SplatsFactor), Value: number(l.splatsFactor)})
 	}
-	if !smaller {
-		return again
+	if smaller {
+		// of the schedule before it is scaled, which is what flags give
+		share := float64(cfg.ResolutionSchedule) / float64(cfg.Iterations)
+		schedule := max(1, int(share*float64(lim.Config.Iterations)/(scaler*lim.stepsShare())))
+		l.values["num_downscales"], l.values["resolution_schedule"] = cfg.NumDownscales, schedule
+		again = append(again, Change{Setting: "num-downscales", Value: strconv.Itoa(cfg.NumDownscales)},
+			Change{Setting: "resolution-schedule", Value: strconv.Itoa(schedule)})
 	}
-	// of the schedule before it is scaled, which is what flags give
-	share := float64(cfg.ResolutionSchedule) / float64(cfg.Iterations)
-	given := recipe.Config{ResolutionSchedule: max(1,
-		int(share*float64(r.Config.Iterations)/(scaler*r.stepsShare())))}
-	scaled := given.Scaled(scaler).Scaled(r.stepsShare())
-	r.Config.NumDownscales, r.Config.ResolutionSchedule = cfg.NumDownscales, scaled.ResolutionSchedule
-	return append(again, Change{Setting: "num-downscales", Value: strconv.Itoa(cfg.NumDownscales)},
-		Change{Setting: "resolution-schedule", Value: strconv.Itoa(given.ResolutionSchedule)})
+	lim.configure()
+	return again
+}
+
+// limited is the layer of settings of a time limit: what flags would give for the same schedule.
+type limited struct {
+	scaler, splatsFactor float64
+	values               map[string]any
 }
 
 // shortNumber rounds down to four digits.
@@ -225,68 +239,64 @@ func shortNumber(x float64) float64 {
 	return short
 }
 
-// scaleSteps makes the schedule what it would be with another scaler of steps.
-func (r *Run) scaleSteps(scaler float64) {
-	if r.unscaled.Iterations == 0 { // Resolve was not called
-		r.unscaled, r.unscaledAt = r.Config, stepsAt{slices.Clone(r.EvalAt), slices.Clone(r.Checkpoints.SaveAt)}
+// scaleStops makes the steps that are measured and saved those of another scaler of steps.
+func (lim *limiter) scaleStops(scaler float64) {
+	if !lim.isResolved() {
+		lim.unscaledAt = stepsAt{slices.Clone(lim.EvalAt), slices.Clone(lim.Checkpoints.SaveAt)}
 	}
-	scaled := r.unscaled.Scaled(scaler).Scaled(r.stepsShare())
-	r.Config.TakeSteps(&scaled, func(string) bool { return true })
-	if r.IterationsFactor > 0 {
-		r.stretchSteps(len(r.Train), scaler)
-	}
-	r.EvalAt, r.Checkpoints.SaveAt = slices.Clone(r.unscaledAt.eval), slices.Clone(r.unscaledAt.save)
-	r.EvalAt.Scale(scaler)
-	r.Checkpoints.SaveAt.Scale(scaler)
-	r.saver.asked = slices.Clone(r.Checkpoints.SaveAt)
+	lim.EvalAt, lim.Checkpoints.SaveAt = slices.Clone(lim.unscaledAt.eval), slices.Clone(lim.unscaledAt.save)
+	lim.EvalAt.Scale(scaler)
+	lim.Checkpoints.SaveAt.Scale(scaler)
+	lim.asked(slices.Clone(lim.Checkpoints.SaveAt))
 }
 
 // tellChoice says what the limit has chosen, and how the same model is made without a limit.
-func (r *Run) tellChoice(rate float64, full int, again []Change) {
-	limit, c := "time limit "+r.TimeLimit.text(), &r.Config
+func (lim *limiter) tellChoice(rate float64, full int, again []Change) {
+	limit, c := "time limit "+lim.TimeLimit.text(), &lim.Config
 	if len(again) == 0 {
-		r.noteLater(fmt.Sprintf("%s: all %s fit, at %s; it changes nothing", limit, cli.Count(full, "step"),
+		lim.noteLater(fmt.Sprintf("%s: all %s fit, at %s; it changes nothing", limit, cli.Count(full, "step"),
 			meter.RateText(rate)))
 		return
 	}
 	also := ""
 	for _, change := range again {
 		switch change.Setting {
-		case splatsFactor:
+		case cli.Dashed(recipe.SplatsFactor):
 			also += ", " + cli.Count(c.Splats, "splat")
 		case "num-downscales":
 			also += fmt.Sprintf(", the first on photos of 1/%d of width and height, %d at each size",
 				1<<c.NumDownscales, c.ResolutionSchedule)
 		}
 	}
-	command := r.Again(append([]Change{{Setting: "time-limit", LeftOut: true}}, again...)...)
-	r.noteLater(fmt.Sprintf("%s: %d of the recipe's %s fit at %s%s; the same model without a limit: %s", limit,
+	command := lim.Again(append([]Change{{Setting: "time-limit", LeftOut: true}}, again...)...)
+	lim.noteLater(fmt.Sprintf("%s: %d of the recipe's %s fit at %s%s; the same model without a limit: %s", limit,
 		c.Iterations, cli.Count(full, "step"), meter.RateText(rate), also, command))
 }
 
 // keepLimit sets when training ends where the limit did not choose the steps.
-func (r *Run) keepLimit() error {
-	if r.TimeLimit == 0 || r.limit.stop != 0 {
+func (lim *limiter) keepLimit() error {
+	if lim.TimeLimit == 0 || lim.stop != 0 {
 		return nil
 	}
-	b, err := r.estimateBesides(r.Trainer)
+	b, err := lim.estimateBesides(lim.Trainer)
 	if err != nil {
 		return err
 	}
-	r.limit.stop = max(1, time.Duration(r.TimeLimit)-b.end())
+	lim.stop = max(1, time.Duration(lim.TimeLimit)-b.end())
 	why := "a resumed run keeps its number of steps"
-	if r.saver.from == nil && r.saver.begun == nil {
+	if lim.prev.from == nil && lim.prev.begun == nil {
 		why = fault.Setting("iterations") + " sets the number of steps"
 	}
-	r.noteLater(fmt.Sprintf("time limit %s: %s; the limit ends the run if it takes longer", r.TimeLimit.text(), why))
+	lim.noteLater(fmt.Sprintf("time limit %s: %s; the limit ends the run if it takes longer", lim.TimeLimit.text(),
+		why))
 	return nil
 }
 
-// timeIsUp reports whether training has to end, after a step on photos that are halved so many times. It is true once.
-func (r *Run) timeIsUp(level int) bool {
-	l := &r.limit
+// timeIsUp reports whether training has to end, after a step on photos that are halved level times. It is true once.
+func (lim *limiter) timeIsUp(level int) bool {
+	l := &lim.timeLimit
 	l.clock.trained(level)
-	if l.stop == 0 || l.over || l.clock.passed() < l.stop || r.Trainer.Step() >= r.Config.Iterations {
+	if l.stop == 0 || l.over || l.clock.passed() < l.stop || lim.Trainer.Step() >= lim.Config.Iterations {
 		return false
 	}
 	l.over = true
@@ -294,23 +304,20 @@ func (r *Run) timeIsUp(level int) bool {
 }
 
 // noteOverrun says by how much the run took longer than its limit.
-func (r *Run) noteOverrun() {
-	if over := r.limit.clock.passed() - time.Duration(r.TimeLimit); r.TimeLimit > 0 && over >= time.Second/10 {
-		r.Console.Note(fmt.Sprintf("the run took %.1f s longer than its time limit of %s", over.Seconds(),
-			r.TimeLimit.text()))
+func (lim *limiter) noteOverrun() {
+	if over := lim.clock.passed() - time.Duration(lim.TimeLimit); lim.TimeLimit > 0 && over >= time.Second/10 {
+		lim.console.Note(fmt.Sprintf("the run took %.1f s longer than its time limit of %s", over.Seconds(),
+			lim.TimeLimit.text()))
 	}
 }
-
-// Limited says how to continue a run that its time limit ended, "" for any other.
-func (r *Run) Limited() string { return r.limit.then }
 
 // ErrTimeLimit says that the time limit ended a run that had nothing to keep.
 var ErrTimeLimit = fault.Sentinel(fault.ErrInterrupted, "interrupted by the time limit", "")
 
 // interruptedBy is the error of a run that ended before its last step.
-func (r *Run) interruptedBy() error {
-	if r.limit.over {
-		return fmt.Errorf("%w of %s", ErrTimeLimit, r.TimeLimit.text())
+func (lim *limiter) interruptedBy() error {
+	if lim.over {
+		return fmt.Errorf("%w of %s", ErrTimeLimit, lim.TimeLimit.text())
 	}
 	return fault.ErrInterrupted
 }

@@ -67,9 +67,9 @@ func TestLimitChooses(t *testing.T) {
 
 // limitedRun returns a run of options whose capture has so many photos.
 func limitedRun(o *Options, photos int) *Run {
-	r := &Run{Options: o, training: photographed(photos), Train: make([]int, photos)}
-	r.saver = &saver{r: r}
-	r.followCapture()
+	r := NewRun(o, &cli.Console{})
+	r.training, r.Train = photographed(photos), make([]int, photos)
+	r.setup.followCapture()
 	return r
 }
 
@@ -81,7 +81,7 @@ func asBlock(t *testing.T, o *Options) *Options {
 		t.Fatal(err)
 	}
 	o.Divided, o.Block, o.ShareSteps = plan, 0, true
-	o.Config = o.ConfigOf(plan, 0)
+	o.configure()
 	return o
 }
 
@@ -122,8 +122,8 @@ func checkShorten(t *testing.T, name string, options func(again texts) *Options,
 			r := limitedRun(options(nil), photos)
 			full := r.Config
 			steps := max(1, int(share*float64(full.Iterations)))
-			g := growth{first: 100, ceiling: 1e6, fewer: r.follows}
-			again := r.shorten(halvings(full, 480)[halved], steps, g)
+			g := growth{first: 100, ceiling: 1e6, fewer: r.splatsFollow()}
+			again := r.limit.shorten(halvings(full, 480)[halved], steps, g)
 			c := &r.Config
 			if n := c.Iterations; n > steps+1 || float64(n) < 0.99*float64(steps)-2 {
 				t.Errorf("%s: %d steps, %d fit", name, n, steps)
@@ -135,7 +135,7 @@ func checkShorten(t *testing.T, name string, options func(again texts) *Options,
 			if other := limitedRun(options(given), photos).Config; other != *c {
 				t.Errorf("%s: %v gives another recipe:\n%v\n%v", name, again, other, *c)
 			}
-			grows := r.follows && c.Refinements() > 0
+			grows := r.splatsFollow() && c.Refinements() > 0
 			want := g.ofSteps(full, c.Iterations).Splats
 			if grows && math.Abs(float64(c.Splats-want)) > 2+0.002*float64(want) {
 				t.Errorf("%s: %d splats after %d steps, want %d", name, c.Splats, c.Iterations, want)
@@ -156,7 +156,7 @@ func checkShorten(t *testing.T, name string, options func(again texts) *Options,
 func TestShortenNothing(t *testing.T) {
 	r := limitedRun(resolved(t, nil, nil), 50)
 	full := r.Config
-	if again := r.shorten(full, full.Iterations, growth{}); again != nil || r.Config != full {
+	if again := r.limit.shorten(full, full.Iterations, growth{}); again != nil || r.Config != full {
 		t.Errorf("%v: %v, was %v", again, r.Config, full)
 	}
 }
@@ -184,9 +184,9 @@ func timed(t *testing.T, scene, out, rehearsed, trained string) *Options {
 
 // TestLimitBegins wants the limit of a run whose scene had to be made first to begin after that.
 func TestLimitBegins(t *testing.T) {
-	r := &Run{Options: &Options{}}
+	r := NewRun(&Options{}, &cli.Console{})
 	r.Begun = time.Now().Add(-time.Hour)
-	r.startClock()
+	r.limit.startClock()
 	if passed := r.limit.clock.passed(); passed < time.Hour || passed > 2*time.Hour {
 		t.Errorf("%v have passed of a limit that began an hour ago", passed)
 	}
@@ -196,7 +196,7 @@ func TestLimitBegins(t *testing.T) {
 func TestLimitedRun(t *testing.T) {
 	scene := runtest.SmallScene(t, 300)
 	var said strings.Builder
-	st, err := Do(cli.New(nil, io.Discard, &said), timed(t, scene, filepath.Join(t.TempDir(), "a"), "10s", "10s"), nil)
+	st, err := Do(cli.New(nil, io.Discard, &said), timed(t, scene, filepath.Join(t.TempDir(), "a"), "10s", "10s"))
 	if err != nil || st.Step < 80 || st.Step > 96 || st.Config.Iterations != st.Step {
 		t.Fatalf("%+v: %v, said %s", st, err, &said)
 	}
@@ -205,7 +205,7 @@ func TestLimitedRun(t *testing.T) {
 	}
 	out := filepath.Join(t.TempDir(), "b")
 	said.Reset()
-	st, err = Do(cli.New(nil, &said, io.Discard), timed(t, scene, out, "10s", "100s"), nil)
+	st, err = Do(cli.New(nil, &said, io.Discard), timed(t, scene, out, "10s", "100s"))
 	if err != nil || !st.Interrupted || !strings.Contains(said.String(), fmt.Sprintf(
 		"Time limit reached at step %d of %d. The model is saved; continue with: ", st.Step, st.Config.Iterations)) {
 		t.Errorf("a run that is slower than foreseen: %v, said %s", err, &said)
@@ -240,7 +240,7 @@ func TestLimitedRun(t *testing.T) {
 	}
 	// so slow that the first steps of the rehearsal end early, too: no more steps are planned than fit
 	said.Reset()
-	st, err = Do(cli.New(nil, io.Discard, &said), timed(t, scene, filepath.Join(t.TempDir(), "d"), "40s", "8s"), nil)
+	st, err = Do(cli.New(nil, io.Discard, &said), timed(t, scene, filepath.Join(t.TempDir(), "d"), "40s", "8s"))
 	if err != nil || st.Interrupted || st.Step > 24 || st.Config.Iterations != st.Step ||
 		!strings.Contains(said.String(), "warning: time limit 1000 s: only about ") {
 		t.Errorf("%+v: %v, said %s", st, err, &said)
@@ -249,7 +249,7 @@ func TestLimitedRun(t *testing.T) {
 	const none = "not one step fits into 1000 s on this device; training takes at least "
 	said.Reset()
 	o := timed(t, scene, filepath.Join(t.TempDir(), "c"), "9000s", "1s")
-	st, err = Do(cli.New(nil, io.Discard, &said), o, nil)
+	st, err = Do(cli.New(nil, io.Discard, &said), o)
 	if err != nil || st.Step != 1 || !strings.Contains(said.String(), "warning: time limit 1000 s: "+none) ||
 		!strings.Contains(said.String(), "s longer than its time limit of 1000 s") ||
 		strings.Contains(said.String(), " fit at ") || strings.Contains(said.String(), "full size") {
@@ -258,7 +258,7 @@ func TestLimitedRun(t *testing.T) {
 	said.Reset()
 	o = timed(t, scene, filepath.Join(t.TempDir(), "e"), "9000s", "1s")
 	o.DryRun, o.Checkpoints.Off = true, true
-	if _, err = Do(cli.New(nil, &said, io.Discard), o, nil); err != nil || !strings.Contains(said.String(), none) {
+	if _, err = Do(cli.New(nil, &said, io.Discard), o); err != nil || !strings.Contains(said.String(), none) {
 		t.Errorf("a dry run: %v, said %s", err, &said)
 	}
 }
@@ -273,7 +273,7 @@ func TestLimitedWithMeasurements(t *testing.T) {
 		return o
 	}
 	out := t.TempDir()
-	st, err := Do(cli.New(nil, io.Discard, io.Discard), options(out), nil)
+	st, err := Do(cli.New(nil, io.Discard, io.Discard), options(out))
 	if err != nil || st.Step != st.Config.Iterations || st.Step < 50 || st.Step > 80 {
 		t.Fatalf("%+v: %v", st, err)
 	}
@@ -296,7 +296,7 @@ func TestLimitedWithMeasurements(t *testing.T) {
 	}
 	out = t.TempDir()
 	filetest.Make(t, out, names[0])
-	_, err = Do(cli.New(nil, io.Discard, io.Discard), options(out), nil)
+	_, err = Do(cli.New(nil, io.Discard, io.Discard), options(out))
 	if left := filetest.List(t, out); err == nil || !strings.Contains(err.Error(), names[0]) || len(left) != 1 {
 		t.Errorf("a picture of the user is in the way: %v, left %v", err, left)
 	}
@@ -311,7 +311,7 @@ func TestLimitedOnSmallerPhotos(t *testing.T) {
 		t.Fatal(err)
 	}
 	var said strings.Builder
-	st, err := Do(cli.New(nil, io.Discard, &said), timed(t, scene, filepath.Join(t.TempDir(), "out"), "10s", "1s"), nil)
+	st, err := Do(cli.New(nil, io.Discard, &said), timed(t, scene, filepath.Join(t.TempDir(), "out"), "10s", "1s"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -338,7 +338,7 @@ func TestLimitedGrowth(t *testing.T) {
 	o.Config.Strategy, o.Config.Splats, o.Config.MaxSplats = recipe.StrategyMCMC, 900, 900
 	o.Config.Iterations, o.TimeLimit = 600, LimitFlag(10000*time.Second)
 	o.Config.RefineStart, o.Config.RefineStop, o.Config.RefineEvery, o.Config.GrowFactor = 100, 400, 10, 1.05
-	r := &Run{Options: o, Console: cli.New(nil, io.Discard, io.Discard)}
+	r := NewRun(o, cli.New(nil, io.Discard, io.Discard))
 	r.limit.clock = &splatClock{}
 	full := o.Config
 	if err := r.Begin(t.Context()); err != nil {
@@ -385,7 +385,7 @@ func TestRehearsalLeavesNothing(t *testing.T) {
 	t.Setenv("TMPDIR", temp)
 	r, _ := startedRun(t, true)
 	before := r.Trainer.MemoryStats().DeviceBytes
-	b, err := r.estimateBesides(r.Trainer)
+	b, err := r.limit.estimateBesides(r.Trainer)
 	if left, failed := os.ReadDir(temp); err != nil || failed != nil || b.end() <= closingTime || len(left) > 0 {
 		t.Errorf("%v, left %v: %v, %v", b, left, err, failed)
 	}
@@ -400,8 +400,13 @@ func TestRehearsalLeavesNothing(t *testing.T) {
 	if err := r.Close(); err != nil {
 		t.Fatal(err)
 	}
-	*r = Run{Options: limited, Console: r.Console}
-	r.startClock()
+	r = NewRun(limited, r.Console)
+	defer func() {
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	r.limit.startClock()
 	if err := r.Begin(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -434,7 +439,7 @@ func TestPredict(t *testing.T) {
 	o := timed(t, runtest.SmallScene(t, 300), "", "10s", "10s")
 	o.DryRun, o.PlanJSON = true, true
 	var said strings.Builder
-	if _, err := Do(cli.New(nil, &said, io.Discard), o, nil); err != nil {
+	if _, err := Do(cli.New(nil, &said, io.Discard), o); err != nil {
 		t.Fatal(err)
 	}
 	var plan struct {
@@ -450,7 +455,7 @@ func TestPredict(t *testing.T) {
 	o = timed(t, o.Scene, "", "10s", "10s")
 	o.DryRun = true
 	said.Reset()
-	if _, err := Do(cli.New(nil, &said, io.Discard), o, nil); err != nil ||
+	if _, err := Do(cli.New(nil, &said, io.Discard), o); err != nil ||
 		!strings.Contains(said.String(), "for 250 steps, by a rehearsal") {
 		t.Errorf("%v, said %s", err, &said)
 	}
@@ -462,7 +467,7 @@ func TestPlanStart(t *testing.T) {
 	o := NewOptions()
 	o.Scene, o.DryRun, o.Config.Strategy, o.Config.Splats = runtest.SmallScene(t, 300), true, recipe.StrategyMCMC, 100
 	var said strings.Builder
-	if _, err := Do(cli.New(nil, &said, io.Discard), o, nil); err != nil ||
+	if _, err := Do(cli.New(nil, &said, io.Discard), o); err != nil ||
 		!strings.Contains(said.String(), "100 splats to start with") {
 		t.Errorf("%v, said %s", err, &said)
 	}

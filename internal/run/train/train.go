@@ -2,133 +2,104 @@ package train
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
 	"slices"
-	"sync/atomic"
 
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
 	"vksplat/internal/run/captured"
 	"vksplat/internal/run/meter"
-	"vksplat/internal/run/models"
 	"vksplat/internal/run/output"
 	"vksplat/internal/run/remedy"
-	"vksplat/internal/run/report"
 	"vksplat/pipeline"
-	"vksplat/pipeline/checkpoint"
-	"vksplat/pipeline/photos"
-	"vksplat/scene"
-	"vksplat/scene/depth"
-	"vksplat/scene/fingerprint"
-	"vksplat/scene/initial"
-	"vksplat/scene/inspect"
-	"vksplat/scene/ply"
+	"vksplat/scene/results"
 )
 
-// Run is one run of train: what was asked for and what has been read and opened.
+// Run is one run of train: what was asked for and what has been read and opened. Its parts know nothing of it.
 type Run struct {
 	*Options
+	*notes
 	Console *cli.Console
-	Capture *scene.Capture  // in the training frame from prepare on; its points are those of training until then
-	origin  [3]float64      // subtracted from written coordinates
-	cameras []scene.Camera  // to be written: in the capture's own frame, less the origin
-	points  []ply.FilePoint // likewise
-	nPoints int             // of capture, those left out aside; it gives them up when the splats are made
-	photos  *photos.Cache   // of the cameras
-	Train   []int           // cameras of Capture that are trained on
-	Test    []int           // held-out ones
-	// names of those of a run that goes on, by its record; none: flags and files choose them
-	recorded    []string
-	formerSplit bool                     // photos that cannot be read do not count, as earlier versions had it
-	nearestTo   map[string]scene.Nearest // see nearest
+	dataset
+	machine
+	control   control
+	observers []Observer
+	id        identity
+	past      *history
+	sight     *sight
+	prev      previous
+	place     place
+	saver     *saver
+	setup     setup
+	limit     limiter
+	out       outputs
+	ending    ending
 
-	training *scene.Capture // what training knows: Capture without held-out cameras, in the same frame
-	// of the cameras in training, nil where none are compared, and after equip
-	knownDepths  depth.Known
-	depthHash    [sha256.Size]byte // of them
-	knownNormals []scene.NormalMap // likewise
-	normalHash   [sha256.Size]byte // of them
-	anchors      [][]scene.Anchor  // of the poses of the cameras in training, likewise
-	anchorHash   [sha256.Size]byte // of them
-	motionHash   [sha256.Size]byte // of the motions of Capture.Cameras, with --native-lens alone
-	takers       map[string]int    // numbers of the cameras that took the photos, by cameraName
-	shell        float64           // radius of the far shell that training began with, 0 without
-	depths       []scene.Depths    // of the points that each camera in training sees
-	device       *pipeline.Device
-	others       []*pipeline.Device // that train with it
-	chosen       string             // why these, with --devices auto
-	Trainer      *pipeline.Trainer
-	rec          *record
-	plan         *pipeline.Plan
-	follows      bool                     // config.Splats was chosen for the capture
-	splatsFor    func(factor float64) int // splats that follow the capture
-	notes        []cli.Notice             // that wait for the first line
-	thumbs       *report.Thumbnails       // of the last evaluation of this process
-	written      string                   // the model that this process wrote last, "" for none
+	done       int     // the step up to which everything is done
+	stepped    Stepped // of the present step
+	failure    error   // why training ends
+	unmeasured bool    // the user stopped while the held-out photos were measured
+	begun      bool    // a step was trained or a file written
+}
 
-	stage      atomic.Int32 // a stage
-	limit      timeLimit
-	giveUp     context.CancelFunc // ends the training, as Ctrl-C does; nil before it begins
-	unmeasured bool               // the user stopped while the held-out photos were measured
-	resplit    bool               // the run held out other photos before it was resumed
-
-	saver       *saver
-	hashing     *fingerprint.Fingerprint // nil without checkpoints
-	fingerprint string                   // of the capture, "" until a checkpoint needs it
-	parts       checkpoint.PartsRecord   // of what that is made
-	altered     bool                     // photos were changed under the run, which has been told
-
-	predicted *prediction // of a dry run with a time limit, else nil
-
-	Live    Viewer   // nil without one
-	preview *preview // nil without --preview
+// NewRun returns a run that has not begun.
+func NewRun(o *Options, console *cli.Console) *Run {
+	n := &notes{console: console}
+	r := &Run{Options: o, notes: n, Console: console, dataset: dataset{Options: o, notes: n},
+		machine: machine{Options: o, notes: n}}
+	r.known = knowns{Options: o, notes: n}
+	r.id = identity{notes: n, known: &r.known}
+	r.prev = previous{Options: o, notes: n, data: &r.dataset, dir: filepath.Join(o.Out, output.CheckpointFolder)}
+	r.place = place{Options: o, notes: n, prev: &r.prev, emit: r.emit}
+	r.saver = newSaver(o, console, &r.place, &r.id, r)
+	r.setup = setup{o, n, &r.dataset, &r.machine, &r.prev}
+	r.limit = limiter{setup: &r.setup, place: &r.place, asked: func(saves cli.Steps) { r.saver.asked = saves }}
+	r.out = outputs{Options: o, notes: n, dataset: &r.dataset, machine: &r.machine, prev: &r.prev, place: &r.place,
+		watch: &r.control.watch, begin: r.begin, history: r.saver.history}
+	r.ending = ending{o, n, &r.machine, &r.prev, r.saver, &r.limit, &r.out}
+	r.control.saveNow, r.control.stop = r.saver.saveNow, func() {}
+	return r
 }
 
 // Do trains, saves and evaluates. The error of an interrupted run is fault.ErrInterrupted; its model and scores are
-// complete all the same. A run that its time limit ended has no error: output.Stats.Interrupted tells. seen, if not
-// nil, gets every held-out photo and its render.
-func Do(console *cli.Console, o *Options, seen func(photo scene.Image, render []float32)) (st *output.Stats,
-	err error) {
+// complete all the same. A run that its time limit ended has no error: output.Stats.Interrupted says so.
+func Do(console *cli.Console, o *Options) (st *output.Stats, err error) {
 	events := console.Stdout
 	if o.Progress == meter.JSON { // which is alone on standard output
 		console = console.ToStderr()
 	}
-	r := &Run{Options: o, Console: console}
-	r.startClock()
-	release, err := r.claim()
+	r := NewRun(o, console)
+	r.limit.startClock()
+	release, err := r.place.claim()
 	if err != nil {
 		return nil, err
 	}
 	defer release()
 	defer func() {
-		if r.Live != nil {
-			r.Live.Over(err)
-		}
+		err = errors.Join(err, r.emit(&Ended{err, r.out.written, r.limit.then}))
 		// on a device that is lost nothing ends in order
 		if closing := r.Close(); !errors.Is(err, pipeline.ErrDeviceLost) {
 			err = errors.Join(err, closing)
 		}
-		err = errors.Join(err, r.saver.undo())
+		err = errors.Join(err, r.place.undo())
 	}()
 	defer r.FlushNotes()
 	defer func() {
 		if errors.Is(err, context.Canceled) {
-			err = r.interruptedBy()
+			err = r.limit.interruptedBy()
 		}
-		err = r.lostHint(r.divergedHint(remedy.Memory(err)))
+		err = r.ending.lostHint(r.ending.divergedHint(remedy.Memory(err)))
 	}()
-	ctx, stop := console.Interruptible(r.stops)
-	defer stop()
+	ctx, release2 := console.Interruptible(r.control.stops)
+	defer release2()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	r.giveUp = cancel
-	if o.NewViewer != nil {
-		if r.Live, err = o.NewViewer(r, cancel); err != nil {
-			return nil, err
-		}
+	r.control.stop = cancel
+	if err := r.observe(); err != nil {
+		return nil, err
 	}
 	if err := r.Begin(ctx); err != nil {
 		return nil, remedy.Ceiling(err, o.Device)
@@ -141,325 +112,240 @@ func Do(console *cli.Console, o *Options, seen func(photo scene.Image, render []
 		console.Printf("%s\n", text)
 	}
 	r.FlushNotes()
-	if err := r.show(events); err != nil {
+	if err := r.start(events); err != nil {
 		return nil, err
 	}
-	interrupted, err := r.stopped(ctx, r.run(ctx))
+	interrupted, err := r.stopped(ctx, r.train(ctx))
 	if err != nil {
 		return nil, err
 	}
-	return r.conclude(ctx, interrupted, seen)
+	return r.conclude(ctx, interrupted)
 }
 
 // conclude saves what was trained and does what comes after.
-func (r *Run) conclude(ctx context.Context, interrupted bool,
-	seen func(photo scene.Image, render []float32)) (st *output.Stats, err error) {
-	saveErr := r.saver.end(interrupted)
+func (r *Run) conclude(ctx context.Context, interrupted bool) (st *output.Stats, err error) {
+	saveErr := r.saver.end(interrupted, !r.limit.over && tooEarly(&r.id, &r.control.watch))
 	if errors.Is(saveErr, pipeline.ErrDiverged) {
 		return nil, saveErr // there is no model to write or measure
 	}
-	if interrupted && r.saver.staged && saveErr == nil { // else the model is all that is left of the training
-		return nil, r.saver.givenUp()
+	if interrupted && r.place.staged && saveErr == nil { // else the model is all that is left of the training
+		return nil, r.ending.givenUp()
 	}
-	st, err = r.finish(ctx, interrupted, seen)
-	r.saver.dropDemoPicture()
-	r.noteOverrun()
+	st, err = r.finish(ctx, interrupted)
+	r.place.dropDemoPicture(r.Trainer.Step())
+	r.limit.noteOverrun()
 	if saveErr = r.saver.ended(); errors.Is(saveErr, pipeline.ErrDiverged) {
 		return nil, saveErr
 	}
 	if err == nil {
-		err = r.stoppedError(interrupted, saveErr == nil)
+		err = r.ending.stoppedError(interrupted, r.unmeasured, saveErr == nil)
 	}
-	return st, r.fullHint(errors.Join(err, saveErr))
+	return st, r.ending.fullHint(errors.Join(err, saveErr))
 }
 
-// show begins to tell how the run goes.
-func (r *Run) show(events io.Writer) (err error) {
-	if err := r.saver.stage(); err != nil {
+// start has the run write beside an earlier one that it replaces, and shows the run to its observers. events is
+// standard output.
+func (r *Run) start(events io.Writer) (err error) {
+	if err := r.place.stage(); err != nil {
 		return err
 	}
-	if err := r.saver.list(); err != nil {
+	if err := r.place.list(); err != nil {
 		return err
 	}
-	if r.rec, err = openRecord(r, events); err != nil {
+	e, err := r.Started(events)
+	if err != nil {
 		return err
 	}
-	r.preview.begin()
-	if r.Live == nil {
-		return nil
-	}
-	return r.Live.Serve()
+	return r.emit(e)
 }
 
-// divergedHint adds to the error of a run that went astray the last checkpoint from before.
-func (r *Run) divergedHint(err error) error {
-	if !errors.Is(err, pipeline.ErrDiverged) || r.saver == nil || r.saver.newest() == "" {
-		return err
+// Started reads what the run has recorded so far, and makes the event.
+func (r *Run) Started(events io.Writer) (*Started, error) {
+	from := r.Trainer.Step()
+	var since interval
+	if file := r.prev.from; file != nil {
+		since = parseInterval(file.Aside(), from)
 	}
-	return fault.WithHint(err, "lower the learning rates, then start over or resume from the last checkpoint before it "+
-		"diverged: "+fault.Command("train SCENE -m OUT --resume="+cli.Quoted(r.saver.newest())+" --accept-changes"))
+	var err error
+	if r.past, err = readHistory(r.place.at(filepath.Join(r.Out, output.MetricsFile)), from, r.MetricsEvery, since,
+		r.prev.ownPast()); err != nil {
+		return nil, output.FolderError(r.Out, err)
+	}
+	r.out.past = r.past
+	r.control.trainer, r.control.past = r.Trainer, r.past
+	r.sight = &sight{o: r.Options, warn: r.Console.Warn, photos: len(r.Train), from: from, visited: map[int]bool{}}
+	line := StartLine{Event: meter.EventStart, Version: cli.Version(), Device: r.deviceNames(), Scene: r.Scene,
+		Out: r.Out, Step: from, Total: r.Config.Iterations, TrainImages: len(r.Train), TestImages: len(r.Test),
+		Resolution: captured.Resolution(r.Capture.Cameras), Points: r.nPoints,
+		PlannedBytes: r.Trainer.MemoryStats().TotalBytes, BudgetBytes: r.deviceBudget()}
+	return &Started{Options: r.Options, Console: r.Console, Out: events, Line: line, Capture: r.Capture, Train: r.Train,
+		Test: r.Test, Nearest: r.nearest, At: r.place.at, Splats: r.Trainer.NSplats(), Driver: r.device.Driver(),
+		Past: r.past, Control: &r.control}, nil
 }
 
-// Begin does everything that comes before the first line.
-func (r *Run) Begin(ctx context.Context) (err error) {
-	r.startClock()
-	if r.preview, err = newPreview(r); err != nil {
-		return err
+// begin notes, with the first step or file of a run, what it was begun with.
+func (r *Run) begin() {
+	if r.begun {
+		return
 	}
-	if r.formerNamed {
-		r.noteLater(fmt.Sprintf("the preset %s is called %s now; the next version will not know it", formerPreset,
-			defaultPreset))
+	r.begun = true
+	if err := r.prev.remember(r.place.at); err != nil {
+		r.Console.Warn(fmt.Sprintf("resuming before the first checkpoint will need the same command line: %v", err))
 	}
-	r.saver = newSaver(r)
-	if err := r.saver.find(); err != nil {
-		return err
-	}
-	if err := r.adopt(); err != nil {
-		return err
-	}
-	if err := r.open(ctx); err != nil {
-		return err
-	}
-	r.noteSlow()
-	return r.prepare(ctx)
+	_ = r.emit(&Begun{}) // it has no error
 }
 
-// run trains, and measures on the way where that is asked for. Its error may be
-// that of ctx.
-func (r *Run) run(ctx context.Context) error {
+// writeModel writes the model of a step.
+func (r *Run) writeModel(step int) error { return r.out.writeModel(step) }
+
+// train trains, and measures and saves on the way where that is asked for. Its error may be that of ctx.
+func (r *Run) train(ctx context.Context) error {
+	if !r.Checkpoints.Off {
+		run := r.record(&r.id)
+		run.Aside = func() string { return r.past.since.text() }
+		r.Trainer.SetRun(run)
+	}
 	if err := r.saver.begin(); err != nil {
 		return err
 	}
 	r.Console.LimitHeap(r.plan.HeapLimit()) // the driver has compiled the kernels
-	for _, stop := range r.EvalAt {
-		if stop >= r.Config.Iterations || stop < r.Trainer.Step() {
-			continue
-		}
-		if err := r.saver.run(ctx, stop); err != nil {
-			return err
-		}
-		// A disk that is full is no reason to stop training: room may be made.
-		if err := r.measureAt(ctx, stop); errors.Is(err, fault.ErrTryAgain) {
-			r.Console.Warn(fmt.Sprintf("step %d is not measured: %v", stop, err))
-		} else if err != nil {
-			return err
-		}
-	}
-	return r.saver.run(ctx, r.Config.Iterations)
-}
-
-// measureAt measures on the way.
-func (r *Run) measureAt(ctx context.Context, step int) error {
-	views, err := r.measure(ctx, step, nil)
-	if err != nil {
+	r.done = r.Trainer.Step()
+	if from := r.prev.from; from != nil && r.done == from.Header.Step && from.Header.Next.Step < r.done {
+		r.done-- // what belongs to the last step is not done: a refinement or a reset
+	} else if err := r.measureOnTheWay(ctx); err != nil {
 		return err
 	}
-	if len(views) == 0 {
-		return nil
+	for more := true; more; {
+		var err error
+		if more, err = r.advance(ctx); err != nil {
+			return err
+		}
 	}
-	s := output.Summarise(views)
-	if r.Live != nil {
-		r.Live.Measured(step, s.PSNR)
-	}
-	r.Console.Sayf("step %d: held-out photos: PSNR %.2f dB, SSIM %.4f (mean of %d)\n", step, s.PSNR, s.SSIM,
-		len(views))
-	return r.writeReport(r.stats(false, views))
+	return nil
 }
 
-// runTo trains up to a step. after is called after every step.
-func (r *Run) runTo(ctx context.Context, step int, after func()) error {
-	r.rec.begin()
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
-	err := r.Trainer.RunTo(ctx, step, func(p pipeline.Progress) {
-		r.saver.startOver()
-		if r.rec.step(p); r.rec.blind != nil {
-			stop()
+// advance trains to the next step where something is to be saved or measured, or until a checkpoint is due, and does
+// that. more is false once all steps are done.
+func (r *Run) advance(ctx context.Context) (more bool, err error) {
+	last := r.Config.Iterations
+	stop := min(r.saver.nextStop(r.done), last)
+	for _, at := range r.EvalAt {
+		if at > r.done {
+			stop = min(stop, at)
 		}
-		r.tellStep(p)
-		r.preview.stepped()
-		after()
-		if !p.More && r.timeIsUp(p.Level) {
-			r.Console.Note("time limit of " + r.TimeLimit.text() + ": " + r.stops())
-			r.giveUp()
+	}
+	part, cancel := r.saver.stretchOf(ctx)
+	err = r.trainTo(part, stop, func() {
+		if r.saver.poll() {
+			cancel()
 		}
 	})
-	r.rec.end()
-	if r.rec.blind != nil && (err == nil || errors.Is(err, context.Canceled)) {
-		return r.rec.blind
+	cancel()
+	switch {
+	case ctx.Err() != nil || err != nil && !errors.Is(err, context.Canceled):
+		return false, err
+	case err != nil: // the stop may be reached already, but for a refinement: trainTo does it
+		r.saver.early()
+		return true, nil
+	}
+	if r.done = stop; stop >= last {
+		return false, nil
+	}
+	if r.saver.nextStop(stop-1) == stop {
+		r.saver.atStop(stop)
+	}
+	return true, r.measureOnTheWay(ctx)
+}
+
+// measureOnTheWay measures after the steps that are done, if that is asked for.
+func (r *Run) measureOnTheWay(ctx context.Context) error {
+	step := r.done
+	if !slices.Contains(r.EvalAt, step) || step >= r.Config.Iterations {
+		return nil
+	}
+	views, err := r.measure(ctx, step)
+	if err == nil && len(views) > 0 {
+		err = r.emit(&Scored{r.out.stats(false, views)})
+	}
+	// A disk that is full is no reason to stop training: room may be made.
+	if errors.Is(err, fault.ErrTryAgain) {
+		r.Console.Warn(fmt.Sprintf("step %d is not measured: %v", step, err))
+		return nil
 	}
 	return err
 }
 
-// open reads the capture and opens the device: quick checks before slow ones.
-func (r *Run) open(ctx context.Context) error {
-	if err := models.LimitHeap(r.Console, r.Options.Device); err != nil {
-		return err
-	}
-	if err := r.loadCapture(); err != nil {
-		return err
-	}
-	c := r.Capture
-	if err := r.apart(); err != nil {
-		return err
-	}
-	r.warnIdle()
-	r.followCapture()
-	if !r.limitChooses() {
-		r.warnSchedule()
-	}
-	if !r.DryRun { // once more: the last step may be another one
-		if err := errors.Join(r.refuseFolders(), r.saver.refuseForeign()); err != nil {
-			return err
-		}
-	}
-	if c.Synthetic && !r.BackgroundGiven {
-		r.Config.Background = [3]float32{1, 1, 1} // what is made for these captures is made for white
-	}
-	if err := r.saver.checkConfig(); err != nil {
-		return err
-	}
-	if err := initial.Check(r.training, r.initOptions()); err != nil {
-		return err
-	}
-	report, err := inspect.Capture(ctx, c,
-		inspect.Options{Unused: r.Init.Kind == initial.InitRandom || r.Init.Kind == initial.InitPLY})
-	if err != nil {
-		return err
-	}
-	for _, w := range report.Warnings() {
-		text := w.String()
-		if w.Remedy != "" {
-			text += " (" + w.Remedy + ")"
-		}
-		switch {
-		case w.Code == "other-format":
-			r.detailLater(text)
-		case inspect.Note(w):
-			r.noteLater(text)
-		default:
-			r.warnLater(text)
-		}
-	}
-	if err := report.Fatal(); err != nil {
-		return err
-	}
-	if err := r.startFingerprint(ctx); err != nil {
-		return err
-	}
-	return r.openDevices()
-}
-
-// prepare keeps what is to be written of the capture, moves it to the training
-// frame, and hands everything to the device.
-func (r *Run) prepare(ctx context.Context) (err error) {
-	if r.origin, err = r.Capture.Origin(string(r.Options.Origin)); err != nil {
-		return err
-	}
-	if near, err := r.Capture.Origin("auto"); err == nil && r.Options.Origin == "keep" && near != ([3]float64{}) {
-		r.noteLater(fault.Setting("origin") + " keep writes coordinates this far from zero in float32, which is too " +
-			"coarse for them: the file shows less than the scores say")
-	}
-	r.cameras, r.points = captured.Moved(r.Capture, r.origin)
-	r.Capture.Points = nil // training moves them
-	if from := r.saver.from; from != nil {
-		r.training.NormaliseTo(from.Header.Frame.Frame(), from.Header.Frame.SceneScale)
+// measure measures the held-out photos. r.unmeasured is set where the user gives that up.
+func (r *Run) measure(ctx context.Context, step int) ([]results.ViewScore, error) {
+	r.begin()
+	if ctx.Err() != nil { // Ctrl-C has stopped the training; what was trained is measured all the same
+		ctx = context.Background()
 	} else {
-		r.training.Normalise()
+		defer r.control.during(StageMeasuring)()
 	}
-	r.Capture.NormaliseTo(r.training.Frame, r.training.SceneScale)
-	r.addDepthPoints()
-	r.clear()
-	if err := r.addSky(ctx); err != nil {
-		return err
+	s := &scorer{dataset: &r.dataset, machine: &r.machine, o: r.Options, past: r.past, spent: r.control.watch.seconds,
+		at: r.place.at, own: r.place.own.Begin, emit: r.emit, measured: r.limit.clock.evaluated,
+		resumed: r.prev.from != nil}
+	views, err := s.measure(ctx, step)
+	if err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		r.unmeasured = true
+		return nil, nil
 	}
-	if !r.limitChooses() { // else the last step is not known yet
-		if err := r.refuseForeignPictures(); err != nil {
-			return err
-		}
+	return views, err
+}
+
+// trainTo trains up to a step. after is called after every step.
+func (r *Run) trainTo(ctx context.Context, step int, after func()) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	r.control.watch.begin()
+	err := r.emit(&Stretch{true})
+	if err == nil {
+		err = r.Trainer.RunTo(ctx, step, func(p pipeline.Progress) {
+			if r.failure = r.afterStep(p); r.failure != nil {
+				stop()
+			}
+			after()
+			if !p.More && r.limit.timeIsUp(p.Level) {
+				r.Console.Note("time limit of " + r.TimeLimit.text() + ": " + r.control.stops())
+				r.control.stop()
+			}
+		})
 	}
-	return r.equip(ctx)
-}
-
-// FirstLine says what is trained on what.
-func (r *Run) FirstLine() string {
-	images := cli.Count(len(r.Capture.Cameras), "image")
-	if len(r.Test) > 0 {
-		images += fmt.Sprintf(" (%d held out)", len(r.Test))
+	r.control.watch.end()
+	err = errors.Join(err, r.emit(&Stretch{false}))
+	if r.failure != nil && (err == nil || errors.Is(err, context.Canceled)) {
+		return r.failure
 	}
-	return fmt.Sprintf("%s, %s of %s, %s, %s planned of %s", r.deviceNames(), images,
-		captured.Resolution(r.Capture.Cameras)+captured.FirstSteps(&r.Config),
-		cli.Count(r.nPoints, "point"), pipeline.BytesText(r.Trainer.MemoryStats().TotalBytes),
-		pipeline.BytesText(r.deviceBudget()))
+	return err
 }
 
-// slowCompile is after how many seconds the user is told what they were spent on.
-const slowCompile = 1
-
-// compiledText says that compiling n kernels took long, and whether it will again; "" where it did not.
-func compiledText(n int, seconds float64, cached bool) string {
-	switch {
-	case seconds < slowCompile:
-		return ""
-	case cached:
-		return fmt.Sprintf("compiling %s took %.1f s", cli.Count(n, "kernel"), seconds)
+// afterStep notes a step. An error ends the training.
+func (r *Run) afterStep(p pipeline.Progress) error {
+	r.begin()
+	r.stepped.Progress = p
+	err := r.emit(&r.stepped)
+	if line := r.past.add(&p, r.Config.Iterations, r.control.watch.seconds(), r.control.Use); line != nil {
+		err = errors.Join(err, r.emit(&Logged{line}))
 	}
-	return fmt.Sprintf("compiling %s took %.1f s; they are kept for the next run", cli.Count(n, "kernel"), seconds)
+	return errors.Join(err, r.sight.step(&p))
 }
 
-// warnLater and noteLater tell the user something below the first line.
-func (r *Run) warnLater(text string) {
-	r.notes = append(r.notes, cli.Notice{Kind: cli.KindWarning, Text: text})
-}
-func (r *Run) noteLater(text string) {
-	r.notes = append(r.notes, cli.Notice{Kind: cli.KindNote, Text: text})
-}
-
-// detailLater is noteLater of what most users need not know.
-func (r *Run) detailLater(text string) {
-	r.notes = append(r.notes, cli.Notice{Kind: cli.KindDetail, Text: text})
-}
-
-// FlushNotes prints what waits, each line once.
-func (r *Run) FlushNotes() {
-	r.Console.Verbose = r.Verbose
-	for i, n := range r.notes {
-		if !slices.Contains(r.notes[:i], n) {
-			r.Console.Tell(n)
-		}
-	}
-	r.notes = nil
-}
-
+// Close frees everything.
 func (r *Run) Close() error {
 	var errs []error
-	if r.Live != nil {
-		errs = append(errs, r.Live.Close())
+	for _, o := range r.observers {
+		errs = append(errs, o.Close())
 	}
-	r.preview.close()
-	if r.rec != nil {
-		errs = append(errs, r.rec.close())
+	r.observers = nil
+	if r.place.staged {
+		r.saver.settle()
 	}
-	if r.saver != nil {
-		errs = append(errs, r.saver.unlist())
+	errs = append(errs, r.place.unlist())
+	if r.prev.from != nil {
+		errs = append(errs, r.prev.from.Close())
 	}
-	if r.saver != nil && r.saver.from != nil {
-		errs = append(errs, r.saver.from.Close())
-	}
-	if r.Trainer != nil {
-		errs = append(errs, r.Trainer.Close())
-	}
-	if r.photos != nil {
-		errs = append(errs, r.photos.Close())
-	}
-	if r.hashing != nil {
-		r.hashing.Close()
-	}
-	if r.device != nil && r.device != r.Opened {
-		errs = append(errs, models.CloseDevice(r.device))
-	}
-	for _, d := range r.others {
-		errs = append(errs, models.CloseDevice(d))
-	}
+	errs = append(errs, r.machine.close())
+	r.id.close()
 	return errors.Join(errs...)
 }

@@ -1,103 +1,136 @@
 package train
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
 	"vksplat/internal/run/captured"
+	"vksplat/pipeline"
+	"vksplat/pipeline/checkpoint"
 	"vksplat/scene"
 	"vksplat/scene/colmap"
+	"vksplat/scene/initial"
+	"vksplat/scene/inspect"
 	"vksplat/scene/load"
 	"vksplat/scene/metric"
+	"vksplat/scene/ply"
 )
 
-// loadCapture reads the capture, or what a block sees of it, holds photos out, and keeps what training may know in
+// dataset is a capture as training and measuring know it.
+type dataset struct {
+	*Options
+	*notes
+	Capture *scene.Capture  // in the training frame from prepare on; its points are those of training until then
+	Train   []int           // cameras of Capture that are trained on
+	Test    []int           // held-out ones
+	origin  [3]float64      // subtracted from written coordinates
+	cameras []scene.Camera  // to be written: in the capture's own frame, less the origin
+	points  []ply.FilePoint // likewise
+	nPoints int             // of capture, those left out aside; it gives them up when the splats are made
+
+	training  *scene.Capture // what training knows: Capture without held-out cameras, in the same frame
+	known     knowns         // of the photos that are trained on
+	depths    []scene.Depths // of the points that each camera in training sees
+	shell     float64        // radius of the far shell that training began with, 0 without
+	takers    map[string]int // numbers of the cameras that took the photos, by cameraName
+	nearestTo map[string]scene.Nearest
+
+	// names of the held-out cameras of a run that is resumed, by its record; none: flags and files choose them
+	recorded    []string
+	formerSplit bool // photos that cannot be read do not count, as earlier versions had it
+}
+
+// load reads the capture, or what a block sees of it, holds photos out, and keeps what training may know in
 // training. A block is trained in a frame of its own, like any capture of its size: learning rates, thresholds of
 // refinement and the noise of MCMC go by the distances of its cameras, and a city's would be far too coarse for a
 // street. Files are in the capture's frame.
-func (r *Run) loadCapture() (err error) {
-	if r.Divided == nil {
-		r.Capture, err = load.Capture(r.Scene, r.Load.Options())
+func (d *dataset) load() (err error) {
+	if d.Divided == nil {
+		d.Capture, err = load.Capture(d.Scene, d.Load.Options())
 	} else {
-		r.Capture, err = r.Divided.Load(r.Load.Options())
+		d.Capture, err = d.Divided.Load(d.Load.Options())
 	}
 	if err != nil {
 		return err
 	}
-	c, every := r.Capture, 0
-	if r.Eval {
-		every = r.TestEvery
+	c, every := d.Capture, 0
+	if d.Eval {
+		every = d.TestEvery
 	}
 	for name := range c.LeftOut {
-		c.LeftOut[name] = c.LeftOut[name] && !r.formerSplit
+		c.LeftOut[name] = c.LeftOut[name] && !d.formerSplit
 	}
-	if len(r.recorded) > 0 { // photos that are lost are told of with other changes
-		c.HoldOutCameras(r.recorded)
-	} else if err := captured.HoldOut(c, r.TestList, every); err != nil {
+	if len(d.recorded) > 0 { // photos that are lost are told of with other changes
+		c.HoldOutCameras(d.recorded)
+	} else if err := captured.HoldOut(c, d.TestList, every); err != nil {
 		return err
 	}
-	if r.Divided == nil { // else Load did
-		if err := r.dropUnobserved(); err != nil {
+	if d.Divided == nil { // else Load did
+		if err := d.dropUnobserved(); err != nil {
 			return err
 		}
 	}
 	all := c.Points
-	if r.Divided != nil {
-		if err := r.Divided.Restrict(c, int(r.Block)); err != nil {
+	if d.Divided != nil {
+		if err := d.Divided.Restrict(c, int(d.Block)); err != nil {
 			return err
 		}
 	}
-	if r.Train, r.Test = c.Split(0); len(r.Train) == 0 {
+	if d.Train, d.Test = c.Split(0); len(d.Train) == 0 {
 		return fault.Data("hold out photos", c.Root, "leave photos to train on", "all %s are held out",
-			cli.Count(len(r.Test), "photo"))
+			cli.Count(len(d.Test), "photo"))
 	}
-	if err := r.refuseSmall(); err != nil {
+	if err := d.refuseSmall(); err != nil {
 		return err
 	}
-	if r.Eval && len(r.Test) == 0 && r.Divided == nil {
-		r.warnLater("nothing is measured: none of the photos that the capture holds out was found")
+	if d.Eval && len(d.Test) == 0 && d.Divided == nil {
+		d.warnLater("nothing is measured: none of the photos that the capture holds out was found")
 	}
-	r.training = c.Training()
-	if r.Divided != nil {
+	d.training = c.Training()
+	if d.Divided != nil {
 		// By all points: a block leaves out most of those outside of it, also of what stands in front of it.
-		whole := *r.training
+		whole := *d.training
 		whole.Points = all
-		r.depths = whole.Depths(r.Config.Carve)
+		d.depths = whole.Depths(d.Config.Carve)
 	}
-	return errors.Join(r.findDepths(r.training, all), r.findNormals(r.training), r.findAnchors(r.training))
+	d.known = knowns{Options: d.Options, notes: d.notes}
+	return errors.Join(d.known.findDepths(d.training, all), d.known.findNormals(d.training),
+		d.known.findAnchors(d.training))
 }
 
 // refuseSmall refuses held-out photos that are too small to be measured once the model is trained.
-func (r *Run) refuseSmall() error {
+func (d *dataset) refuseSmall() error {
 	var small []string
-	for _, i := range r.Test {
-		if cam := &r.Capture.Cameras[i]; r.Eval && min(cam.Width, cam.Height) < metric.SSIMWindow {
+	for _, i := range d.Test {
+		if cam := &d.Capture.Cameras[i]; d.Eval && min(cam.Width, cam.Height) < metric.SSIMWindow {
 			small = append(small, cam.Name)
 		}
 	}
 	if len(small) == 0 {
 		return nil
 	}
-	return fault.Data("hold out photos", r.Capture.Root, "take these photos out of the capture, hold out others with "+
+	return fault.Data("hold out photos", d.Capture.Root, "take these photos out of the capture, hold out others with "+
 		fault.Setting("test-list")+" FILE, or train at a smaller "+fault.Setting("downscale"), "%s",
 		scene.Warning{Count: len(small), Names: scene.FirstNames(small),
 			Text: fmt.Sprintf("%d of %d held-out photos have a side of fewer than %d pixels, and cannot be measured",
-				len(small), len(r.Test), metric.SSIMWindow)})
+				len(small), len(d.Test), metric.SSIMWindow)})
 }
 
 // dropUnobserved leaves out the points that only held-out photos account for.
-func (r *Run) dropUnobserved() error {
-	dropped, tracked, err := colmap.DropUnobserved(r.Capture)
+func (d *dataset) dropUnobserved() error {
+	dropped, tracked, err := colmap.DropUnobserved(d.Capture)
 	switch {
 	case err != nil:
 		return err
-	case !tracked && r.beginsAtPoints():
-		r.noteLater("the capture does not say which photos observed its points: held-out photos may have helped to " +
+	case !tracked && startsAtPoints(d.Options):
+		d.noteLater("the capture does not say which photos observed its points: held-out photos may have helped to " +
 			"find them")
 	case dropped > 0:
-		r.detailLater(fmt.Sprintf("ignored %s that only held-out photos and at most one training photo observed",
+		d.detailLater(fmt.Sprintf("ignored %s that only held-out photos and at most one training photo observed",
 			cli.Count(dropped, "point")))
 	}
 	return nil
@@ -105,22 +138,91 @@ func (r *Run) dropUnobserved() error {
 
 // clear finds the empty space in front of the cameras, and drops the points in it. The capture is in the training
 // frame.
-func (r *Run) clear() {
-	t := r.training
-	if r.Divided == nil {
-		r.depths = t.Depths(r.Config.Carve)
+func (d *dataset) clear() {
+	t := d.training
+	if d.Divided == nil {
+		d.depths = t.Depths(d.Config.Carve)
 	} else {
-		for i := range r.depths {
-			r.depths[i].Empty *= t.Frame.Scale
-			r.depths[i].Median *= t.Frame.Scale
+		for i := range d.depths {
+			d.depths[i].Empty *= t.Frame.Scale
+			d.depths[i].Median *= t.Frame.Scale
 		}
 	}
-	if n := t.Clear(r.depths); n > 0 {
-		say := r.detailLater
+	if n := t.Clear(d.depths); n > 0 {
+		say := d.detailLater
 		if n > len(t.Points)/20 {
-			say = r.noteLater
+			say = d.noteLater
 		}
 		say(fmt.Sprintf("ignored %s close to a camera", cli.Count(n, "outlier point")))
 	}
-	r.nPoints = len(t.Points)
+	d.nPoints = len(t.Points)
+}
+
+// nearest says how far the held-out photos' cameras are from those that are trained on. Neither moves.
+func (d *dataset) nearest() map[string]scene.Nearest {
+	if d.nearestTo == nil {
+		d.nearestTo = scene.NearestTo(d.training.Cameras, captured.Pick(d.Capture.Cameras, d.Test))
+	}
+	return d.nearestTo
+}
+
+// heldOutNames are those of the cameras that are held out.
+func (d *dataset) heldOutNames() []string {
+	names := []string{}
+	for _, i := range d.Test {
+		names = append(names, d.Capture.Cameras[i].Name)
+	}
+	return names
+}
+
+// decodedCameras lists the cameras that photos are decoded for: those that are trained on, which may see their photos
+// as taken, and of the other photos those of the capture. [n_cameras]
+func (d *dataset) decodedCameras(trained []scene.Camera) []scene.Camera {
+	cams := slices.Clone(d.Capture.Cameras)
+	for i, id := range d.Train {
+		cams[id] = trained[i]
+	}
+	return cams
+}
+
+// record returns what checkpoints say of the run.
+func (d *dataset) record(id *identity) pipeline.RunRecord {
+	c := d.Capture
+	return pipeline.RunRecord{
+		Version: cli.Version(), Preset: d.Preset,
+		Capture: checkpoint.CaptureRecord{Fingerprint: id.text, Parts: id.parts, Photos: len(d.Train),
+			HeldOut: len(d.Test), Split: captured.SplitHash(d.Train), Points: d.nPoints,
+			Resolution: captured.Resolution(c.Cameras)},
+		Frame: checkpoint.FrameRecord{Center: c.Frame.Center, Scale: c.Frame.Scale, SceneScale: c.SceneScale,
+			Origin: d.origin},
+	}
+}
+
+// pictureNames are those of the pictures of held-out photos.
+func (d *dataset) pictureNames() []string {
+	return captured.PictureNames(captured.Pick(d.Capture.Cameras, d.Test))
+}
+
+// inspect says what is wrong with the capture, and refuses what cannot be trained on.
+func (d *dataset) inspect(ctx context.Context) error {
+	report, err := inspect.Capture(ctx, d.Capture,
+		inspect.Options{Unused: d.Init.Kind == initial.InitRandom || d.Init.Kind == initial.InitPLY})
+	if err != nil {
+		return err
+	}
+	for _, w := range report.Warnings() {
+		text := w.String()
+		if w.Remedy != "" {
+			text += " (" + w.Remedy + ")"
+		}
+		switch {
+		case w.Code == "other-format":
+			d.detailLater(text)
+		case inspect.Note(w):
+			d.noteLater(text)
+		default:
+			d.warnLater(text)
+		}
+	}
+	return report.Fatal()
 }

@@ -11,6 +11,8 @@ import (
 	"vksplat/internal/fault"
 	"vksplat/internal/run/models"
 	"vksplat/pipeline"
+	"vksplat/pipeline/checkpoint"
+	"vksplat/pipeline/photos"
 	"vksplat/scene"
 )
 
@@ -34,55 +36,69 @@ func namesDevices(list string) bool {
 		func(name string) bool { return !deviceName.MatchString(strings.TrimSpace(name)) })
 }
 
+// machine is what trains: devices, their memory, and the photos in it.
+type machine struct {
+	*Options
+	*notes
+	device  *pipeline.Device
+	others  []*pipeline.Device // that train with it
+	chosen  string             // why these, with --devices auto
+	plan    *pipeline.Plan
+	photos  *photos.Cache // of the cameras
+	Trainer *pipeline.Trainer
+}
+
 // openDevices opens what is trained on, or the first of what will be.
-func (r *Run) openDevices() (err error) {
-	if r.Opened != nil {
-		r.device = r.Opened
-	} else if r.Devices == "" || r.Devices == devicesAuto {
-		r.device, err = pipeline.OpenDevice(r.Options.Device)
+func (m *machine) openDevices() (err error) {
+	if m.Opened != nil {
+		m.device = m.Opened
+	} else if m.Devices == "" || m.Devices == devicesAuto {
+		m.device, err = pipeline.OpenDevice(m.Options.Device)
 	} else {
 		var list []*pipeline.Device
-		if list, err = pipeline.OpenDevices(r.Options.Device, r.Devices); err == nil {
-			r.device, r.others = list[0], list[1:]
+		if list, err = pipeline.OpenDevices(m.Options.Device, m.Devices); err == nil {
+			m.device, m.others = list[0], list[1:]
 		}
 	}
 	if err != nil {
 		return err
 	}
-	r.Console.LimitHeap(r.device.HeapLimit())
-	if note := models.DeviceNote(r.device); note != "" {
-		r.noteLater(note)
+	m.console.LimitHeap(m.device.HeapLimit())
+	if note := models.DeviceNote(m.device); note != "" {
+		m.noteLater(note)
 	}
 	return nil
 }
 
 // chooseDevices opens others of the first device's kind where the run is large enough for several: for their memory, or
-// for their speed. What was begun goes on with as many as before, so that the bytes stay those of one run.
-func (r *Run) chooseDevices(cams []scene.Camera, splats int, o *pipeline.TrainerOptions) error {
-	if r.Config.NativeLens { // works on one device alone
+// for their speed. A run is resumed on as many as before, so that the bytes stay those of one run.
+func (m *machine) chooseDevices(cams []scene.Camera, splats int, o *pipeline.TrainerOptions,
+	from *checkpoint.File) error {
+	if m.Config.NativeLens { // works on one device alone
 		return nil
 	}
-	there, err := r.device.Alike()
+	there, err := m.device.Alike()
 	if err != nil {
 		return err
 	}
 	want := 1
-	if want, r.chosen = r.devicesFor(cams, splats, there, *o); want > 1 {
-		r.others, err = r.device.OpenAlike(r.Options.Device, want-1)
-		o.Others = r.others
+	if want, m.chosen = m.devicesFor(cams, splats, there, *o, from); want > 1 {
+		m.others, err = m.device.OpenAlike(m.Options.Device, want-1)
+		o.Others = m.others
 	}
 	return err
 }
 
-// devicesFor returns how many devices a run of so many splats at the start takes, of a first one and others like it,
+// devicesFor returns how many devices a run that starts with some splats takes, of a first one and others like it,
 // and why.
-func (r *Run) devicesFor(cams []scene.Camera, splats, others int, o pipeline.TrainerOptions) (n int, why string) {
-	asked := r.Config.Splats
+func (m *machine) devicesFor(cams []scene.Camera, splats, others int, o pipeline.TrainerOptions,
+	from *checkpoint.File) (n int, why string) {
+	asked := m.Config.Splats
 	if asked == 0 {
-		asked = r.Config.MaxSplats
+		asked = m.Config.MaxSplats
 	}
 	all := 1 + others
-	if from := r.saver.from; from != nil {
+	if from != nil {
 		if n = max(1, len(from.Header.Team)); n > all {
 			return all, fmt.Sprintf("the steps so far were of %d, and no more than %d of a kind are there", n, all)
 		}
@@ -91,14 +107,14 @@ func (r *Run) devicesFor(cams []scene.Camera, splats, others int, o pipeline.Tra
 	if all == 1 {
 		return 1, "no other GPU is like it"
 	}
-	if r.Config.RefinePoses {
+	if m.Config.RefinePoses {
 		return 1, fault.Setting("refine-poses") + " works on one device alone"
 	}
 	if most := max(splats, asked); most >= pipeline.TeamPays {
 		return all, fmt.Sprintf("%s, and from %s on several are faster", cli.Count(most, "splat"),
 			cli.Count(pipeline.TeamPays, "splat"))
 	}
-	plan, err := r.device.Plan(cams, splats, r.Config, o)
+	plan, err := m.device.Plan(cams, splats, m.Config, o)
 	if errors.Is(err, pipeline.ErrTooSmall) || err == nil && plan.Ceiling < asked {
 		return all, "one has too little memory"
 	}
@@ -106,18 +122,18 @@ func (r *Run) devicesFor(cams []scene.Camera, splats, others int, o pipeline.Tra
 }
 
 // deviceNames words what is trained on, and why where the program chose.
-func (r *Run) deviceNames() string {
-	if r.chosen != "" {
-		return fmt.Sprintf("%s (auto: %s)", r.allNames(), r.chosen)
+func (m *machine) deviceNames() string {
+	if m.chosen != "" {
+		return fmt.Sprintf("%s (auto: %s)", m.allNames(), m.chosen)
 	}
-	return r.allNames()
+	return m.allNames()
 }
 
 // allNames words what is trained on.
-func (r *Run) allNames() string {
-	names := []string{r.device.Name()}
+func (m *machine) allNames() string {
+	names := []string{m.device.Name()}
 	alike := true
-	for _, d := range r.others {
+	for _, d := range m.others {
 		names, alike = append(names, d.Name()), alike && d.Name() == names[0]
 	}
 	if alike && len(names) > 1 {
@@ -127,10 +143,29 @@ func (r *Run) allNames() string {
 }
 
 // deviceBudget is the ceiling of the memory of all devices.
-func (r *Run) deviceBudget() int64 {
-	sum := r.device.Budget()
-	for _, d := range r.others {
+func (m *machine) deviceBudget() int64 {
+	sum := m.device.Budget()
+	for _, d := range m.others {
 		sum += d.Budget()
 	}
 	return sum
+}
+
+// close frees what is open. opened, the caller's device, stays.
+func (m *machine) close() error {
+	var errs []error
+	if m.Trainer != nil {
+		errs = append(errs, m.Trainer.Close())
+	}
+	if m.photos != nil {
+		errs = append(errs, m.photos.Close())
+	}
+	if m.device != nil && m.device != m.Opened {
+		errs = append(errs, models.CloseDevice(m.device))
+	}
+	for _, d := range m.others {
+		errs = append(errs, models.CloseDevice(d))
+	}
+	m.Trainer, m.photos, m.device, m.others = nil, nil, nil, nil
+	return errors.Join(errs...)
 }

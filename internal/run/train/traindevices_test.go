@@ -60,20 +60,20 @@ func TestDevicesFor(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			o := NewOptions()
 			o.Config.MaxSplats, o.Config.Splats, o.Device.MaxVRAM = c.max, c.ends, c.memory
-			r := &Run{Options: o}
-			r.saver = newSaver(r)
+			m := machine{Options: o}
+			var from *checkpoint.File
 			if c.team > 0 {
-				r.saver.from = &checkpoint.File{}
+				from = &checkpoint.File{}
 			}
 			if c.team > 1 {
-				r.saver.from.Header.Team = make([]checkpoint.ShareRecord, c.team)
+				from.Header.Team = make([]checkpoint.ShareRecord, c.team)
 			}
 			var err error
-			if r.device, err = pipeline.OpenDevice(o.Device); err != nil {
+			if m.device, err = pipeline.OpenDevice(o.Device); err != nil {
 				t.Fatal(err)
 			}
-			defer models.CloseDevice(r.device)
-			if n, why := r.devicesFor(cams, c.splats, c.others, pipeline.TrainerOptions{}); n != c.want ||
+			defer models.CloseDevice(m.device)
+			if n, why := m.devicesFor(cams, c.splats, c.others, pipeline.TrainerOptions{}, from); n != c.want ||
 				!strings.Contains(why, c.why) {
 				t.Errorf("%d devices (%s), want %d", n, why, c.want)
 			}
