@@ -90,7 +90,7 @@ func TestFsckAndGc(t *testing.T) {
 	says(fault.ExitOK, "2 tasks with whole results", "fsck", job)
 	says(fault.ExitOK, "a=1/x  model.ply", "artifacts", "ls", job)
 	says(fault.ExitOK, "job/b      model.ply", "artifacts", "ls", dir, "*.ply")
-	says(fault.ExitFailure, "there are none that match", "artifacts", "ls", job, "*.png")
+	says(fault.ExitFailure, "none found that match", "artifacts", "ls", job, "*.png")
 	says(fault.ExitUsage, "there is no such folder", "fsck", filepath.Join(dir, "nobody"))
 	damaged := filepath.Join(job, "b", "out", "model.ply")
 	if err := os.WriteFile(damaged, []byte("x"), 0o666); err != nil {

@@ -258,7 +258,7 @@ func TestSteer(t *testing.T) {
 	}
 	for name, err := range map[string]error{
 		"change": f.Set(t.Context(), "anna/none", flow.Change{}), "cancel": f.Cancel(t.Context(), "anna/none")} {
-		if !errors.Is(err, fault.ErrUsage) || !strings.Contains(fmt.Sprint(err), "knows no such job") {
+		if !errors.Is(err, fault.ErrUsage) || !strings.Contains(fmt.Sprint(err), "no such job in the farm") {
 			t.Errorf("%s a job that is not known: %v", name, err)
 		}
 	}
@@ -344,7 +344,7 @@ func TestSilent(t *testing.T) {
 			s.workflows["ben/film"].WorkflowExecutionInfo}}, nil
 	})
 	if _, err := f.Show(t.Context(), "anna/film"); !errors.Is(err, fault.ErrTryAgain) ||
-		!strings.Contains(err.Error(), "nobody runs it") {
+		!strings.Contains(err.Error(), "no server is running it") {
 		t.Error(err)
 	}
 	list, more, err := f.List(t.Context(), false, 0)

@@ -214,7 +214,7 @@ func TestWithoutStatus(t *testing.T) {
 	s.write("j/done/log/a00001.log", []byte("that was it\n"))
 	picture := s.commit("j/done")
 	for path, words := range map[string][]string{
-		"": {"<b>1</b> of <b>2</b> tasks done", "of those that have begun", "works/a=1",
+		"": {"<b>1</b> of <b>2</b> tasks done", "of the tasks that have started", "works/a=1",
 			"some GPU"},
 		"?state=begun":            {"works/a=1", "last status at"},
 		"task?name=done":          {"that was it", "picture?name=done"},

@@ -82,7 +82,7 @@ func TestReadCamerasRefuses(t *testing.T) {
 	cases := map[string]string{
 		``:                              "JSON",
 		`{}`:                            "the file holds no JSON list",
-		`[3]`:                           "entry 0: it is 3, an object is expected",
+		`[3]`:                           "entry 0: expected an object, got 3",
 		`[]`:                            "empty",
 		`[` + entry + `,` + entry + `]`: `entries 0 and 1 are both named "p"`,
 		`[` + strings.Replace(entry, `"p"`, `"../p"`, 1) + `]`:                         "relative path",

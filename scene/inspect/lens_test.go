@@ -58,7 +58,7 @@ func TestInspectLenses(t *testing.T) {
 		"folds in corners":  {k: opencv(-0.7), n: 10, severity: SeverityWarning, want: "folds over within the photo"},
 		"one folds":         {k: opencv(-0.7), n: 1, severity: SeverityWarning, want: "1 of 10 cameras"},
 		"folds near centre": {k: opencv(-50), n: 10, severity: SeverityFatal, want: "absurd"},
-		"one is absurd":     {k: opencv(-50), n: 1, severity: SeverityWarning, want: "1 of 10 cameras is absurd"},
+		"one is absurd":     {k: opencv(-50), n: 1, severity: SeverityWarning, want: "1 of 10 cameras is implausible"},
 		"blown up":          {k: opencv(1e6), n: 10, severity: SeverityFatal, want: "absurd"},
 		"tangential":        {k: opencv(0, 0, 0.3, 0.3), n: 10, severity: SeverityWarning, want: "folds over"},
 		"fisheye": {k: scene.Calibration{Model: scene.LensOpenCVFisheye, Width: 640, Height: 480,

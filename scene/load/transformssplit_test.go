@@ -187,11 +187,11 @@ func TestBadTransforms(t *testing.T) {
 		top  any
 		want string
 	}{
-		{"no object", []int{1}, "no JSON object"},
+		{"no object", []int{1}, "not a JSON object"},
 		{"no frames", scenetest.JsonObject{"fl_x": 1}, "no field frames"},
 		{"frames no list", scenetest.JsonObject{"frames": "x"}, `field frames is "x", a list is expected`},
 		{"no frame", scenetest.JsonObject{"frames": []int{}}, "field frames is empty"},
-		{"frame no object", scenetest.JsonObject{"frames": []int{7}}, "frame 0: it is 7, an object is expected"},
+		{"frame no object", scenetest.JsonObject{"frames": []int{7}}, "frame 0: expected an object, got 7"},
 		{"no path", frame(scenetest.JsonObject{"file_path": nil}), "frame 2: field file_path names no photo"},
 		{"path no text", frame(scenetest.JsonObject{"file_path": 5}),
 			"frame 2: field file_path is 5, a text is expected"},
@@ -249,7 +249,7 @@ func TestBadJSON(t *testing.T) {
 		"":                               "line 1: not JSON: the file ends too early",
 		"{\"frames\": [\n":               "the file ends too early",
 		"{\n\"frames\": [{\"a\": None}]": "line 2: not JSON: invalid character 'N'",
-		"null":                           "no JSON object",
+		"null":                           "not a JSON object",
 		"\xef\xbb\xbf{\"frames\": {}}":   "field frames is {}",
 		"{\"a\": " + strings.Repeat("[", 100000) + "}":  "max depth",
 		"{\"frames\": [" + strings.Repeat("{},", 1<<10): "",
