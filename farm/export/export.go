@@ -61,7 +61,7 @@ func (o *Options) check() error {
 	}{{"GPUs", o.GPUs, 0}, {"CPUs", o.CPUs, 0}, {"GB of memory", o.MemoryGB, 0}, {"tasks at a time", o.Parallel, 0},
 		{"tasks of an array", o.MaxArray, 1}} {
 		if v.n < v.least || v.n > spec.MaxTasks {
-			return usage("", "", "%d is not a number of %s, %d to %d are allowed", v.n, v.what, v.least, spec.MaxTasks)
+			return usage("", "", "%s must be %d to %d, got %d", v.what, v.least, spec.MaxTasks, v.n)
 		}
 	}
 	return nil
