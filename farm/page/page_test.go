@@ -144,7 +144,7 @@ func TestPage(t *testing.T) {
 	if _, _, body := s.get("?state=failed"); strings.Contains(body, "a=1/x") {
 		t.Error("a state alone is asked for")
 	}
-	wants("task?name=a%3d1/x", 200, "last &lt;words&gt;", "Attempt 2 said")
+	wants("task?name=a%3d1/x", 200, "last &lt;words&gt;", "Log of attempt 2")
 	wants("task?name=%3Cscript%3E", 200, "mend it", "It has said nothing")
 	for _, path := range []string{"task?name=b", "task", "task?name=..", "preview?index=1",
 		"preview?index=../x", "picture?name=a%3d1/x", "picture?name=..", "nowhere"} {
