@@ -145,7 +145,7 @@ func TestPage(t *testing.T) {
 		t.Error("a state alone is asked for")
 	}
 	wants("task?name=a%3d1/x", 200, "last &lt;words&gt;", "Log of attempt 2")
-	wants("task?name=%3Cscript%3E", 200, "mend it", "It has said nothing")
+	wants("task?name=%3Cscript%3E", 200, "mend it", "It has written no log")
 	for _, path := range []string{"task?name=b", "task", "task?name=..", "preview?index=1",
 		"preview?index=../x", "picture?name=a%3d1/x", "picture?name=..", "nowhere"} {
 		if code, _, _ := s.get(path); code != 404 {

@@ -42,7 +42,7 @@ func TestBadText(t *testing.T) {
 		{"cameras", "1 PINHOLE 10 99999999999 1 2 3 4", "size 10 x 99999999999"},
 		{"cameras", "x PINHOLE 10 10 1 2 3 4", `"x" is not a camera id`},
 		{"cameras", "1 PINHOLE 9 9 1 2 3 4\n1 PINHOLE 9 9 1 2 3 4", "line 2: camera 1 occurs twice"},
-		{"cameras", "1 PINHOLE 9 9 1 2 3 4\x00", "line 1 is not a text"},
+		{"cameras", "1 PINHOLE 9 9 1 2 3 4\x00", "line 1 is not text"},
 		{"images", "1 1 0 0 0 1 2 3 4", "the name of the image"},
 		{"images", "1 1 0 0 zero 1 2 3 4 a.jpg", `"zero" is not a component of a rotation`},
 		{"images", "1 1 0 0 0 1 2 3 4 a.jpg\n2 1 0 0 0 1 2 3 4 b.jpg\n", "line 2 is an image too"},

@@ -187,7 +187,7 @@ func TestBadTransforms(t *testing.T) {
 		top  any
 		want string
 	}{
-		{"no object", []int{1}, "not a JSON object"},
+		{"no object", []int{1}, "no JSON object"},
 		{"no frames", scenetest.JsonObject{"fl_x": 1}, "no field frames"},
 		{"frames no list", scenetest.JsonObject{"frames": "x"}, `field frames is "x", a list is expected`},
 		{"no frame", scenetest.JsonObject{"frames": []int{}}, "field frames is empty"},
@@ -249,7 +249,7 @@ func TestBadJSON(t *testing.T) {
 		"":                               "line 1: not JSON: the file ends too early",
 		"{\"frames\": [\n":               "the file ends too early",
 		"{\n\"frames\": [{\"a\": None}]": "line 2: not JSON: invalid character 'N'",
-		"null":                           "not a JSON object",
+		"null":                           "no JSON object",
 		"\xef\xbb\xbf{\"frames\": {}}":   "field frames is {}",
 		"{\"a\": " + strings.Repeat("[", 100000) + "}":  "max depth",
 		"{\"frames\": [" + strings.Repeat("{},", 1<<10): "",
