@@ -150,6 +150,7 @@ func TestExtraState(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		t.Cleanup(func() { freed(t, d, table.View) })
 		tr.saver.extra = append(tr.saver.extra, checkpoint.Extra{Name: "exposure", Shape: []int{n, 3, 4}, Data: table})
 		return table
 	}
@@ -188,6 +189,12 @@ func TestExtraState(t *testing.T) {
 	}
 }
 
+func freed(t *testing.T, d *Device, v vk.View) {
+	if err := d.dev.Free(v); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestRowsOfDevices reads a table that has a row for each device: of fewer and of more of them than there are.
 func TestRowsOfDevices(t *testing.T) {
 	d := testDevice(t)
@@ -198,6 +205,7 @@ func TestRowsOfDevices(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		t.Cleanup(func() { freed(t, d, x.View) })
 		tr.saver.extra = []checkpoint.Extra{{Name: "table", Shape: []int{rows, width}, Data: x, AnyRows: true}}
 		return x
 	}

@@ -13,13 +13,14 @@ import (
 	"vksplat/scene/metric"
 	"vksplat/scene/photo"
 	"vksplat/scene/synth"
+	"vksplat/scene/synth/synthtest"
 )
 
 // synthCapture writes a procedural capture with o and reads it, normalised, and its photos.
 func synthCapture(t *testing.T, o synth.Options) (*scene.Capture, []scene.Image) {
 	t.Helper()
 	dir := t.TempDir()
-	if err := synth.Write(dir, o); err != nil {
+	if err := synthtest.Write(dir, o); err != nil {
 		t.Fatal(err)
 	}
 	c, err := load.Capture(dir, scene.LoadOptions{Model: scene.AnyModel, Downscale: 1})

@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"sync"
 	"testing"
 
 	"vksplat/internal/fault"
@@ -22,23 +23,101 @@ import (
 	"vksplat/vk"
 )
 
-// testDevice opens the device that VKSPLAT_DEVICE names, or the best one. With VKSPLAT_VALIDATE=1 the test fails if the
-// validation layer complained.
+// idle are the devices that no test holds: opening one and compiling its kernels takes as long as many steps.
+var idle struct {
+	sync.Mutex
+	devices []*Device
+}
+
+// TestMain closes the devices that tests shared.
+func TestMain(m *testing.M) {
+	code := m.Run()
+	for _, d := range idle.devices {
+		if err := d.Close(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = 1
+		}
+	}
+	os.Exit(code)
+}
+
+// openedBy returns the variables that a device is opened by and keeps.
+func openedBy() [3]string {
+	return [3]string{os.Getenv("VKSPLAT_LIMITS"), os.Getenv("LP_NUM_THREADS"), os.Getenv("VKSPLAT_VALIDATE")}
+}
+
+var usuallyOpenedBy = openedBy()
+
+// testDevice lends the device that VKSPLAT_DEVICE names, or the best one, until t ends. Earlier tests may have had it:
+// ownDevice is for what depends on its budget, on its peak of memory, or on kernels that were never compiled.
 func testDevice(t testing.TB) *Device {
+	t.Helper()
+	if openedBy() != usuallyOpenedBy {
+		return ownDevice(t)
+	}
+	idle.Lock()
+	var d *Device
+	if n := len(idle.devices); n > 0 {
+		d, idle.devices = idle.devices[n-1], idle.devices[:n-1]
+	}
+	idle.Unlock()
+	if d == nil {
+		d = openDevice(t)
+	}
+	t.Cleanup(func() {
+		checkDevice(t, d)
+		if t.Failed() {
+			closeDevice(t, d)
+			return
+		}
+		idle.Lock()
+		defer idle.Unlock()
+		idle.devices = append(idle.devices, d)
+	})
+	return d
+}
+
+// ownDevice opens such a device for t alone, as the environment has it now.
+func ownDevice(t testing.TB) *Device {
+	t.Helper()
+	d := openDevice(t)
+	t.Cleanup(func() {
+		checkDevice(t, d)
+		closeDevice(t, d)
+	})
+	return d
+}
+
+func openDevice(t testing.TB) *Device {
 	t.Helper()
 	d, err := OpenDevice(DeviceOptions{Select: os.Getenv("VKSPLAT_DEVICE")})
 	if err != nil {
 		t.Fatal(err, fault.Hint(err))
 	}
-	t.Cleanup(func() {
-		if err := d.Close(); err != nil {
-			t.Error(err)
-		}
-		for _, m := range d.ValidationMessages() {
-			t.Error("validation:", m)
-		}
-	})
 	return d
+}
+
+// checkDevice fails a test that left buffers on the device, or that the validation layer complained of.
+func checkDevice(t testing.TB, d *Device) {
+	t.Helper()
+	if s := d.dev.Stats(); s.Buffers != 0 || s.SharedBytes != 0 {
+		t.Errorf("%d buffers and %d shared bytes are left", s.Buffers, s.SharedBytes)
+	}
+	for _, m := range d.ValidationMessages() {
+		t.Error("validation:", m)
+	}
+}
+
+// closeDevice closes the device. The layer may complain of that, too.
+func closeDevice(t testing.TB, d *Device) {
+	t.Helper()
+	said := len(d.ValidationMessages())
+	if err := d.Close(); err != nil {
+		t.Error(err)
+	}
+	for _, m := range d.ValidationMessages()[said:] {
+		t.Error("validation:", m)
+	}
 }
 
 // checkpointTrainer trains checkpointScene, with its configuration changed where change is not nil.

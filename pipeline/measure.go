@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 
 	"vksplat/pipeline/bench"
 	"vksplat/scene"
@@ -12,26 +11,22 @@ import (
 	"vksplat/vk"
 )
 
-// HoldAt freezes the model: steps do all their work, at the full degree of spherical harmonics and on photos that are
-// halved level times, with refinements after each step if refines is set, none otherwise; but learning rates are zero.
-// So all rounds of measured steps, and kernels that round differently, are timed on the same model.
-func (t *Trainer) HoldAt(level int, refines bool) {
+// Hold freezes the model: steps do all their work, at the full degree of spherical harmonics and the full size of the
+// photos, but learning rates are zero and nothing is refined. So all rounds of measured steps, and kernels that round
+// differently, are timed on the same model.
+func (t *Trainer) Hold() {
 	c := &t.run.cfg
 	for _, rate := range c.SplatRates() {
 		*rate = 0
 	}
-	c.LRAppearance, c.RefineEvery, c.SHInterval = 0, 0, 1
-	c.NumDownscales, c.ResolutionSchedule = level, math.MaxInt
-	if refines {
-		c.RefineEvery, c.RefineStart, c.RefineStop, c.ResetEvery = 1, 0, math.MaxInt, 0
-	}
+	c.LRAppearance, c.RefineEvery, c.SHInterval, c.NumDownscales = 0, 0, 1, 0
 }
 
 // Measure holds the model and times steps. The configured number of steps must leave room for bench.Options.Total of
 // them. report, which may be nil, is called after every step.
 func (t *Trainer) Measure(ctx context.Context, o bench.Options, report func(Progress)) (m bench.Measurement,
 	err error) {
-	t.HoldAt(0, false)
+	t.Hold()
 	if err := t.shards.timeSteps(true); err != nil {
 		return m, err
 	}

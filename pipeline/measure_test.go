@@ -155,31 +155,11 @@ func (w *watched) Train(ctx context.Context, steps int, meter *bench.Meter) erro
 	return err
 }
 
-// TestHoldAt wants steps on photos of the size asked for, refined only if asked for, that leave the model as it is.
-func TestHoldAt(t *testing.T) {
-	tr, _, _ := checkpointTrainer(t, testDevice(t), nil)
-	n := tr.NSplats()
-	for _, hold := range []struct {
-		level   int
-		refines bool
-	}{{0, false}, {2, false}, {1, true}} {
-		tr.HoldAt(hold.level, hold.refines)
-		err := tr.RunTo(context.Background(), tr.Step()+3, func(p Progress) {
-			if p.Level != hold.level {
-				t.Errorf("%+v: halved %d times", hold, p.Level)
-			}
-		})
-		if err != nil || tr.NSplats() < n || tr.run.cfg.Refines(tr.Step()) != hold.refines {
-			t.Errorf("%+v: %d splats, were %d: error %v", hold, tr.NSplats(), n, err)
-		}
-	}
-}
-
 // TestMeasureWithout wants timestamps around every copy of a photo in the half of a round that has timestamps, and none
 // in the other, which is the judge.
 func TestMeasureWithout(t *testing.T) {
 	tr, _, _ := checkpointTrainer(t, testDevice(t), nil)
-	tr.HoldAt(0, false)
+	tr.Hold()
 	if err := tr.shards.timeSteps(true); err != nil {
 		t.Fatal(err)
 	}

@@ -33,12 +33,8 @@ func budgetDevice(t *testing.T, bytes int64) *Device {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := d.Close(); err != nil {
-			t.Error(err)
-		}
-		for _, m := range d.ValidationMessages() {
-			t.Error("validation:", m)
-		}
+		checkDevice(t, d)
+		closeDevice(t, d)
 	})
 	return d
 }
@@ -118,7 +114,7 @@ func TestDriverOutOfMemory(t *testing.T) {
 	hungry(&cfg)
 	cfg.MaxSplats = 40000
 	cams, photos := splitViews(views)
-	d := testDevice(t)
+	d := ownDevice(t)
 	pressed, warned := -1, ""
 	o := TrainerOptions{OnPressure: func(step int) { pressed = step }, Warn: func(text string) { warned += text }}
 	tr, err := NewTrainer(d, cams, photos, init, scale, cfg, o)
@@ -154,7 +150,7 @@ func TestNothingLeftToGive(t *testing.T) {
 	cfg.RefineStart, cfg.RefineEvery, cfg.RefineStop = 1, 1, cfg.Iterations
 	cams, photos := splitViews(views)
 	for _, room := range []int64{2 << 20, 4 << 20, 7 << 20, 9 << 20} {
-		d := testDevice(t)
+		d := ownDevice(t)
 		ctx, stop := context.WithCancel(t.Context())
 		pressed := 0
 		tr, err := NewTrainer(d, cams, photos, init, scale, cfg, TrainerOptions{OnPressure: func(int) {
@@ -335,7 +331,7 @@ func TestPaceInTightMemory(t *testing.T) {
 func TestFailedStartsFreeAll(t *testing.T) {
 	views, init, scale, base := promiseScene(t)
 	cams, photos := splitViews(views)
-	d := testDevice(t)
+	d := ownDevice(t)
 	before := d.dev.Stats()
 	for name, change := range map[string]func(*recipe.Config){
 		"more splats than the ceiling": func(c *recipe.Config) { c.MaxSplats = init.N / 2 },

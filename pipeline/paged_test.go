@@ -230,7 +230,7 @@ func TestPartsEvicted(t *testing.T) {
 func TestPartsTooMany(t *testing.T) {
 	s, cams := renderViews(t)
 	m := &fakeParts{s: s, size: 70, far: func(*scene.Camera, int) bool { return false }}
-	d := testDevice(t)
+	d := ownDevice(t)
 	d.SetBudget(8 << 20)
 	_, err := NewPartsRenderer(d, m, math.MaxInt32, cams, RenderConfig{})
 	if !IsShortage(err) || fault.Hint(err) == "" {

@@ -137,7 +137,7 @@ func TestProgressiveSameBytes(t *testing.T) {
 // resumed run is past.
 func TestProgressiveCompiles(t *testing.T) {
 	t.Setenv(verifyVariable, "")
-	d := testDevice(t)
+	d := ownDevice(t)
 	views, init, scale, cfg := shrunkScene(t)
 	cfg.Iterations, cfg.RefineEvery, cfg.NumDownscales, cfg.ResolutionSchedule = 3, 0, 1, 2
 	tr, err := trainOn(d, views, init, scale, cfg)

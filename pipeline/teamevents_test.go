@@ -20,7 +20,10 @@ func TestTeamRefinesPartly(t *testing.T) {
 	views, init, scale, cfg := wholeScene(t)
 	mcmc := recipe.MCMC()
 	cfg.Strategy, cfg.MaxSplats, cfg.GrowFactor, cfg.NoiseLR, cfg.ResetEvery, cfg.Iterations = mcmc.Strategy, 40_000,
-		3, mcmc.NoiseLR, 0, 24
+		3, mcmc.NoiseLR, 0, 14
+	if filetest.Long() {
+		cfg.Iterations = 24 // refines once more
+	}
 	dir := t.TempDir()
 	whole := teamTrainer(t, testTeam(t, 2), views, init, scale, cfg)
 	splatsAfter(t, whole, 11)

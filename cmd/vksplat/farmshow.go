@@ -340,7 +340,7 @@ func farmLogsCommand(console *cli.Console) *cobra.Command {
 // printLog prints the newest log of a task.
 func printLog(console *cli.Console, root store.Root, job, name string) error {
 	folder := path.Join(job, name, "log")
-	list, err := root.List(folder)
+	list, _, err := root.List(folder)
 	var newest store.Entry // keys have the number of the attempt, with zeros in front
 	for _, e := range list {
 		if strings.HasSuffix(e.Key, ".log") && e.Key > newest.Key {

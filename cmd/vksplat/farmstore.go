@@ -339,7 +339,7 @@ func farmFsckCommand(console *cli.Console) *cobra.Command {
 				whole++
 			}
 		}
-		_, odd, err := r.root.ListAll(r.key)
+		_, odd, err := r.root.List(r.key)
 		if err != nil {
 			return store.Explain("list results", r.key, err)
 		}

@@ -28,6 +28,7 @@ import (
 	"vksplat/scene/safetensors"
 	"vksplat/scene/splatfile"
 	"vksplat/scene/synth"
+	"vksplat/scene/synth/synthtest"
 )
 
 func TestMain(m *testing.M) {
@@ -119,7 +120,7 @@ func cmdCapture(ts *testscript.TestScript, _ bool, args []string) {
 	if len(args) > 1 {
 		o.Points = number(ts, args[1])
 	}
-	ts.Check(synth.Write(ts.MkAbs(args[0]), o))
+	ts.Check(synthtest.Write(ts.MkAbs(args[0]), o))
 }
 
 // cmdPhotos is "photos DIR N WIDTH HEIGHT": photos whose cameras COLMAP finds.

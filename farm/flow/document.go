@@ -30,7 +30,7 @@ const documentPrefix = "job-"
 
 // IsSubmitted says whether the results in a folder are of a job that was submitted to a farm.
 func IsSubmitted(root store.Root, folder string) bool {
-	list, _ := root.List(path.Join(folder, local.Folder)) // there may be none
+	list, _, _ := root.List(path.Join(folder, local.Folder)) // there may be none
 	return slices.ContainsFunc(list, func(e store.Entry) bool {
 		return strings.HasPrefix(path.Base(e.Key), documentPrefix)
 	})

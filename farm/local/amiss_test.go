@@ -108,7 +108,7 @@ func TestInputMissing(t *testing.T) {
 	if err := os.Symlink(t.TempDir(), filepath.Join(inputs, "missing")); err != nil {
 		t.Skip(err)
 	}
-	refused("a link that leads elsewhere")
+	refused("a symlink that leaves the root")
 	r.o.Only = []string{"d", "m/source=there"}
 	s, err := r.run(t.Context())
 	r.want(s, err, "d done, m/source=there done, m/source=missing excluded", "d", "m/source=there")

@@ -88,7 +88,7 @@ func (p *pages) fromFarm() *local.Status {
 		}
 	}
 	pictures := map[string]bool{}
-	list, _ := p.root.List(path.Join(p.key, path.Dir(local.PreviewKey(0)))) // there may be none
+	list, _, _ := p.root.List(path.Join(p.key, path.Dir(local.PreviewKey(0)))) // there may be none
 	for _, e := range list {
 		pictures[path.Base(e.Key)] = true
 	}
@@ -127,7 +127,7 @@ func (p *pages) foundTask(one *store.Task) (local.TaskStatus, error) {
 
 // lastWords says by key of tasks when the store got something of their logs last.
 func (p *pages) lastWords() (map[string]time.Time, error) {
-	list, err := p.root.List(p.key)
+	list, _, err := p.root.List(p.key)
 	said := map[string]time.Time{}
 	for _, e := range list {
 		if dir := path.Dir(e.Key); path.Base(dir) == "log" && !strings.Contains(e.Key, "/out/") {

@@ -300,7 +300,7 @@ func (p *pages) task(s *local.Status, r *http.Request) (any, error) {
 
 // lastLog is what the last attempt at a task said that said something, as far as the store has it.
 func (p *pages) lastLog(task string) (attempt, text string, err error) {
-	list, err := p.root.List(path.Join(p.key, task, "log"))
+	list, _, err := p.root.List(path.Join(p.key, task, "log"))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return "", "", err
 	}

@@ -93,7 +93,7 @@ func TestFullForLong(t *testing.T) {
 				asked.Load()-before != times {
 				t.Errorf("%v after %d tries", err, asked.Load()-before)
 			}
-			if _, err := r.List("."); err != nil {
+			if _, _, err := r.List("."); err != nil {
 				t.Error(err)
 			}
 		}
@@ -121,7 +121,7 @@ func TestLeavesSoon(t *testing.T) {
 				r := f.Attend(leaving, func(error) {})
 				began := time.Now()
 				time.AfterFunc(after, leave)
-				_, err := r.List(".")
+				_, _, err := r.List(".")
 				if took := time.Since(began); !errors.Is(err, syscall.EIO) ||
 					took > max(after, leaveWithin)+2*waitTold || took < leaveWithin {
 					t.Errorf("%v after %v", err, took)

@@ -5,34 +5,35 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"iter"
 	"path"
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/minio/minio-go/v7"
 	"github.com/minio/minio-go/v7/pkg/credentials"
 )
 
-// bucket is a root in a server of objects that speaks Amazon's S3. Its objects are there whole or not at all, and
-// nothing is renamed: results stay where they are uploaded, below <task>/out/<attempt>, and count once
-// <task>/out/MANIFEST.json, which is written on a condition, names that folder.
+// bucket is a root in an object store that speaks Amazon's S3. Objects are atomic and cannot be renamed: results stay
+// below <task>/out/<attempt>, and count once a conditional write of <task>/out/MANIFEST.json names that folder.
 type bucket struct {
 	client *minio.Core
 	name   string
 	prefix string // of all keys, "" for none
 	label  string // for messages
-	part   int    // bytes that go in one request
-	amazon bool   // it is Amazon's own
+	part   int    // bytes per request
+	amazon bool   // not another server
 	keys   *credentials.Credentials
 	patience
 }
 
-// Sizes of requests. Servers want parts of 5 MiB and more, and at most 10,000 of them: 84 GB a file.
+// Sizes of requests. Servers require parts of at least 5 MiB, and at most 10,000 of them: 84 GB a file.
 const (
 	partSize   = 8 << 20
 	maxParts   = 10000
-	partsAhead = 3 // that are on their way beside the one that is read or filled
+	partsAhead = 3 // in flight besides the one that is read or filled
 	deletes    = 8 // at once
 )
 
@@ -48,7 +49,7 @@ func (b *bucket) Attend(leaving context.Context, waits func(cause error)) Root {
 	return &a
 }
 
-// object is the name of a key's object; that of the root is "".
+// object is the object name of a key, "" of the root.
 func (b *bucket) object(key string) string {
 	if name := path.Join(b.prefix, key); name != "." {
 		return name
@@ -56,7 +57,7 @@ func (b *bucket) object(key string) string {
 	return ""
 }
 
-// below is what names of objects below one begin with.
+// below is the prefix of the objects below one.
 func below(object string) string {
 	if object == "" {
 		return ""
@@ -64,22 +65,41 @@ func below(object string) string {
 	return object + "/"
 }
 
-// patiently does something again while the server is unreachable or busy, and explains what goes wrong for good.
-func (b *bucket) patiently(op, key string, do func() error) error {
+// operate runs an operation, whose requests are retried one by one, and explains its error.
+func (b *bucket) operate(op, key string, do func() error) error {
 	if len(b.object(key)) > maxObject {
 		return &fs.PathError{Op: op, Path: key,
 			Err: fmt.Errorf("%w: it is longer than %d bytes", fs.ErrInvalid, maxObject)}
 	}
-	return b.explain(op, key, b.try(op, key, isAway, func() error { return b.withKeys(do) }))
+	err := b.check(op, key, isAway)
+	if err == nil {
+		err = do()
+	}
+	return b.explain(op, key, err)
 }
 
-// again is that of patience, with credentials as they are now.
-func (b *bucket) again(times int, away func(error) bool, do func() error) error {
-	return b.patience.again(times, away, func() error { return b.withKeys(do) })
+// request sends a short request, again while the server is away.
+func (b *bucket) request(within time.Duration, do func(ctx context.Context) error) error {
+	return b.again(tries, isAway, func() error {
+		ctx, cancel := b.bound(within)
+		defer cancel()
+		return b.withKeys(func() error { return do(ctx) })
+	})
 }
 
-// withKeys does something once more where the server refuses the credentials: those that a program or a role gave may
-// end before their time, and be had anew.
+// transfer sends a request that may last while bytes flow, again while the server is away.
+func (b *bucket) transfer(do func(ctx context.Context, w *watch) error) error {
+	return b.again(tries, isAway, func() error {
+		return b.withKeys(func() error {
+			ctx, w := b.newWatch()
+			defer w.end()
+			return w.cause(do(ctx, w))
+		})
+	})
+}
+
+// withKeys does something, and once more with new credentials if the server refuses the old ones: those of a program or
+// a role may expire early.
 func (b *bucket) withKeys(do func() error) error {
 	err := do()
 	if !isRefused(err) {
@@ -89,57 +109,53 @@ func (b *bucket) withKeys(do func() error) error {
 	return do()
 }
 
-// inSteps does something of several requests, each of which is patient.
-func (b *bucket) inSteps(op, key string, do func() error) error {
-	if err := b.patiently(op, key, func() error { return nil }); err != nil {
-		return err
-	}
-	return b.explain(op, key, do())
-}
-
-// isGone says whether an object stands for none: an empty manifest is one that was taken back.
+// isGone reports whether an object counts as missing: an empty manifest is a withdrawn one.
 func isGone(object string, size int64) bool { return size == 0 && path.Base(object) == ManifestName }
 
 func (b *bucket) Stat(key string) (e Entry, err error) {
-	object := b.object(key)
-	err = b.patiently("stat", key, func() error {
+	err = b.operate("stat", key, func() error {
+		e = Entry{Key: key, Folder: true}
 		if key == "." {
-			e = Entry{Key: key, Folder: true}
 			return nil
 		}
-		ctx, cancel := b.bound(answerWithin)
-		defer cancel()
-		info, err := b.client.StatObject(ctx, b.name, object, minio.StatObjectOptions{})
-		switch {
-		case err == nil && !isGone(object, info.Size):
-			e = Entry{Key: key, Size: info.Size, Modified: info.LastModified, Tag: info.ETag}
-			return nil
-		case err != nil && !isMissing(err):
-			return err
-		}
-		for info := range b.client.ListObjectsIter(ctx, b.name,
-			minio.ListObjectsOptions{Prefix: below(object), Recursive: true, MaxKeys: 2}) {
-			if info.Err != nil {
-				return info.Err
+		return b.request(answerWithin, func(ctx context.Context) error {
+			file, err := b.file(ctx, key)
+			if err == nil {
+				e = file
 			}
-			if !isGone(info.Key, info.Size) {
-				e = Entry{Key: key, Folder: true}
-				return nil
+			if !isMissing(err) && !errors.Is(err, fs.ErrNotExist) {
+				return err
 			}
-		}
-		return fs.ErrNotExist
+			for info := range b.objects(ctx, key, 2) {
+				if info.Err != nil || !isGone(info.Key, info.Size) {
+					return info.Err
+				}
+			}
+			return fs.ErrNotExist
+		})
 	})
 	return e, err
 }
 
-func (b *bucket) List(key string) ([]Entry, error) {
-	list, _, err := b.ListAll(key)
-	return list, err
+// file describes the object of a key.
+func (b *bucket) file(ctx context.Context, key string) (Entry, error) {
+	object := b.object(key)
+	info, err := b.client.StatObject(ctx, b.name, object, minio.StatObjectOptions{})
+	if err == nil && isGone(object, info.Size) {
+		err = fs.ErrNotExist
+	}
+	return Entry{Key: key, Size: info.Size, Modified: info.LastModified, Tag: info.ETag}, err
 }
 
-// Names implements Root: what has no files is nowhere.
+// objects lists the objects below a key, in pages of a size, 0 for the server's.
+func (b *bucket) objects(ctx context.Context, key string, page int) iter.Seq[minio.ObjectInfo] {
+	return b.client.ListObjectsIter(ctx, b.name,
+		minio.ListObjectsOptions{Prefix: below(b.object(key)), Recursive: true, MaxKeys: page})
+}
+
+// Names implements Root.
 func (b *bucket) Names(key string) (names []string, err error) {
-	list, err := b.List(key)
+	list, _, err := b.List(key)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -153,29 +169,28 @@ func (b *bucket) Names(key string) (names []string, err error) {
 	return slices.Compact(names), err
 }
 
-func (b *bucket) ListAll(key string) (list []Entry, odd []string, err error) {
-	err = b.patiently("list", key, func() error {
-		list, odd, err = b.list(key)
-		return err
+func (b *bucket) List(key string) (list []Entry, odd []string, err error) {
+	err = b.operate("list", key, func() error {
+		return b.transfer(func(ctx context.Context, w *watch) error {
+			list, odd, err = b.list(ctx, w, key)
+			return err
+		})
 	})
 	slices.SortFunc(list, func(a, b Entry) int { return strings.Compare(a.Key, b.Key) })
 	return list, odd, err
 }
 
-func (b *bucket) list(key string) (list []Entry, odd []string, err error) {
+func (b *bucket) list(ctx context.Context, w *watch, key string) (list []Entry, odd []string, err error) {
 	object := b.object(key)
-	ctx, watch := b.newWatch()
-	defer watch.end()
-	for info := range b.client.ListObjectsIter(ctx, b.name,
-		minio.ListObjectsOptions{Prefix: below(object), Recursive: true}) {
-		watch.touch()
+	for info := range b.objects(ctx, key, 0) {
+		w.touch()
 		if info.Err != nil {
-			return nil, nil, watch.cause(info.Err)
+			return nil, nil, info.Err
 		}
 		name := strings.TrimPrefix(info.Key, below(object))
 		if strings.HasSuffix(name, "/") || name == "" || strings.HasPrefix(name, ".") || strings.Contains(name, "/.") ||
 			isGone(info.Key, info.Size) {
-			continue // what browsers of buckets make for a folder, and what is hidden
+			continue // a folder as browsers of buckets make it, or hidden
 		}
 		if !isKey(name) {
 			odd = append(odd, key+"/"+name)
@@ -187,34 +202,26 @@ func (b *bucket) list(key string) (list []Entry, odd []string, err error) {
 	if len(list) > 0 || object == "" {
 		return list, odd, nil
 	}
-	info, err := b.client.StatObject(ctx, b.name, object, minio.StatObjectOptions{})
-	if err == nil && isGone(object, info.Size) {
-		err = fs.ErrNotExist
-	}
+	file, err := b.file(ctx, key)
 	if err != nil {
-		return nil, nil, watch.cause(err)
+		return nil, nil, err
 	}
-	return []Entry{{Key: key, Size: info.Size, Modified: info.LastModified, Tag: info.ETag}}, odd, nil
+	return []Entry{file}, odd, nil
 }
 
-// Delete removes objects. What uploads of them that were killed left, Abort does: it is long to find, and each
-// checkpoint deletes.
+// Delete implements Root. Unfinished uploads stay for Abort: finding them is slow, and each checkpoint deletes.
 func (b *bucket) Delete(key string) error {
 	if key == "." {
 		return &fs.PathError{Op: "delete", Path: key, Err: fs.ErrInvalid}
 	}
-	return b.inSteps("delete", key, func() error {
-		object := b.object(key)
+	return b.operate("delete", key, func() error {
 		var names []string
-		err := b.again(tries, isAway, func() error {
-			names = []string{object}
-			ctx, watch := b.newWatch()
-			defer watch.end()
-			for info := range b.client.ListObjectsIter(ctx, b.name,
-				minio.ListObjectsOptions{Prefix: below(object), Recursive: true}) {
-				watch.touch()
+		err := b.transfer(func(ctx context.Context, w *watch) error {
+			names = []string{b.object(key)}
+			for info := range b.objects(ctx, key, 0) {
+				w.touch()
 				if info.Err != nil {
-					return watch.cause(info.Err)
+					return info.Err
 				}
 				names = append(names, info.Key)
 			}
@@ -227,7 +234,7 @@ func (b *bucket) Delete(key string) error {
 	})
 }
 
-// remove deletes objects, some at once.
+// remove deletes objects, several at once.
 func (b *bucket) remove(names []string) error {
 	errs := make([]error, len(names))
 	slots := make(chan struct{}, deletes)
@@ -236,9 +243,7 @@ func (b *bucket) remove(names []string) error {
 		slots <- struct{}{}
 		group.Go(func() {
 			defer func() { <-slots }()
-			err := b.again(tries, isAway, func() error {
-				ctx, cancel := b.bound(answerWithin)
-				defer cancel()
+			err := b.request(answerWithin, func(ctx context.Context) error {
 				return b.client.RemoveObject(ctx, b.name, name, minio.RemoveObjectOptions{})
 			})
 			if !isMissing(err) {
@@ -250,14 +255,14 @@ func (b *bucket) remove(names []string) error {
 	return errors.Join(errs...)
 }
 
-// Abort implements Root. Where the server does not list uploads, it must clear them away by itself.
+// Abort implements InPlace. A server that does not list uploads must expire them itself.
 func (b *bucket) Abort(keys ...string) {
 	prefixes := make([]string, len(keys))
 	for i, key := range keys {
 		prefixes[i] = b.object(key)
 	}
 	if !b.amazon && len(keys) > 0 {
-		prefixes = []string{""} // MinIO lists uploads of one whole name, or all
+		prefixes = []string{""} // MinIO lists uploads of one object, or all
 	}
 	meant := func(object string) bool {
 		return slices.ContainsFunc(keys, func(key string) bool {
@@ -269,7 +274,7 @@ func (b *bucket) Abort(keys ...string) {
 	}
 }
 
-// abort ends the uploads that are meant, of those whose names begin with a prefix.
+// abort ends the uploads with a prefix that are meant.
 func (b *bucket) abort(prefix string, meant func(object string) bool) {
 	ctx, watch := b.newWatch()
 	defer watch.end()

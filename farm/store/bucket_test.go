@@ -70,14 +70,14 @@ func TestKeysOfBuckets(t *testing.T) {
 		putText(t, b, "a b/ü?%+&=.txt", "x")
 		putText(t, b, "a b/.hidden", "x")
 		putText(t, b, "a bc", "x")
-		if list, err := b.List("a b"); err != nil || len(list) != 1 || list[0].Key != "a b/ü?%+&=.txt" ||
+		if list, _, err := b.List("a b"); err != nil || len(list) != 1 || list[0].Key != "a b/ü?%+&=.txt" ||
 			getText(t, b, list[0].Key) != "x" {
 			t.Errorf("%+v, %v", list, err)
 		}
-		if list, err := b.List("."); err != nil || len(list) != 2 {
+		if list, _, err := b.List("."); err != nil || len(list) != 2 {
 			t.Errorf("%+v, %v", list, err)
 		}
-		if list, err := b.List("a bc"); err != nil || len(list) != 1 || list[0].Key != "a bc" {
+		if list, _, err := b.List("a bc"); err != nil || len(list) != 1 || list[0].Key != "a bc" {
 			t.Errorf("%+v, %v", list, err)
 		}
 		if e, err := b.Stat("a b"); err != nil || !e.Folder {
@@ -86,7 +86,7 @@ func TestKeysOfBuckets(t *testing.T) {
 		if err := b.Delete("a b"); err != nil {
 			t.Error(err)
 		}
-		for _, err := range []error{second(b.Stat("a b")), second(b.List("a b")), second(b.Open("a b")),
+		for _, err := range []error{second(b.Stat("a b")), third(b.List("a b")), second(b.Open("a b")),
 			b.Publish("a b", "c")} {
 			if !errors.Is(err, fs.ErrNotExist) {
 				t.Error(err)
@@ -100,6 +100,8 @@ func TestKeysOfBuckets(t *testing.T) {
 
 func second[T any](_ T, err error) error { return err }
 
+func third[T, U any](_ T, _ U, err error) error { return err }
+
 func TestListsOfManyPages(t *testing.T) {
 	s := newServer(t)
 	s.PageSize = 3
@@ -107,7 +109,7 @@ func TestListsOfManyPages(t *testing.T) {
 	for _, name := range []string{"a", "b", "c/d", "c/e", "f", "g", "h"} {
 		putText(t, b, "in/"+name, name)
 	}
-	if list, err := b.List("in"); err != nil || len(list) != 7 || list[2].Key != "in/c/d" {
+	if list, _, err := b.List("in"); err != nil || len(list) != 7 || list[2].Key != "in/c/d" {
 		t.Errorf("%+v, %v", list, err)
 	}
 	if err := b.Delete("in"); err != nil || len(s.Keys()) > 0 {
@@ -116,11 +118,11 @@ func TestListsOfManyPages(t *testing.T) {
 	// What programs make for folders is none of the files; a name that no file can have is not left out in silence.
 	s.Store(b.object("in")+"/", nil)
 	s.Store(b.object("in/x"), []byte("x"))
-	if list, err := b.List("in"); err != nil || len(list) != 1 {
+	if list, _, err := b.List("in"); err != nil || len(list) != 1 {
 		t.Errorf("%+v, %v", list, err)
 	}
 	s.Store(b.object("in")+"//y", []byte("x"))
-	if list, odd, err := b.ListAll("in"); err != nil || len(list) != 1 || len(odd) != 1 {
+	if list, odd, err := b.List("in"); err != nil || len(list) != 1 || len(odd) != 1 {
 		t.Errorf("%+v, %q, %v", list, odd, err)
 	}
 	if cache, err := OpenCache(t.TempDir(), 0); err != nil {
@@ -290,7 +292,7 @@ func TestLosersLeaveNothing(t *testing.T) {
 		if err != nil || m.At == "" {
 			t.Fatal(m, err)
 		}
-		list, err := b.List("j")
+		list, _, err := b.List("j")
 		for _, e := range list {
 			if e.Key != "j/t/out/"+ManifestName && !strings.HasPrefix(e.Key, "j/t/out/"+m.At+"/") {
 				t.Errorf("left behind: %s", e.Key)
@@ -316,7 +318,7 @@ func TestLosersLeaveNothing(t *testing.T) {
 		if _, err := Sweep(b, "j/t"); err != nil {
 			t.Error(err)
 		}
-		if list, err := b.List("j/t"); err != nil || len(list) != 4 { // manifest, its copy, model, generation
+		if list, _, err := b.List("j/t"); err != nil || len(list) != 4 { // manifest, its copy, model, generation
 			t.Errorf("%+v, %v", list, err)
 		}
 		for u := range b.client.ListIncompleteUploads(context.Background(), b.name, object, true) {

@@ -2,6 +2,7 @@ package store
 
 import (
 	"bytes"
+	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -14,33 +15,10 @@ import (
 	"github.com/minio/minio-go/v7"
 )
 
-// Stage implements Root: results stay where they are uploaded.
-func (b *bucket) Stage(task, name string) string { return path.Join(OutOf(task), name) }
+// InPlace implements Root.
+func (b *bucket) InPlace() InPlace { return b }
 
-// Sweep implements Root. Uploads of stages that have no file yet are ended as well.
-func (b *bucket) Sweep(task, keep string) error {
-	out := OutOf(task)
-	list, err := b.List(out)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	done := keep
-	for _, e := range list { // by key: those of a folder follow each other
-		at, _, inFolder := strings.Cut(strings.TrimPrefix(e.Key, out+"/"), "/")
-		if _, isStage := stageOf(at); !inFolder || !isStage || at == keep || at == done {
-			continue
-		}
-		if err := b.Delete(path.Join(out, at)); err != nil {
-			return err
-		}
-		done = at
-	}
-	b.Abort(out)
-	return nil
-}
-
-// register is the manifest of a place as it is now: what is written there only on the condition that nobody else has
-// written since.
+// register is the current manifest of a place, for a conditional write.
 type register struct {
 	object string
 	data   []byte
@@ -49,19 +27,17 @@ type register struct {
 
 func (b *bucket) readRegister(place string) (*register, error) {
 	g := &register{object: b.object(path.Join(place, ManifestName))}
-	err := b.again(tries, isAway, func() error {
-		ctx, watch := b.newWatch()
-		defer watch.end()
+	err := b.transfer(func(ctx context.Context, w *watch) error {
 		body, info, _, err := b.client.GetObject(ctx, b.name, g.object, minio.GetObjectOptions{})
 		if err != nil {
-			return watch.cause(err)
+			return err
 		}
 		defer body.Close() // only read
 		if g.tag = info.ETag; g.tag == "" {
 			return fmt.Errorf("the server sent no ETag for %s", g.object)
 		}
-		g.data, err = io.ReadAll(io.LimitReader(content{body, watch}, maxManifest+1))
-		return watch.cause(err)
+		g.data, err = io.ReadAll(io.LimitReader(content{body, w}, maxManifest+1))
+		return err
 	})
 	if isMissing(err) {
 		return &register{object: g.object}, nil
@@ -69,7 +45,7 @@ func (b *bucket) readRegister(place string) (*register, error) {
 	return g, err
 }
 
-// replace writes a register, unless somebody else has since it was read: that is ErrExists.
+// replace writes a register, or fails with ErrExists if it has changed since it was read.
 func (b *bucket) replace(g *register, data []byte) error {
 	o := minio.PutObjectOptions{}
 	if g.tag == "" {
@@ -78,21 +54,21 @@ func (b *bucket) replace(g *register, data []byte) error {
 		o.SetMatchETag(g.tag)
 	}
 	err := b.put(g.object, data, o)
-	if isTaken(err) || g.tag != "" && isMissing(err) { // what was to be replaced is gone
+	if isTaken(err) || g.tag != "" && isMissing(err) { // it is gone
 		return ErrExists
 	}
 	return err
 }
 
-// Claim implements Root. Where the answer to a first request was lost, the place counts as taken.
+// Claim implements Root. If the answer to a first request was lost, it fails with ErrExists.
 func (b *bucket) Claim(key string) error {
-	return b.inSteps("claim", key, func() error { return b.replace(&register{object: b.object(key)}, nil) })
+	return b.operate("claim", key, func() error { return b.replace(&register{object: b.object(key)}, nil) })
 }
 
-// Publish copies the manifest below from to that below to, which makes it count: the files stay where they are. Where
-// from is no part of to, it has no manifest then.
+// Publish copies the manifest below from to that below to, which commits it: the files stay. If from is not below to,
+// its manifest is withdrawn.
 func (b *bucket) Publish(from, to string) error {
-	return b.inSteps("publish", to, func() error {
+	return b.operate("publish", to, func() error {
 		source, err := b.readRegister(from)
 		if err != nil {
 			return err
@@ -111,12 +87,12 @@ func (b *bucket) Publish(from, to string) error {
 		}
 		now, err := b.readRegister(from)
 		if err == nil && now.tag != "" && len(now.data) == 0 {
-			return nil // the answer to an earlier request was lost, or somebody has moved the same
+			return nil // an earlier answer was lost, or another process did the same
 		}
 		if err != nil {
 			return err
 		}
-		// Somebody has replaced it: that is not what was to go.
+		// Another process has replaced it.
 		return errors.Join(fs.ErrNotExist, b.remove([]string{b.object(path.Join(to, ManifestName))}))
 	})
 }
@@ -135,7 +111,7 @@ func (b *bucket) publish(manifest []byte, to string) error {
 		}
 	}
 	if bytes.Equal(g.data, manifest) {
-		return nil // it is ours: the answer to an earlier request was lost
+		return nil // ours: the answer to an earlier request was lost
 	}
 	return ErrExists
 }
@@ -143,12 +119,12 @@ func (b *bucket) publish(manifest []byte, to string) error {
 // probePrefix begins in tempFolder the names of files that Ready writes.
 const probePrefix = "probe-"
 
-// Ready writes a file three times, on conditions of which the last two do not hold: a server that takes them all would
-// let each attempt replace the results of another.
+// Ready writes a file three times, on conditions of which the last two do not hold: a server that accepts them would
+// let attempts replace each other's results.
 func (b *bucket) Ready(task string) error {
 	g := &register{object: b.object(path.Join(task, tempFolder, probePrefix+rand.Text()))}
-	return b.inSteps("open root", task, func() error {
-		defer func() { _ = b.remove([]string{g.object}) }() // gc finds what is left
+	return b.operate("open root", task, func() error {
+		defer func() { _ = b.remove([]string{g.object}) }() // else gc does
 		refused := 0
 		for _, tag := range []string{"", "", strings.Repeat("0", 32)} {
 			g.tag = tag

@@ -22,18 +22,18 @@ import (
 	"vksplat/internal/fault"
 )
 
-// errIdle is of a request of which no byte came or went for long.
+// errIdle is the error of a request without traffic for long.
 var errIdle = errors.New("the server does not respond")
 
-// idleWithin is how long a request with content may be silent.
+// idleWithin bounds the silence of a request with content.
 const idleWithin = time.Minute
 
-// watch ends a request that hangs.
+// watch cancels a request that hangs.
 type watch struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 	timer  *time.Timer
-	within atomic.Int64 // that it may be silent: nanoseconds
+	within atomic.Int64 // nanoseconds of silence
 	heard  func() bool
 }
 
@@ -48,7 +48,7 @@ func (p *patience) newWatch() (context.Context, *watch) {
 func (w *watch) touch() { w.timer.Reset(time.Duration(w.within.Load())) }
 func (w *watch) end()   { w.heard(); w.timer.Stop(); w.cancel(nil) }
 
-// cause is why a request failed: err, or that it hung.
+// cause is the cause of a failed request: err, or errIdle.
 func (w *watch) cause(err error) error {
 	if err != nil && errors.Is(context.Cause(w.ctx), errIdle) {
 		return errIdle
@@ -56,8 +56,7 @@ func (w *watch) cause(err error) error {
 	return err
 }
 
-// content is the content of a request or of its answer, whose bytes are signs of life. It has no Seek: the client would
-// try again by itself.
+// content is a body whose bytes are signs of life. It has no Seek, so the client does not retry by itself.
 type content struct {
 	io.Reader
 	watch *watch
@@ -72,7 +71,7 @@ func (c content) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// answer is what a server said was wrong.
+// answer is the error response of a server.
 func answer(err error) (a minio.ErrorResponse, is bool) {
 	is = errors.As(err, &a)
 	return a, is
@@ -83,14 +82,14 @@ func isMissing(err error) bool {
 	return is && a.StatusCode == http.StatusNotFound && a.Code != minio.NoSuchBucket && a.Code != minio.NoSuchUpload
 }
 
-// isTaken says that the condition of a write does not hold.
+// isTaken reports a failed condition of a write.
 func isTaken(err error) bool {
 	a, is := answer(err)
 	return is && a.StatusCode == http.StatusPreconditionFailed
 }
 
-// isRefused says that credentials may have expired, or were replaced. Where a request has no content in its answer, the
-// server's status is all there is: 400 is Amazon's for a token that has expired.
+// isRefused reports that credentials may have expired. Responses without a body have only a status: 400 is Amazon's for
+// an expired token.
 func isRefused(err error) bool {
 	a, is := answer(err)
 	return is && (a.StatusCode == http.StatusForbidden || a.Code == expiredToken || a.Code == badRequest)
@@ -101,12 +100,12 @@ const (
 	badRequest   = "400 Bad Request" // of an answer without content
 )
 
-// busy are answers of servers that mean: later.
+// busy are error codes that mean: later.
 var busy = []string{"SlowDown", "SlowDownRead", "SlowDownWrite", "InternalError", "RequestTimeout",
 	"ServiceUnavailable", "Throttling", "ThrottlingException", "RequestLimitExceeded",
 	"OperationAborted", "ConditionalRequestConflict", "BadDigest", "XAmzContentSHA256Mismatch", "IncompleteBody"}
 
-// isAway says whether an error is of a server that is away or busy, or of the way there.
+// isAway reports whether an error is of the network, or of a server that is down or busy.
 func isAway(err error) bool {
 	if a, is := answer(err); is {
 		later := []int{http.StatusRequestTimeout, http.StatusTooManyRequests, http.StatusInternalServerError,
@@ -130,24 +129,24 @@ func isUntrusted(err error) bool {
 	return errors.As(err, &authority) || errors.As(err, &host) || errors.As(err, &invalid)
 }
 
-// isPlain says that a server speaks http where the endpoint says https.
+// isPlain reports a server that speaks http for an https endpoint.
 func isPlain(err error) bool {
 	return errors.Is(err, http.ErrSchemeMismatch) || errors.As(err, new(tls.RecordHeaderError))
 }
 
-// wantsTLS says that a server speaks https where the endpoint says http. Most say so in words of their own.
+// wantsTLS reports a server that speaks https for an http endpoint. Most say so in their own words.
 func wantsTLS(a minio.ErrorResponse) bool {
 	return a.StatusCode == http.StatusBadRequest && strings.Contains(strings.ToLower(a.Message), "http request") &&
 		strings.Contains(strings.ToLower(a.Message), "https")
 }
 
-// isFullBucket says whether a server has no room, or gives no more of it.
+// isFullBucket reports a full server or quota.
 func isFullBucket(a minio.ErrorResponse) bool {
 	return a.StatusCode == http.StatusInsufficientStorage ||
 		slices.Contains([]string{"XMinioStorageFull", "QuotaExceeded", "XMinioAdminBucketQuotaExceeded"}, a.Code)
 }
 
-// explain says what a server's answer means and what can be done. Errors of other origin stay as they are.
+// explain adds a cause and a hint to a server's error. Other errors stay as they are.
 func (b *bucket) explain(op, key string, err error) error {
 	var known *fault.Error
 	var place *fs.PathError

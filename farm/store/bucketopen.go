@@ -26,13 +26,13 @@ import (
 const (
 	bucketScheme  = "s3://"
 	amazon        = "https://s3.amazonaws.com"
-	usualRegion   = "us-east-1" // that servers which have no regions are called by
+	usualRegion   = "us-east-1" // of servers without regions
 	connectWithin = 10 * time.Second
-	answerWithin  = time.Minute // until a request without content is answered
+	answerWithin  = time.Minute // for a request without content
 	openTries     = 7           // of the first request: 10 s
 )
 
-// openBucket opens the root of a bucket, and looks whether it may be listed.
+// openBucket opens a bucket, and lists it as a test.
 func openBucket(o Options) (Root, error) {
 	b, err := newBucket(o)
 	if err != nil {
@@ -41,11 +41,13 @@ func openBucket(o Options) (Root, error) {
 	err = b.again(openTries, isAway, func() error {
 		ctx, cancel := b.bound(answerWithin)
 		defer cancel()
-		for info := range b.client.ListObjectsIter(ctx, b.name,
-			minio.ListObjectsOptions{Prefix: below(b.prefix), MaxKeys: 1}) {
-			return info.Err
-		}
-		return nil
+		return b.withKeys(func() error {
+			for info := range b.client.ListObjectsIter(ctx, b.name,
+				minio.ListObjectsOptions{Prefix: below(b.prefix), MaxKeys: 1}) {
+				return info.Err
+			}
+			return nil
+		})
 	})
 	if err != nil {
 		return nil, b.explain("open root", "", err)
@@ -53,7 +55,7 @@ func openBucket(o Options) (Root, error) {
 	return b, nil
 }
 
-// newBucket makes the root of a bucket from its options, without asking its server.
+// newBucket makes a bucket from its options, without requests.
 func newBucket(o Options) (*bucket, error) {
 	const example = "as in url = \"s3://bucket/farm\""
 	u, err := url.Parse(o.URL)
@@ -110,7 +112,7 @@ func newBucket(o Options) (*bucket, error) {
 		keys: keys, patience: newPatience()}, nil
 }
 
-// lookupOf says whether requests name the bucket in their path or in the server's name.
+// lookupOf says whether requests name the bucket in their path or in the host name.
 func lookupOf(o Options) minio.BucketLookupType {
 	switch {
 	case o.PathStyle == nil:
@@ -143,7 +145,7 @@ func newTransport(o Options) (*http.Transport, error) {
 }
 
 // findCredentials finds the keys of a bucket: in the file that the roots name, the environment, the user's shared file,
-// or what the machine's role gives.
+// or the machine's role.
 func findCredentials(o Options, isAmazon bool) (*credentials.Credentials, error) {
 	if o.Credentials != "" {
 		if err := isPrivate(o.Credentials); err != nil {
@@ -184,7 +186,7 @@ func findCredentials(o Options, isAmazon bool) (*credentials.Credentials, error)
 	return keys, nil
 }
 
-// isPrivate refuses a file of secrets that others may read.
+// isPrivate checks that only its owner can read a file.
 func isPrivate(file string) error {
 	info, err := os.Stat(file)
 	switch {

@@ -207,7 +207,7 @@ func TestCredentialsAreRenewed(t *testing.T) {
 		"put":    put("there", "x"),
 		"upload": put("large", pattern(3500)),
 		"stat":   func() error { return second(b.Stat("there")) },
-		"list":   func() error { return second(b.List(".")) },
+		"list":   func() error { return third(b.List(".")) },
 		"open":   func() error { return second(b.Open("there")) },
 		"ready":  func() error { return b.Ready("j/t") },
 		"delete": func() error { return b.Delete("large") },

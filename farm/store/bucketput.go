@@ -2,6 +2,7 @@ package store
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -12,9 +13,9 @@ import (
 	"github.com/minio/minio-go/v7"
 )
 
-// Put uploads a file, a large one in parts. What is on its way is in memory: some parts, whatever the size of the file.
+// Put uploads a file, a large one in parts, of which a few are in memory.
 func (b *bucket) Put(key string, write func(io.Writer) error) error {
-	return b.inSteps("put", key, func() error {
+	return b.operate("put", key, func() error {
 		u := &upload{bucket: b, object: b.object(key), slots: make(chan struct{}, partsAhead)}
 		err := write(u)
 		if err == nil {
@@ -30,14 +31,14 @@ func (b *bucket) Put(key string, write func(io.Writer) error) error {
 	})
 }
 
-// upload is a file on its way up.
+// upload is an upload in progress.
 type upload struct {
 	*bucket
 	object string
 	id     string // of an upload in parts, "" before the first
-	buffer []byte // of the part that is filled
+	buffer []byte // the next part
 	n      int    // parts so far
-	bytes  int64  // that were written
+	bytes  int64  // written
 	slots  chan struct{}
 	group  sync.WaitGroup
 
@@ -62,7 +63,7 @@ func (u *upload) Write(p []byte) (n int, err error) {
 	return n, nil
 }
 
-// send uploads the part that is filled, beside the next.
+// send uploads the buffered part in the background.
 func (u *upload) send() error {
 	if u.id == "" {
 		if err := u.begin(); err != nil {
@@ -93,9 +94,7 @@ func (u *upload) send() error {
 }
 
 func (u *upload) begin() error {
-	return u.again(tries, isAway, func() (err error) {
-		ctx, cancel := u.bound(answerWithin)
-		defer cancel()
+	return u.request(answerWithin, func(ctx context.Context) (err error) {
 		u.id, err = u.client.NewMultipartUpload(ctx, u.name, u.object, minio.PutObjectOptions{})
 		return err
 	})
@@ -103,24 +102,22 @@ func (u *upload) begin() error {
 
 func (u *upload) sendPart(number int, data []byte) (part minio.CompletePart, err error) {
 	sum := sumHex(data)
-	err = u.again(tries, isAway, func() error {
-		ctx, watch := u.newWatch()
-		defer watch.end()
-		sent, err := u.client.PutObjectPart(ctx, u.name, u.object, u.id, number, content{bytes.NewReader(data), watch},
+	err = u.transfer(func(ctx context.Context, w *watch) error {
+		sent, err := u.client.PutObjectPart(ctx, u.name, u.object, u.id, number, content{bytes.NewReader(data), w},
 			int64(len(data)), minio.PutObjectPartOptions{Sha256Hex: sum, DisableContentSha256: true})
 		part = minio.CompletePart{PartNumber: number, ETag: sent.ETag}
-		return watch.cause(err)
+		return err
 	})
 	return part, err
 }
 
-// sumHex is what the server compares with what it gets.
+// sumHex is the hash that the server checks.
 func sumHex(data []byte) string {
 	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:])
 }
 
-// finish makes the object of what was sent.
+// finish completes the object.
 func (u *upload) finish() error {
 	if u.id == "" {
 		return u.put(u.object, u.buffer, minio.PutObjectOptions{})
@@ -139,9 +136,7 @@ func (u *upload) finish() error {
 		parts[p.PartNumber-1] = p
 	}
 	asked := 0
-	return u.again(tries, isAway, func() error {
-		ctx, cancel := u.bound(5 * answerWithin) // some servers copy all of it
-		defer cancel()
+	return u.request(5*answerWithin, func(ctx context.Context) error { // some servers copy all of it
 		_, err := u.client.CompleteMultipartUpload(ctx, u.name, u.object, u.id, parts, minio.PutObjectOptions{})
 		if a, is := answer(err); is && a.Code == minio.NoSuchUpload && asked > 0 && u.isThere() {
 			return nil // the answer to an earlier request was lost
@@ -151,7 +146,7 @@ func (u *upload) finish() error {
 	})
 }
 
-// isThere says whether the object has the size of what was sent.
+// isThere reports whether the object has the uploaded size.
 func (u *upload) isThere() bool {
 	ctx, cancel := u.bound(answerWithin)
 	defer cancel()
@@ -161,13 +156,11 @@ func (u *upload) isThere() bool {
 
 // put writes an object in one request.
 func (b *bucket) put(object string, data []byte, o minio.PutObjectOptions) error {
-	o.DisableContentSha256 = true // of chunks: that of all is there
+	o.DisableContentSha256 = true // of chunks: the whole has one
 	sum := sumHex(data)
-	return b.again(tries, isAway, func() error {
-		ctx, watch := b.newWatch()
-		defer watch.end()
-		_, err := b.client.PutObject(ctx, b.name, object, content{bytes.NewReader(data), watch}, int64(len(data)), "",
+	return b.transfer(func(ctx context.Context, w *watch) error {
+		_, err := b.client.PutObject(ctx, b.name, object, content{bytes.NewReader(data), w}, int64(len(data)), "",
 			sum, o)
-		return watch.cause(err)
+		return err
 	})
 }

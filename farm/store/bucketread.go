@@ -13,11 +13,11 @@ import (
 	"github.com/minio/minio-go/v7"
 )
 
-// Open reads the first part of a file, which is all of most, and asks for some of the others ahead while they are read.
+// Open reads the first part of a file. The reader prefetches the others.
 func (b *bucket) Open(key string) (io.ReadCloser, error) {
 	r := &objectReader{bucket: b, key: key, object: b.object(key)}
 	r.ctx, r.cancel = context.WithCancel(context.Background())
-	err := b.patiently("open", key, func() (err error) {
+	err := b.operate("open", key, func() (err error) {
 		r.now, err = r.fetch(0)
 		return err
 	})
@@ -38,15 +38,15 @@ type objectReader struct {
 	key, object string
 	ctx         context.Context // ends with Close
 	cancel      context.CancelFunc
-	tag         string // of the content when the first part was read
+	tag         string // of the content, from the first part
 	size        int64
-	now         []byte // what is left of the part that is read
-	asked       int64  // parts that were asked for
+	now         []byte // the rest of the current part
+	asked       int64  // parts requested
 	ahead       []chan arrival
 	err         error
 }
 
-// arrival is a part that has come, or has not.
+// arrival is a received part, or its error.
 type arrival struct {
 	data []byte
 	err  error
@@ -75,13 +75,13 @@ func (r *objectReader) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// ask fetches a part beside what is read.
+// ask prefetches a part.
 func (r *objectReader) ask(part int64) {
 	to := make(chan arrival, 1)
 	r.ahead = append(r.ahead, to)
 	go func() {
 		var data []byte
-		err := r.patiently("read", r.key, func() (err error) {
+		err := r.operate("read", r.key, func() (err error) {
 			if r.ctx.Err() != nil {
 				return context.Canceled
 			}
@@ -92,7 +92,7 @@ func (r *objectReader) ask(part int64) {
 	}()
 }
 
-// fetch reads a part. The first says how large the file is, and of what content the others have to be.
+// fetch reads a part. The first sets the size and the tag that the others must have.
 func (r *objectReader) fetch(part int64) ([]byte, error) {
 	from := part * int64(r.part)
 	o := minio.GetObjectOptions{}
@@ -103,9 +103,18 @@ func (r *objectReader) fetch(part int64) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	ctx, watch := r.newWatch()
-	defer watch.end()
-	defer context.AfterFunc(r.ctx, watch.end)()
+	var data []byte
+	err = r.transfer(func(ctx context.Context, w *watch) (err error) {
+		defer context.AfterFunc(r.ctx, w.end)()
+		data, err = r.get(ctx, w, part, o)
+		return err
+	})
+	return data, err
+}
+
+// get is one request of fetch.
+func (r *objectReader) get(ctx context.Context, w *watch, part int64, o minio.GetObjectOptions) ([]byte, error) {
+	from := part * int64(r.part)
 	body, info, header, err := r.client.GetObject(ctx, r.bucket.name, r.object, o)
 	switch a, _ := answer(err); {
 	case part == 0 && a.StatusCode == http.StatusRequestedRangeNotSatisfiable:
@@ -113,7 +122,7 @@ func (r *objectReader) fetch(part int64) ([]byte, error) {
 	case isTaken(err):
 		return nil, fmt.Errorf("%s changed while it was read", r.key)
 	case err != nil:
-		return nil, watch.cause(err)
+		return nil, err
 	}
 	defer body.Close() // only read
 	size := info.Size
@@ -131,10 +140,8 @@ func (r *objectReader) fetch(part int64) ([]byte, error) {
 		return nil, fmt.Errorf("%s changed while it was read", r.key)
 	}
 	data := make([]byte, min(size-from, int64(r.part)))
-	if _, err := io.ReadFull(content{body, watch}, data); err != nil {
-		return nil, watch.cause(err)
-	}
-	return data, nil
+	_, err = io.ReadFull(content{body, w}, data)
+	return data, err
 }
 
 // Close implements io.Closer.

@@ -20,9 +20,8 @@ import (
 	"vksplat/internal/fault"
 )
 
-// Cache is a folder of inputs on the local disk, which all tasks and processes of a machine share. An input is a folder
-// <id>, whose name is a hash of what is in it, with a lock <id>.lock: shared while a task reads it, exclusive while it
-// is filled or removed.
+// Cache is a local folder of inputs, shared by all processes of a machine. An input is a folder <id>, a hash of its
+// contents, with a lock <id>.lock: shared while a task reads it, exclusive while it is filled or removed.
 type Cache struct {
 	dir string
 	max int64 // bytes; 0: no bound
@@ -30,23 +29,23 @@ type Cache struct {
 	synced func(file string) // of tests: it is on the disk
 }
 
-// ErrLocked is of a lock that somebody else has.
+// ErrLocked is the error of a lock held by another process.
 var ErrLocked = errors.New("another process has it locked")
 
-// OpenCache opens a cache in a folder, which is made where it is missing.
+// OpenCache opens a cache in a folder, and creates the folder if it is missing.
 func OpenCache(dir string, max int64) (*Cache, error) {
 	return &Cache{dir: dir, max: max}, os.MkdirAll(dir, 0o777)
 }
 
-// Lock takes the lock of a path for this process alone, and waits for it until ctx ends.
+// Lock acquires an exclusive lock, and waits for it until ctx ends.
 func Lock(ctx context.Context, path string) (unlock func(), err error) {
 	return waitLock(ctx, path, false)
 }
 
-// TryLock takes the lock of a path for this process alone, unless somebody has it: that is ErrLocked.
+// TryLock acquires an exclusive lock, or fails at once with ErrLocked.
 func TryLock(path string) (unlock func(), err error) { return lock(path, false) }
 
-// lockPause is the time between two looks at a lock that somebody else has.
+// lockPause is the pause between tries of a lock.
 const lockPause = 50 * time.Millisecond
 
 func waitLock(ctx context.Context, path string, shared bool) (func(), error) {
@@ -63,7 +62,7 @@ func waitLock(ctx context.Context, path string, shared bool) (func(), error) {
 	}
 }
 
-// entryFile says in an input's folder that it is whole, and what is in it. Its time is when it was last used.
+// entryFile marks an input as complete, and lists its files. Its time is that of the last use.
 const entryFile = ".entry.json"
 
 // entryRecord is the content of entryFile.
@@ -73,14 +72,13 @@ type entryRecord struct {
 	Files []File `json:"files"`
 }
 
-// Input returns a local copy of what is at a key: of a file the file, of a folder the folder. Release must be called
-// when it is no longer read.
+// Input returns a local copy of the file or folder at a key. Release must be called when it is no longer read.
 func (c *Cache) Input(ctx context.Context, r Root, key string) (local string, release func(), err error) {
 	at, err := r.Stat(key)
 	if err != nil {
 		return "", nil, err
 	}
-	list, odd, err := r.ListAll(key)
+	list, odd, err := r.List(key)
 	if err = errors.Join(err, Odd("fetch", odd)); err != nil { // what was left out would be missing
 		return "", nil, err
 	}
@@ -106,7 +104,7 @@ func (c *Cache) Input(ctx context.Context, r Root, key string) (local string, re
 	return dir, release, err
 }
 
-// FolderOf is the folder of the cache that holds all of the input at a local path.
+// FolderOf is the cache's folder of the input at a local path.
 func (c *Cache) FolderOf(local string) string {
 	name, _, _ := strings.Cut(strings.TrimPrefix(local, c.dir+string(filepath.Separator)), string(filepath.Separator))
 	return filepath.Join(c.dir, name)
@@ -121,7 +119,7 @@ func (c *Cache) Output(ctx context.Context, r Root, task string) (local string, 
 	return c.use(ctx, m.Contents(), r, path.Join(OutOf(task), m.At), m.Files)
 }
 
-// use returns the folder of an input, after filling it where it is not there.
+// use returns the folder of an input, and fills it first if needed.
 func (c *Cache) use(ctx context.Context, id string, r Root, from string, files []File) (string, func(), error) {
 	dir := filepath.Join(c.dir, id[:32])
 	for {
@@ -131,7 +129,7 @@ func (c *Cache) use(ctx context.Context, id string, r Root, from string, files [
 		}
 		if c.whole(dir) {
 			now := time.Now()
-			_ = os.Chtimes(filepath.Join(dir, entryFile), now, now) // else it is removed sooner than it could
+			_ = os.Chtimes(filepath.Join(dir, entryFile), now, now) // else trim removes it sooner
 			return dir, func() { unlock(); c.trim(0) }, nil
 		}
 		unlock()
@@ -150,8 +148,7 @@ func (c *Cache) use(ctx context.Context, id string, r Root, from string, files [
 	}
 }
 
-// notKept is of an input of which a file is not there as soon as all have been written: it would be fetched again and
-// again.
+// notKept is the error of an input with files that overwrite each other: it would be fetched again and again.
 func notKept(input string) error {
 	return &fault.Error{Op: "fetch input", Path: input,
 		Err: errors.New("a file of it has another size once all are on the local disk"),
@@ -159,7 +156,7 @@ func notKept(input string) error {
 			fault.Setting("work"), Kind: ErrSetup}
 }
 
-// whole says whether a folder is filled, and all that it holds has the size that it should have.
+// whole reports whether a folder is filled, and all files have the right size.
 func (c *Cache) whole(dir string) bool {
 	e, err := readEntry(dir)
 	if err != nil {
@@ -182,7 +179,7 @@ func readEntry(dir string) (*entryRecord, error) {
 	return e, json.Unmarshal(data, e)
 }
 
-// fill copies files into a folder. The caller has its lock for itself alone.
+// fill copies files into a folder. The caller has its exclusive lock.
 func (c *Cache) fill(ctx context.Context, dir string, r Root, from string, files []File) (err error) {
 	if err := os.RemoveAll(dir); err != nil {
 		return err
@@ -208,8 +205,7 @@ func (c *Cache) fill(ctx context.Context, dir string, r Root, from string, files
 	if err := fetchAll(ctx, r, from, files, root); err != nil {
 		return err
 	}
-	// After a power cut there may be an entry with zeros for contents, of the right size, unless these are on the disk
-	// before it.
+	// The contents before the entry: after a power cut files of the right size may be full of zeros.
 	for _, f := range files {
 		if err := SyncFile(root, f.Name); err != nil {
 			return err
@@ -225,10 +221,10 @@ func (c *Cache) fill(ctx context.Context, dir string, r Root, from string, files
 	return root.WriteFile(entryFile, data, 0o666)
 }
 
-// fetches is how many files are fetched at once: each waits for its server most of the time.
+// fetches is how many files are fetched at once.
 const fetches = 4
 
-// fetchAll copies files to a local folder. Of several errors that of the first file is returned.
+// fetchAll copies files to a local folder, and returns the error of the first failed file.
 func fetchAll(ctx context.Context, r Root, from string, files []File, to *os.Root) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -259,7 +255,7 @@ func fetchAll(ctx context.Context, r Root, from string, files []File, to *os.Roo
 	return cmp.Or(canceled, ctx.Err())
 }
 
-// SyncFile brings the content of a local file to the disk.
+// SyncFile syncs a local file to the disk.
 func SyncFile(dir *os.Root, name string) error {
 	f, err := dir.OpenFile(name, os.O_RDWR, 0) // Windows syncs what can be written
 	if err != nil {
@@ -268,9 +264,8 @@ func SyncFile(dir *os.Root, name string) error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
-// trim removes inputs that nobody reads, those first that were used longest ago, until there is room for so many bytes
-// more. What was killed while it was filled goes in any case: nobody counts it, and its input may never be wanted
-// again.
+// trim removes unused inputs, the least recently used first, until there is room for more bytes, and all that were
+// never filled completely.
 func (c *Cache) trim(room int64) {
 	type old struct {
 		dir   string
@@ -304,11 +299,11 @@ func (c *Cache) trim(room int64) {
 		}
 		unlock, err := lock(e.dir+".lock", false)
 		if err != nil {
-			continue // somebody reads or fills it
+			continue // in use
 		}
-		// Nobody takes half a folder for whole: what says so goes first.
+		// The entry first: the rest may remain.
 		if err := os.Remove(filepath.Join(e.dir, entryFile)); err == nil || errors.Is(err, fs.ErrNotExist) {
-			_ = os.RemoveAll(e.dir) // it is filled anew or removed later
+			_ = os.RemoveAll(e.dir) // else it is removed later
 			total -= e.bytes
 		}
 		unlock()

@@ -18,15 +18,14 @@ import (
 	"vksplat/internal/fault"
 )
 
-// A checkpoint is a set of files from which another machine goes on: <task>/ckpt/a<attempt>/step-<step>.json lists
-// them, <task>/ckpt/a<attempt>/<sha256> has each content once, so that pictures that are done go up one time only in an
-// attempt. Attempts share nothing: one that was given up and wakes late cannot remove what a later one has, not even
-// between a look and what it does then.
+// A checkpoint is a set of files to resume from: <task>/ckpt/a<attempt>/step-<step>.json lists them,
+// <task>/ckpt/a<attempt>/<sha256> has each content, which an attempt uploads once. Attempts share no files, so one that
+// was given up and wakes late cannot remove those of a later one.
 
-// keptCheckpoints is how many of a hash stay: the newest may turn out to be damaged.
+// keptCheckpoints is how many of a hash are kept: the newest may be damaged.
 const keptCheckpoints = 2
 
-// AllAttempts as a number of an attempt means whatever number there is.
+// AllAttempts stands for the highest attempt.
 const AllAttempts = math.MaxInt
 
 // Uploads uploads the checkpoints of one run of a task.
@@ -34,19 +33,19 @@ type Uploads struct {
 	Root  Root
 	Task  string
 	Dir   *os.Root // the work folder
-	Until int      // checkpoints of attempts above this one are another's: they are not removed
+	Until int      // the highest attempt whose checkpoints may be removed
 
 	sent map[string]sent // by name
 }
 
-// sent is a file as it was when it went up.
+// sent is an uploaded file, as it was then.
 type sent struct {
 	size     int64
 	modified time.Time
 	file     File
 }
 
-// checkpoint is one of a task, as the name of its list says.
+// checkpoint is a checkpoint by the name of its list.
 type checkpoint struct {
 	key           string
 	step, attempt int
@@ -64,8 +63,8 @@ func contentKey(task string, attempt int, sum string) string {
 	return path.Join(attemptKey(task, attempt), sum)
 }
 
-// Save uploads files as the checkpoint of a step. Where one is there no more, nothing is saved, and the error is
-// fs.ErrNotExist. Older ones than the newest two of the same hash are removed.
+// Save uploads files as the checkpoint of a step, or nothing if one is missing: fs.ErrNotExist. It removes all but the
+// newest two of the same hash.
 func (u *Uploads) Save(ctx context.Context, names []string, made Made) error {
 	if u.sent == nil {
 		u.sent = map[string]sent{}
@@ -85,7 +84,7 @@ func (u *Uploads) Save(ctx context.Context, names []string, made Made) error {
 	return u.prune(key, &made)
 }
 
-// send uploads a file, unless its content is there.
+// send uploads a file, unless the store has its content.
 func (u *Uploads) send(ctx context.Context, name string, attempt int) (File, error) {
 	info, err := u.Dir.Stat(name)
 	if err != nil {
@@ -94,7 +93,7 @@ func (u *Uploads) send(ctx context.Context, name string, attempt int) (File, err
 	if s, known := u.sent[name]; known && s.size == info.Size() && s.modified.Equal(info.ModTime()) {
 		return s.file, nil
 	}
-	sum, err := ReadLocal(ctx, u.Dir, name, math.MaxInt64, io.Discard) // as much as it has now: it may grow
+	sum, err := ReadLocal(ctx, u.Dir, name, math.MaxInt64, io.Discard) // it may grow
 	if err != nil {
 		return File{}, err
 	}
@@ -119,9 +118,8 @@ func (u *Uploads) send(ctx context.Context, name string, attempt int) (File, err
 	return sum, nil
 }
 
-// prune removes the checkpoints of a hash that are older than the newest ones of it, or from which nobody goes on any
-// more, but never that under written, nor those of later attempts, and the contents that only these had. What other
-// settings made of a task of this name counts for itself, however far it came.
+// prune removes old or unusable checkpoints of a hash, and the contents that only they had: never written, nor those of
+// later attempts. Checkpoints of other settings are counted apart.
 func (u *Uploads) prune(written string, made *Made) error {
 	list, err := checkpoints(u.Root, u.Task)
 	if err != nil || len(list) <= keptCheckpoints {
@@ -132,9 +130,9 @@ func (u *Uploads) prune(written string, made *Made) error {
 	for _, c := range slices.Backward(list) {
 		m, err := readManifest(u.Root, c.key)
 		switch {
-		case errors.Is(err, fs.ErrNotExist): // another attempt was faster
+		case errors.Is(err, fs.ErrNotExist): // another attempt removed it
 			continue
-		case errors.Is(err, ErrDamaged): // nobody goes on from it; Forget removes what it had
+		case errors.Is(err, ErrDamaged): // unusable; Forget removes its contents
 			if c.attempt <= u.Until {
 				old[c] = &Manifest{}
 			}
@@ -142,7 +140,7 @@ func (u *Uploads) prune(written string, made *Made) error {
 		case err != nil:
 			return err
 		}
-		useful := made.goesOnFrom(&m.Made)
+		useful := made.resumes(&m.Made)
 		if useful {
 			newer++
 		}
@@ -162,7 +160,7 @@ func (u *Uploads) prune(written string, made *Made) error {
 	return nil
 }
 
-// remove removes a checkpoint, and of its contents those that are not kept.
+// remove removes a checkpoint, and its contents except kept ones.
 func (u *Uploads) remove(c checkpoint, m *Manifest, kept map[string]bool) error {
 	if err := u.Root.Delete(c.key); err != nil {
 		return err
@@ -181,7 +179,7 @@ func (u *Uploads) remove(c checkpoint, m *Manifest, kept map[string]bool) error 
 
 // checkpoints lists the checkpoints of a task, the newest last.
 func checkpoints(r Root, task string) (list []checkpoint, err error) {
-	entries, err := r.List(path.Join(task, ckptFolder))
+	entries, _, err := r.List(path.Join(task, ckptFolder))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -197,18 +195,18 @@ func checkpoints(r Root, task string) (list []checkpoint, err error) {
 	return list, err
 }
 
-// attemptOf is the number of the attempt whose folder of checkpoints this is.
+// attemptOf is the attempt of a folder of checkpoints.
 func attemptOf(folder string) (int, error) {
 	return strconv.Atoi(strings.TrimPrefix(path.Base(folder), "a"))
 }
 
-// errMoving is of checkpoints that another attempt removes, as it makes newer ones, faster than they can be read.
+// errMoving is the error of checkpoints that another attempt replaces faster than they can be read.
 var errMoving = error(&fault.Error{Op: "fetch checkpoint",
 	Err: errors.New("another attempt replaces the checkpoints as they are read"), Hint: "run it again",
 	Kind: fault.ErrTryAgain})
 
-// Fetch brings the newest checkpoint from which an attempt may go on, that verifies and is of a step above after, into
-// the local folder dir, and returns its manifest; nil where there is none.
+// Fetch copies the newest intact checkpoint that an attempt may resume, of a step above after, to a local folder, and
+// returns its manifest, nil without any.
 func Fetch(ctx context.Context, r Root, task string, dir *os.Root, made Made, after int) (*Manifest, error) {
 	for range tries {
 		m, err := fetchNewest(ctx, r, task, dir, &made, after)
@@ -219,7 +217,7 @@ func Fetch(ctx context.Context, r Root, task string, dir *os.Root, made Made, af
 	return nil, errMoving
 }
 
-// fetchNewest is Fetch, once. fs.ErrNotExist is of one that was removed meanwhile: there are newer ones.
+// fetchNewest is one try of Fetch. It fails with fs.ErrNotExist if a newer checkpoint replaces the one it reads.
 func fetchNewest(ctx context.Context, r Root, task string, dir *os.Root, made *Made, after int) (*Manifest, error) {
 	list, err := checkpoints(r, task)
 	if err != nil {
@@ -230,8 +228,8 @@ func fetchNewest(ctx context.Context, r Root, task string, dir *os.Root, made *M
 		if err != nil && !errors.Is(err, ErrDamaged) {
 			return nil, err
 		}
-		if err != nil || !made.goesOnFrom(&m.Made) {
-			continue // damaged, or made of something else: an older one may do
+		if err != nil || !made.resumes(&m.Made) {
+			continue // an older one may do
 		}
 		if m.Step <= after {
 			return nil, nil
@@ -260,7 +258,7 @@ func fetch(ctx context.Context, r Root, task string, dir *os.Root, m *Manifest, 
 	return nil
 }
 
-// toLocal copies a file to dir under its name, and checks it on the way.
+// toLocal copies a file to dir under its name, and checks it.
 func toLocal(ctx context.Context, r Root, key string, want File, dir *os.Root) error {
 	if err := dir.MkdirAll(path.Dir(want.Name), 0o777); err != nil {
 		return err
@@ -276,7 +274,7 @@ func toLocal(ctx context.Context, r Root, key string, want File, dir *os.Root) e
 	return nil
 }
 
-// LastCheckpoint is the highest attempt at a task that has left something of a checkpoint.
+// LastCheckpoint is the highest attempt at a task with files of a checkpoint.
 func LastCheckpoint(r Root, task string) (last int, err error) {
 	folders, _, err := attempts(r, task)
 	for n := range folders {
@@ -285,7 +283,7 @@ func LastCheckpoint(r Root, task string) (last int, err error) {
 	return last, err
 }
 
-// attempts lists the folders of checkpoints of a task, by attempt, and says whether files of others are beside them.
+// attempts lists the folders of checkpoints of a task by attempt. Others reports foreign files among them.
 func attempts(r Root, task string) (folders map[int]string, others bool, err error) {
 	top := path.Join(task, ckptFolder)
 	folders = map[int]string{}
@@ -300,62 +298,47 @@ func attempts(r Root, task string) (folders map[int]string, others bool, err err
 	return folders, others, err
 }
 
-// Forget removes the checkpoints of a task, which is done, that attempts up to a number made, and what those left that
-// were killed as they put files into a folder, and ends uploads that they began. AllAttempts also ends uploads of
-// attempts that have left nothing else.
+// Forget removes what attempts up to a number left of checkpoints and stages, and ends their uploads. AllAttempts also
+// ends uploads of attempts that left nothing else. Foreign files beside the checkpoints stay.
 func Forget(r Root, task string, until int) error {
-	if until == AllAttempts {
-		all := path.Join(task, ckptFolder)
-		err := errors.Join(forgetAll(r, task, all), forgetStages(r, task, until))
-		r.Abort(all)
-		return err
-	}
-	folders, _, err := attempts(r, task)
-	if err != nil {
-		return err
-	}
-	var gone []string
-	for n, folder := range folders {
-		if n > until {
-			continue
-		}
-		if err := r.Delete(folder); err != nil {
-			return err
-		}
-		gone = append(gone, folder)
-	}
-	r.Abort(gone...)
-	return forgetStages(r, task, until)
-}
-
-// forgetAll removes the checkpoints of all attempts, and nothing that others put beside them.
-func forgetAll(r Root, task, all string) error {
 	folders, others, err := attempts(r, task)
 	if err != nil {
 		return err
 	}
-	if !others {
-		return r.Delete(all)
+	var old []string
+	for n, folder := range folders {
+		if n <= until {
+			old = append(old, folder)
+		}
 	}
-	for _, folder := range folders {
+	all := path.Join(task, ckptFolder)
+	if until == AllAttempts && !others {
+		old = []string{all} // with its hidden files
+	}
+	for _, folder := range old {
 		err = errors.Join(err, r.Delete(folder))
 	}
-	return err
+	if until == AllAttempts {
+		old = []string{all}
+	}
+	abort(r, old...)
+	return errors.Join(err, forgetStages(r, task, until))
 }
 
-// stages is where results of a task are on their way, and says whether they are moved from there.
-func stages(r Root, task string) (folder string, moves bool) {
-	folder = path.Dir(r.Stage(task, "any"))
-	return folder, folder != OutOf(task)
+// stage is where results of a task are uploaded before Publish.
+func stage(r Root, task, name string) string {
+	if r.InPlace() != nil {
+		return path.Join(OutOf(task), name)
+	}
+	return path.Join(task, tempFolder, name)
 }
 
-// forgetStages removes what attempts up to a number had put on its way when they were killed. Where results stay where
-// they are uploaded, gc does.
+// forgetStages removes the stages of killed attempts up to a number. Among results, gc does.
 func forgetStages(r Root, task string, until int) error {
-	place, moves := stages(r, task)
-	if !moves {
+	if r.InPlace() != nil {
 		return nil
 	}
+	place := path.Join(task, tempFolder)
 	names, err := r.Names(place)
 	if err != nil {
 		return err

@@ -209,7 +209,7 @@ func testCheckpoints(t *testing.T, r *rig) {
 		}
 		save(step, "frames/1.png", "state")
 	}
-	if list, err := r.List("j/t/ckpt/a00001"); err != nil || len(list) != 3+keptCheckpoints || puts != 3 {
+	if list, _, err := r.List("j/t/ckpt/a00001"); err != nil || len(list) != 3+keptCheckpoints || puts != 3 {
 		t.Errorf("%d files are kept, %d contents went up, %v", len(list), puts, err)
 	}
 	fetch := func(after int) (*Manifest, *os.Root) {

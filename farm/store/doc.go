@@ -1,18 +1,17 @@
-// Package store keeps what tasks of the farm read and write: files below named roots, results that are there whole or
-// not at all, checkpoints of unfinished work, and a cache of inputs on the local disk. It knows files, not what makes
-// them.
+// Package store keeps what tasks of the farm read and write: files below named roots, atomically committed results,
+// checkpoints of unfinished work, and a cache of inputs on the local disk.
 //
-// A Root is a folder (folder.go) or a bucket (bucket*.go). Open makes one from Options; ReadRoots reads the file that
-// says which root is where. Keys are relative paths with slashes, and no key leads out of its root.
+// A Root is a folder (folder.go) or a bucket (bucket*.go). Open opens one from Options; ReadRoots reads the file of
+// named roots. Keys are relative paths with slashes, and no key leads out of its root.
 //
-// Results are committed all at once, with a Manifest that lists every file with its SHA-256 and says what made them. In
-// a folder a rename commits; in a bucket, where nothing is renamed, the conditional write of the manifest does, and
-// names the folder that counts. The first attempt wins. Start at Commit and Result.
+// Results are committed atomically, with a Manifest that lists every file with its SHA-256 and says how they were made.
+// In a folder a rename commits. A bucket cannot rename (InPlace): there the conditional write of the manifest commits,
+// and names the folder of the files. The first attempt wins. Start at Commit and Result.
 //
-// Fences keep attempts apart that were taken for dead and wake: checkpoints belong to attempts, results to generations
-// (Outdate begins a new one). Made.Inputs says what results were made from, and nobody resumes from what was made of
-// other inputs.
+// Fences work over any Root: attempts that were taken for dead and wake change nothing, as checkpoints belong to
+// attempts and results to generations (Outdate begins one). Made.Inputs hashes the inputs; no attempt resumes from
+// other ones.
 //
-// Shares and servers go away. patience.go asks again for about a minute; IsAway tells such errors from final ones.
-// Sweep removes what killed attempts left, Check verifies and repairs. Package s3test has a server for tests.
+// Shares and servers go away. patience.go retries for about a minute; IsAway tells such errors from final ones. Sweep
+// removes leftovers of killed attempts, Check verifies and repairs. Package s3test has a server for tests.
 package store

@@ -217,7 +217,7 @@ func testLostPublishing(t *testing.T, r *rig) {
 	if m, err := Result(t.Context(), r, "j/t"); err != nil || m != nil {
 		t.Fatalf("%+v, %v", m, err)
 	}
-	if list, err := r.List("j/t"); err != nil || len(list) != 2 {
+	if list, _, err := r.List("j/t"); err != nil || len(list) != 2 {
 		t.Errorf("what may have been published is gone: %+v, %v", list, err)
 	}
 	if _, err := Sweep(r, "j/t"); err != nil || r.has("j/t") {

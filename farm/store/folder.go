@@ -17,8 +17,7 @@ import (
 	"syscall"
 )
 
-// folder is a root on a disk of this machine, or one that it shares with others. os.Root sees to it that no key, nor a
-// link in it, leads out of it.
+// folder is a root on a local disk or a share. os.Root keeps keys and links inside.
 type folder struct {
 	root  *os.Root
 	dir   string
@@ -44,7 +43,7 @@ func openFolder(dir, mark string, umask, gid int) (Root, error) {
 	return &folder{root: root, dir: dir, umask: umask, gid: gid, patience: newPatience()}, nil
 }
 
-// marked says that a folder lacks its mark, where it has one: then it may be the place of a share that is not mounted.
+// marked checks the mark of a folder: without it, the share may not be mounted.
 func marked(root *os.Root, mark string) error {
 	if mark == "" {
 		return nil
@@ -65,30 +64,33 @@ func (f *folder) Attend(leaving context.Context, waits func(cause error)) Root {
 	return &a
 }
 
-// patiently does something again while it fails as shares do that are away, or full, for a moment. That something which
-// takes no room can be done does not end a full one.
+// patiently retries an operation while the share is away or full. Success of one that needs no room does not show that
+// a full share has room again.
 func (f *folder) patiently(op, key string, do func() error) error {
 	before := f.gaveUp.Load()
-	err := f.try(op, key, isAwayShare, do)
+	err := f.check(op, key, isAwayShare)
+	if err == nil {
+		err = f.again(tries, isAwayShare, do)
+	}
 	if before != nil && isFull(before.why) && op != opPut && op != opPublish {
 		f.gaveUp.CompareAndSwap(nil, before)
 	}
 	return err
 }
 
-// What takes room.
+// Operations that need room.
 const (
 	opPut     = "put"
 	opPublish = "publish"
 )
 
-// isAwayShare says whether an error is of a share that is away, or full.
+// isAwayShare reports whether an error is of a share that is away or full.
 func isAwayShare(err error) bool { return errors.Is(err, syscall.EIO) || isStale(err) || isFull(err) }
 
 func (f *folder) Open(key string) (io.ReadCloser, error) {
 	r := &reader{folder: f, key: key}
 	err := f.patiently("open", key, func() (err error) {
-		if _, err = f.look(key); err == nil { // opening a pipe would wait for who writes to it
+		if _, err = f.look(key); err == nil { // opening a pipe would block
 			r.file, err = f.root.Open(key)
 		}
 		return err
@@ -99,10 +101,10 @@ func (f *folder) Open(key string) (io.ReadCloser, error) {
 	return r, nil
 }
 
-// errOdd is of what cannot be a file or folder of a root.
+// errOdd is the error of what is neither a file nor a folder inside the root.
 var errOdd = fmt.Errorf("%w: not a regular file or folder, or a symlink that leaves the root", ErrDamaged)
 
-// Odd is the error of what ListAll found odd, nil where that is nothing.
+// Odd is the error for the odd entries of a List, nil without any.
 func Odd(op string, odd []string) error {
 	if len(odd) == 0 {
 		return nil
@@ -110,8 +112,7 @@ func Odd(op string, odd []string) error {
 	return &fs.PathError{Op: op, Path: odd[0], Err: errOdd}
 }
 
-// look describes a file or folder. What is neither, such as a pipe, a file in place of a folder, or a link that leads
-// out of the root or in a circle, is errOdd.
+// look describes a file or folder. Pipes, links out of the root or in a cycle, and the like are errOdd.
 func (f *folder) look(key string) (fs.FileInfo, error) {
 	info, err := f.root.Stat(key)
 	var errno syscall.Errno
@@ -121,19 +122,19 @@ func (f *folder) look(key string) (fs.FileInfo, error) {
 	case err != nil && errors.Is(err, fs.ErrNotExist): // on Windows that may be ENOTDIR, too
 		return nil, err
 	case err == nil, errors.Is(err, syscall.ENOTDIR), errors.Is(err, syscall.ELOOP), !errors.As(err, &errno):
-		// the last: it leads out
+		// the last: it leaves the root
 		return nil, &fs.PathError{Op: "look at", Path: key, Err: errOdd}
 	}
 	return nil, err
 }
 
-// reader is a file that is read on where its share was away for a moment.
+// reader reads a file, and continues after its share was away.
 type reader struct {
 	folder *folder
 	key    string
 	file   *os.File
-	at     int64       // how far it is read
-	info   fs.FileInfo // of the file when it was read first; nil: it was not
+	at     int64       // offset
+	info   fs.FileInfo // at the first read; nil before
 }
 
 // Read implements io.Reader.
@@ -158,7 +159,7 @@ func (r *reader) Read(p []byte) (n int, err error) {
 	return n, err
 }
 
-// reopen opens the file again, for a handle that went stale stays so. What changed since is not read on.
+// reopen replaces a stale handle. A file that has changed is an error.
 func (r *reader) reopen() error {
 	file, err := r.folder.root.Open(r.key)
 	if err != nil {
@@ -254,8 +255,7 @@ func (f *folder) Claim(key string) error {
 	})
 }
 
-// in does something in a folder, which is made where it is missing: also where somebody removes it, empty as it is, in
-// between.
+// in does something in a folder, and creates the folder as often as another process removes it while it is empty.
 func (f *folder) in(dir string, do func() error) error {
 	for try := 1; ; try++ {
 		err := f.makeFolders(dir)
@@ -268,15 +268,15 @@ func (f *folder) in(dir string, do func() error) error {
 	}
 }
 
-// tidy removes a folder that is empty. Who is about to put something there makes it again.
+// tidy removes an empty folder. Writers create it again, see in.
 func (f *folder) tidy(dir string) {
-	// a link would go with all that is behind it
+	// not a link
 	if info, err := f.root.Lstat(dir); err == nil && info.IsDir() && dir != "." {
-		_ = f.root.Remove(dir) // it has files, or others have removed it
+		_ = f.root.Remove(dir) // fails if it has files
 	}
 }
 
-// makeFolders makes a folder and those above it.
+// makeFolders creates a folder and its parents.
 func (f *folder) makeFolders(dir string) error {
 	if dir == "." {
 		return nil
@@ -289,7 +289,7 @@ func (f *folder) makeFolders(dir string) error {
 	}
 	err := f.root.Mkdir(dir, 0o777)
 	if errors.Is(err, fs.ErrExist) {
-		return nil // somebody else was faster
+		return nil // another process was faster
 	}
 	if err != nil {
 		return err
@@ -300,7 +300,7 @@ func (f *folder) makeFolders(dir string) error {
 	return f.sync(path.Dir(dir))
 }
 
-// own gives a new file or folder the permissions and the group of the root's options.
+// own sets the permissions and the group of a new file or folder.
 func (f *folder) own(name string, all fs.FileMode) error {
 	if f.gid >= 0 {
 		if err := f.root.Chown(name, -1, f.gid); err != nil {
@@ -313,9 +313,9 @@ func (f *folder) own(name string, all fs.FileMode) error {
 	return f.root.Chmod(name, all&^fs.FileMode(f.umask))
 }
 
-// sync brings the names in a folder to the disk.
+// sync syncs a folder to the disk.
 func (f *folder) sync(dir string) error {
-	if runtime.GOOS == "windows" { // whose folders cannot be synced
+	if runtime.GOOS == "windows" { // which cannot sync folders
 		return nil
 	}
 	d, err := f.root.Open(dir)
@@ -323,25 +323,20 @@ func (f *folder) sync(dir string) error {
 		return err
 	}
 	err = d.Sync()
-	if errors.Is(err, syscall.EINVAL) || errors.Is(err, syscall.ENOTSUP) { // nor can those of some shares
+	if errors.Is(err, syscall.EINVAL) || errors.Is(err, syscall.ENOTSUP) { // nor can some shares
 		err = nil
 	}
 	return errors.Join(err, d.Close())
 }
 
-func (f *folder) List(key string) ([]Entry, error) {
-	list, _, err := f.ListAll(key)
-	return list, err
-}
-
-func (f *folder) ListAll(key string) (list []Entry, odd []string, err error) {
+func (f *folder) List(key string) (list []Entry, odd []string, err error) {
 	err = f.patiently("list", key, func() error {
 		info, err := f.look(key)
 		if err != nil {
 			return err
 		}
 		w := walk{folder: f}
-		err = w.take(key, info)
+		err = w.add(key, info)
 		list, odd = w.list, w.odd
 		return err
 	})
@@ -355,17 +350,17 @@ type walk struct {
 	folder *folder
 	list   []Entry
 	odd    []string
-	in     []fs.FileInfo // folders that are being read, each in the one before
+	in     []fs.FileInfo // the folders above
 }
 
-// take takes in the files at and below a key.
-func (w *walk) take(key string, info fs.FileInfo) error {
+// add lists the files at and below a key.
+func (w *walk) add(key string, info fs.FileInfo) error {
 	if !info.IsDir() {
 		w.list = append(w.list, Entry{Key: key, Size: info.Size(), Modified: info.ModTime()})
 		return nil
 	}
 	if slices.ContainsFunc(w.in, func(above fs.FileInfo) bool { return os.SameFile(above, info) }) {
-		w.odd = append(w.odd, key) // a link that leads in a circle
+		w.odd = append(w.odd, key) // a cycle
 		return nil
 	}
 	w.in = append(w.in, info)
@@ -385,9 +380,9 @@ func (w *walk) take(key string, info fs.FileInfo) error {
 			continue
 		}
 		if err == nil {
-			err = w.take(below, info)
+			err = w.add(below, info)
 		}
-		if err != nil && !errors.Is(err, fs.ErrNotExist) { // else it has just been removed
+		if err != nil && !errors.Is(err, fs.ErrNotExist) { // just removed
 			return err
 		}
 	}
@@ -439,14 +434,8 @@ func (f *folder) Delete(key string) error {
 	return err
 }
 
-// Abort implements Root: there are no uploads.
-func (f *folder) Abort(...string) {}
-
-// Stage implements Root: a folder can be renamed.
-func (f *folder) Stage(task, name string) string { return path.Join(task, tempFolder, name) }
-
-// Sweep implements Root: no stage is among the results.
-func (f *folder) Sweep(string, string) error { return nil }
+// InPlace implements Root: a folder can be renamed.
+func (f *folder) InPlace() InPlace { return nil }
 
 func (f *folder) Publish(from, to string) error {
 	return f.patiently(opPublish, to, func() error {
@@ -467,12 +456,9 @@ func (f *folder) Publish(from, to string) error {
 		}
 		err = f.sync(path.Dir(from))
 		if errors.Is(err, fs.ErrNotExist) {
-			err = nil // somebody else has tidied up
+			err = nil // tidied by another process
 		}
 		f.tidy(path.Dir(from))
 		return errors.Join(f.sync(path.Dir(to)), err)
 	})
 }
-
-// Ready implements Root: what it needs, Open and Put say.
-func (f *folder) Ready(string) error { return nil }

@@ -41,7 +41,7 @@ func testSweepKeepsForeignFiles(t *testing.T, r *rig) {
 			t.Fatal(own, err)
 		}
 	}
-	list, err := r.List("j/t/tmp")
+	list, _, err := r.List("j/t/tmp")
 	if err != nil || len(list) == 0 {
 		t.Fatal(list, err)
 	}

@@ -13,14 +13,13 @@ import (
 	"time"
 )
 
-// redoFolder holds beside a task's results a file for each time that somebody wanted them anew: 000002.json is of the
-// generation 2. Results of an older generation than the highest are out of date. Files are only added: who comes late
-// with a lower number changes nothing.
+// redoFolder holds a file for each generation of a task's results after the first: 000002.json is the second redo. Only
+// the highest one counts; files are only added, so a late writer of a lower number changes nothing.
 const redoFolder = "redo"
 
 type generation struct {
 	Generation int `json:"generation"`
-	// what attempts of lower ones have saved does not count either: one of them had results
+	// checkpoints of lower generations do not count either
 	Since int `json:"since,omitempty"`
 }
 
@@ -28,9 +27,9 @@ func generationKey(task string, n int) string {
 	return path.Join(task, redoFolder, fmt.Sprintf("%06d.json", n))
 }
 
-// Generation is that of a task's results which count: 0 where nobody wanted them anew.
+// Generation is the current generation of a task's results, 0 before any redo.
 func Generation(r Root, task string) (highest int, err error) {
-	list, err := r.List(path.Join(task, redoFolder))
+	list, _, err := r.List(path.Join(task, redoFolder))
 	if errors.Is(err, fs.ErrNotExist) {
 		return 0, nil
 	}
@@ -42,8 +41,8 @@ func Generation(r Root, task string) (highest int, err error) {
 	return highest, err
 }
 
-// Since is the first generation of a task of which an attempt of the given one may go on from what was saved. Whoever
-// retries what failed or was canceled goes on; but what had results and is wanted anew is made from its beginning.
+// Since is the first generation whose checkpoints an attempt of a generation may resume. A retry of a failed task
+// resumes the old checkpoints; a redo of results starts over.
 func Since(r Root, task string, of int) (int, error) {
 	if of == 0 {
 		return 0, nil
@@ -54,13 +53,12 @@ func Since(r Root, task string, of int) (int, error) {
 	}
 	g := generation{}
 	if json.Unmarshal(data, &g) != nil {
-		return of, nil // nobody knows
+		return of, nil
 	}
 	return g.Since, nil
 }
 
-// Outdate moves results of an older generation out of the way, and has those count alone that attempts make which begin
-// from now on.
+// Outdate begins a generation: older results are moved out of the way, and only attempts that begin later count.
 func Outdate(r Root, task string, to int) error {
 	now, err := Generation(r, task)
 	if err != nil || now >= to {
@@ -74,24 +72,24 @@ func Outdate(r Root, task string, to int) error {
 	if err != nil {
 		return err
 	}
-	old, _, err := Old(r, task) // also where this was interrupted
+	old, _, err := Old(r, task) // also of an interrupted Outdate
 	switch {
 	case err == nil:
 		since = max(since, min(old.Generation+1, to))
 	case !errors.Is(err, fs.ErrNotExist):
 		return err
 	}
-	// Only now: had this been written first, a crash in between would leave old results in place of new ones.
+	// Last: after a crash in between, old results must not stand in for new ones.
 	return putJSON(r, generationKey(task, to), generation{to, since})
 }
 
-// oldPrefix begins in tempFolder the names of results that are out of date.
+// oldPrefix begins the names of outdated results in tempFolder.
 const oldPrefix = "old-"
 
-// Old returns the newest results of a task that were moved out of the way as somebody wanted them anew, and the key
-// below which the manifest names their files. There being none, or none any more, is fs.ErrNotExist.
+// Old returns the newest outdated results of a task, and the key that their manifest refers to. Without any it fails
+// with fs.ErrNotExist.
 func Old(r Root, task string) (newest *Manifest, below string, err error) {
-	list, err := r.List(path.Join(task, tempFolder))
+	list, _, err := r.List(path.Join(task, tempFolder))
 	if err != nil {
 		return nil, "", err
 	}
@@ -102,7 +100,7 @@ func Old(r Root, task string) (newest *Manifest, below string, err error) {
 			continue
 		}
 		m, err := readManifest(r, e.Key)
-		if errors.Is(err, ErrDamaged) || errors.Is(err, fs.ErrNotExist) { // or it has just gone
+		if errors.Is(err, ErrDamaged) || errors.Is(err, fs.ErrNotExist) { // or just removed
 			continue
 		}
 		if err != nil {
@@ -113,7 +111,7 @@ func Old(r Root, task string) (newest *Manifest, below string, err error) {
 			continue
 		}
 		newest, below, moved = m, place, e.Modified
-		if m.At != "" { // files stay where they are
+		if m.At != "" { // published in place
 			below = OutOf(task)
 		}
 	}
@@ -123,9 +121,9 @@ func Old(r Root, task string) (newest *Manifest, below string, err error) {
 	return newest, below, nil
 }
 
-// setAside moves what is in the place of results away, if it is what the caller means: of a manifest, nil for one that
-// cannot be read. Only what was moved can be judged for sure: other attempts may have put new results there since the
-// caller looked. Those are put back. There being nothing is no error.
+// setAside moves results away if meant accepts their manifest, nil for an unreadable one. It judges them after the
+// move, as another attempt may have replaced them since the caller looked, and puts others back. No results are no
+// error.
 func setAside(r Root, task, prefix string, meant func(*Manifest) bool) error {
 	place := path.Join(task, tempFolder, prefix+rand.Text())
 	err := r.Publish(OutOf(task), place)
@@ -144,10 +142,10 @@ func setAside(r Root, task, prefix string, meant func(*Manifest) bool) error {
 	}
 	back := r.Publish(place, OutOf(task))
 	if errors.Is(back, ErrExists) {
-		back = nil // still newer ones
+		back = nil // there are newer ones
 	}
 	return errors.Join(err, back)
 }
 
-// isSame says whether a manifest is that which was seen before, nil for one that could not be read.
+// isSame compares a manifest with one seen before; nil is an unreadable one.
 func (m *Manifest) isSame(seen *Manifest) bool { return m == nil || reflect.DeepEqual(m, seen) }

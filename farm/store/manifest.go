@@ -20,41 +20,40 @@ import (
 	"vksplat/internal/fault"
 )
 
-// ManifestName is the file in a task's folder of results that says what is in it.
+// ManifestName is the manifest in a task's folder of results.
 const ManifestName = "MANIFEST.json"
 
-// manifestVersion is that of the form of manifests and checkpoints.
+// manifestVersion is the format version of manifests and checkpoints.
 const manifestVersion = 1
 
-// Made says who made something, and with what.
+// Made says how results or a checkpoint were made.
 type Made struct {
 	Job     string `json:"job"`
 	JobHash string `json:"job_sha256"`
 	Task    string `json:"task"`
-	Hash    string `json:"task_sha256"` // of what the task does, with what
+	Hash    string `json:"task_sha256"` // of the task's settings
 	Index   int    `json:"index"`
 	Kind    string `json:"kind"`
 	Attempt int    `json:"attempt"`
-	// of the results of other tasks that it was made from; "" without such
+	// of the results of other tasks that it was made from, "" without any
 	Inputs     string `json:"inputs_sha256,omitempty"`
 	Generation int    `json:"generation,omitempty"` // of the results, when the attempt began
-	// the first generation of which it may go on from what was saved
-	Since   int    `json:"since,omitempty"`
-	Step    int    `json:"step"` // that the work came to: steps, pictures
-	Program string `json:"program"`
-	Device  string `json:"device,omitempty"`
-	UUID    string `json:"device_uuid,omitempty"` // of that device, of several alike
-	Driver  string `json:"driver,omitempty"`
-	// several devices or drivers had a part in it: the bytes may differ from those of an undisturbed run
+	Since      int    `json:"since,omitempty"`      // the first generation whose checkpoints it may resume
+	Step       int    `json:"step"`                 // steps or pictures done
+	Program    string `json:"program"`
+	Device     string `json:"device,omitempty"`
+	UUID       string `json:"device_uuid,omitempty"` // of that device, of several alike
+	Driver     string `json:"driver,omitempty"`
+	// made on several devices or drivers: the bytes may differ from those of an undisturbed run
 	Mixed bool     `json:"mixed"`
-	Notes []string `json:"notes,omitempty"` // of what else may have changed bytes
-	// tasks whose results it would have read and did without, as they failed: it is made again once one is there
+	Notes []string `json:"notes,omitempty"` // on other events that may have changed bytes
+	// failed tasks that it did without: it is made again once their results exist
 	Missing []string `json:"missing,omitempty"`
 }
 
-// goesOnFrom says whether an attempt may go on from what another has saved: it does the same, was given the same, and
-// what that one made has not been wanted anew since.
-func (m *Made) goesOnFrom(saved *Made) bool {
+// resumes reports whether an attempt may resume from a saved state: same task hash, same inputs, and not invalidated by
+// --redo since.
+func (m *Made) resumes(saved *Made) bool {
 	return saved.Hash == m.Hash && saved.Inputs == m.Inputs && saved.Generation >= m.Since
 }
 
@@ -62,22 +61,21 @@ func (m *Made) goesOnFrom(saved *Made) bool {
 type Manifest struct {
 	Version int `json:"version"`
 	Made
-	// folder beside the manifest that the files are in, where the store renames nothing
-	At    string `json:"at,omitempty"`
+	At    string `json:"at,omitempty"` // folder of the files beside the manifest, of results published in place
 	Files []File `json:"files"`
 }
 
-// File is one of them.
+// File is a file of a manifest.
 type File struct {
 	Name   string `json:"name"` // with slashes, below the folder
 	Size   int64  `json:"size"`
 	SHA256 string `json:"sha256"`
 }
 
-// Key is where a file of the manifest is, whose own place is below a key.
+// Key is the key of a file, where the manifest is below a key.
 func (m *Manifest) Key(below string, f File) string { return path.Join(below, m.At, f.Name) }
 
-// Bytes is how much the files have together.
+// Bytes is the size of all files.
 func (m *Manifest) Bytes() (n int64) {
 	for _, f := range m.Files {
 		n += f.Size
@@ -94,10 +92,10 @@ func (m *Manifest) Contents() string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// maxManifest bounds what is read of a manifest, in bytes: some hundred thousand files.
+// maxManifest bounds the size of a manifest, in bytes: some hundred thousand files.
 const maxManifest = 64 << 20
 
-// ReadManifest reads the manifest below a key. There being none is fs.ErrNotExist.
+// ReadManifest reads the manifest below a key. A missing one is fs.ErrNotExist.
 func ReadManifest(r Root, key string) (*Manifest, error) {
 	return readManifest(r, path.Join(key, ManifestName))
 }
@@ -136,7 +134,7 @@ func readSmall(r Root, key string) ([]byte, error) {
 	return data, errors.Join(err, f.Close())
 }
 
-// verify reads all files of a manifest below a key. What is not as the manifest says is ErrDamaged.
+// verify reads all files of a manifest below a key. A mismatch is ErrDamaged.
 func verify(ctx context.Context, r Root, key string, m *Manifest) error {
 	for _, f := range m.Files {
 		if err := CopyFile(ctx, r, m.Key(key, f), f, io.Discard); err != nil {
@@ -146,7 +144,7 @@ func verify(ctx context.Context, r Root, key string, m *Manifest) error {
 	return nil
 }
 
-// CopyFile reads a file to w and checks it on the way. Without a hash its size alone is known.
+// CopyFile copies a file to w and checks its size, and its hash if known.
 func CopyFile(ctx context.Context, r Root, key string, want File, w io.Writer) error {
 	f, err := r.Open(key)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -166,7 +164,7 @@ func CopyFile(ctx context.Context, r Root, key string, want File, w io.Writer) e
 	return nil
 }
 
-// meter counts and hashes what goes through it, until its context ends.
+// meter counts and hashes what is written through it, until its context ends.
 type meter struct {
 	ctx context.Context
 	w   io.Writer
@@ -188,7 +186,7 @@ func (m *meter) Write(p []byte) (int, error) {
 
 func (m *meter) sum() string { return hex.EncodeToString(m.h.Sum(nil)) }
 
-// ReadLocal copies a local file to w, at most so many bytes of it, and says what these are.
+// ReadLocal copies at most some bytes of a local file to w, and describes them.
 func ReadLocal(ctx context.Context, dir *os.Root, name string, most int64, w io.Writer) (File, error) {
 	f, err := dir.Open(name)
 	if err != nil {
@@ -200,8 +198,7 @@ func ReadLocal(ctx context.Context, dir *os.Root, name string, most int64, w io.
 	return File{name, m.n, m.sum()}, err
 }
 
-// LocalFiles lists the files in a local folder by name, with slashes. Those that skip names are left out, and so are
-// hidden ones and what is no plain file.
+// LocalFiles lists the regular files of a local folder by name, with slashes, without hidden and skipped ones.
 func LocalFiles(dir *os.Root, skip func(name string) bool) (names []string, err error) {
 	err = fs.WalkDir(dir.FS(), ".", func(name string, e fs.DirEntry, err error) error {
 		switch {
@@ -230,30 +227,29 @@ const (
 // OutOf is where the results of a task are.
 func OutOf(task string) string { return path.Join(task, outFolder) }
 
-// errOutdated is of results that were wanted anew while an attempt made them.
+// errOutdated is the error of results outdated while they were made.
 var errOutdated = error(&fault.Error{Op: "commit results",
-	Err:  errors.New("--redo invalidated them meanwhile; the results of this attempt are discarded"),
-	Hint: "run it again",
+	Err: errors.New("they were outdated while this attempt made them"), Hint: "run it again",
 	Kind: fault.ErrTryAgain})
 
-// Commit gives the files of a local folder to a task as its results, all at once. The first to come wins: where valid
-// results of the same hash are there already, those stay and are returned, and own is false. Those of another hash stay
-// too, which is an error, and an attempt that began before Outdate has no results.
+// Commit commits files of a local folder as the results of a task, atomically. The first attempt wins: valid results of
+// the same hash stay and are returned, and own is false. Results of another hash are an error, and so is an attempt
+// that began before Outdate.
 func Commit(ctx context.Context, r Root, task string, dir *os.Root, names []string, made Made) (m *Manifest, own bool,
 	err error) {
-	stage := r.Stage(task, stageName(made.Attempt, rand.Text()))
-	mayCount := false // a publishing whose answer was lost may have happened: the stage has the results then
+	stage := stage(r, task, stageName(made.Attempt, rand.Text()))
+	mayCount := false // Publish may have succeeded though its answer was lost: then the stage has the results
 	defer func() {
 		if !mayCount {
-			_ = r.Delete(stage) // gc finds what is left
-			r.Abort(stage)
+			_ = r.Delete(stage) // gc removes the rest
+			abort(r, stage)
 		}
 	}()
 	m = &Manifest{Version: manifestVersion, Made: made, Files: []File{}}
 	if at, stays := strings.CutPrefix(stage, OutOf(task)+"/"); stays {
 		m.At = at
 	}
-	// who was faster may have removed what others had on their way
+	// a faster attempt may have removed the stage
 	if err := m.fill(ctx, r, stage, dir, names); errors.Is(err, fs.ErrNotExist) {
 		if first, none := Result(ctx, r, task); none == nil && first != nil {
 			return first, false, first.Of(task, made.Hash)
@@ -272,7 +268,7 @@ func Commit(ctx context.Context, r Root, task string, dir *os.Root, names []stri
 			return nil, false, errOutdated
 		}
 		mayCount = true
-		// Whoever is halted right here for long publishes out of date all the same: Result sees that.
+		// A process halted here publishes outdated results: Result detects them.
 		err = r.Publish(stage, OutOf(task))
 		if !errors.Is(err, ErrExists) {
 			return m, err == nil, err
@@ -282,7 +278,7 @@ func Commit(ctx context.Context, r Root, task string, dir *os.Root, names []stri
 			return nil, false, err
 		}
 		if first != nil {
-			own = m.At != "" && first.At == m.At // whoever judged older results had moved these away for a moment
+			own = m.At != "" && first.At == m.At // setAside had moved these away for a moment
 			mayCount = own
 			return first, own, first.Of(task, made.Hash)
 		}
@@ -290,7 +286,7 @@ func Commit(ctx context.Context, r Root, task string, dir *os.Root, names []stri
 	return nil, false, fmt.Errorf("%s: %w: damaged results keep reappearing", OutOf(task), ErrDamaged)
 }
 
-// fill puts the files of a local folder, and the manifest with them, into a stage.
+// fill uploads the files of a local folder and the manifest to a stage.
 func (m *Manifest) fill(ctx context.Context, r Root, stage string, dir *os.Root, names []string) error {
 	for _, name := range names {
 		var f File
@@ -306,28 +302,26 @@ func (m *Manifest) fill(ctx context.Context, r Root, stage string, dir *os.Root,
 	return putJSON(r, path.Join(stage, ManifestName), m)
 }
 
-// stageName names what an attempt commits, on its way.
+// stageName names the stage of an attempt.
 func stageName(attempt int, random string) string { return fmt.Sprintf("a%d-%s", attempt, random) }
 
-// stageOf is the attempt that a stage of this name is of.
+// stageOf parses a stageName.
 func stageOf(name string) (attempt int, is bool) {
 	number, _, _ := strings.Cut(name, "-")
 	n, err := attemptOf(number)
 	return n, err == nil && strings.HasPrefix(name, stageName(n, ""))
 }
 
-// Of says with an error whether results under a task's name are of another hash.
+// Of is the error of results of another task with this name.
 func (m *Manifest) Of(task, hash string) error {
 	if m.Hash == hash {
 		return nil
 	}
-	return &fault.Error{Op: "run task", Path: task, Err: errors.New("another task of this name already has results " +
-		"there"),
+	return &fault.Error{Op: "run task", Path: task, Err: errors.New("another task of this name already has results there"),
 		Hint: "give the job or the task another name, or remove that folder", Kind: fault.ErrUsage}
 }
 
-// Result returns the manifest of a task's results, nil where there are none. Damaged ones, and those of an older
-// generation, are moved out of the way.
+// Result returns the manifest of a task's results, nil without any. Damaged and outdated ones are moved out of the way.
 func Result(ctx context.Context, r Root, task string) (*Manifest, error) {
 	out := OutOf(task)
 	now, err := Generation(r, task)
@@ -360,14 +354,13 @@ func Result(ctx context.Context, r Root, task string) (*Manifest, error) {
 	return nil, setAside(r, task, "damaged-", func(moved *Manifest) bool { return moved.isSame(m) })
 }
 
-// ErrForeign is of files in the place of results that no manifest names: this program did not put them there.
+// ErrForeign is the error of files of other programs in a folder of results.
 var ErrForeign = errors.New("it holds files that are in no manifest")
 
-// unnamed is Result where a task's folder of results has no manifest. That is usual where attempts upload to it;
-// elsewhere the folder is somebody else's, and nothing in it is touched.
+// unnamed is Result for a folder of results without a manifest: stages if published in place, else foreign.
 func unnamed(ctx context.Context, r Root, task string) (*Manifest, error) {
 	out := OutOf(task)
-	if _, moves := stages(r, task); !moves {
+	if r.InPlace() != nil {
 		return nil, nil
 	}
 	if _, err := r.Stat(path.Join(out, ManifestName)); err == nil { // another attempt has just put results there

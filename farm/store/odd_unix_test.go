@@ -35,7 +35,7 @@ func TestOddEntries(t *testing.T) {
 	if err != nil || len(tasks) != 1 || Check(t.Context(), r, tasks[0].Key, false) != nil {
 		t.Errorf("the tasks are %+v, %v", tasks, err)
 	}
-	_, odd, err := r.ListAll("j")
+	_, odd, err := r.List("j")
 	if want := []string{`j/a\b`, "j/best", "j/itself", "j/loop", "j/loop2", "j/t/ckpt/a00001",
 		"j/t/pipe"}; err != nil || !slices.Equal(odd, want) {
 		t.Errorf("odd are %q, %v; want %q", odd, err, want)

@@ -9,33 +9,32 @@ import (
 	"time"
 )
 
-// Waits before new tries: 0.1 s doubling, ten tries, one minute together. Shares and servers come back within that, or
-// are down.
+// Retries: ten tries with pauses that double from 0.1 s, one minute in all. Shares and servers come back within that,
+// or are down.
 const (
 	tries      = 10
 	firstPause = 100 * time.Millisecond
 )
 
 const (
-	waitTold    = time.Second      // between two words to who listens
-	leaveWithin = 10 * time.Second // that a store may be away, or a request silent, where this process is to end
+	waitTold    = time.Second      // between two calls of waits
+	leaveWithin = 10 * time.Second // limit of retries and silent requests once leaving has ended
 )
 
-// patience is how long a root waits for what is away.
+// patience retries operations while the store is away. It is the only place that does.
 type patience struct {
-	fault   func(op, key string) error // of tests: an error in place of the operation
-	pause   time.Duration              // before the first new try
+	fault   func(op, key string) error // injected by tests
+	pause   time.Duration              // before the first retry
 	waits   func(cause error)          // see Attend
-	leaving context.Context            // once it has ended, this process is to end
-	// the last wait, if it was in vain: the store is asked once a time then, until it answers; shared by copies of a
-	// root
+	leaving context.Context            // see Attend
+	// the last wait, if it was in vain: no retries until the store answers; shared by copies of a root
 	gaveUp *atomic.Pointer[vain]
 }
 
-// vain is a wait that was.
+// vain is a failed wait.
 type vain struct {
 	why     error
-	leaving bool // this process was to end: nobody asks any more
+	leaving bool // leaving had ended: no more tries at all
 }
 
 func newPatience() patience {
@@ -43,31 +42,26 @@ func newPatience() patience {
 		gaveUp: &atomic.Pointer[vain]{}}
 }
 
-// attended is a patience for Attend.
+// attended is the patience of an attended root.
 func (p *patience) attended(leaving context.Context, waits func(cause error)) patience {
 	return patience{p.fault, p.pause, waits, leaving, &atomic.Pointer[vain]{}}
 }
 
-// isKey says whether a key can be one on every system.
+// isKey reports whether a key is valid on every system.
 func isKey(key string) bool { return fs.ValidPath(key) && !strings.ContainsAny(key, "\\\x00") }
 
-// try does something with a key again while it fails as what is away for a moment.
-func (p *patience) try(op, key string, away func(error) bool, do func() error) error {
+// check refuses invalid keys, and injects the faults of tests.
+func (p *patience) check(op, key string, away func(error) bool) error {
 	if !isKey(key) {
 		return &fs.PathError{Op: op, Path: key, Err: fs.ErrInvalid}
 	}
-	return p.again(tries, away, func() error {
-		if p.fault != nil {
-			if err := p.fault(op, key); err != nil {
-				return err
-			}
-		}
-		return do()
-	})
+	if p.fault == nil {
+		return nil
+	}
+	return p.again(tries, away, func() error { return p.fault(op, key) })
 }
 
-// again does something up to so many times while it fails as what is away for a moment. Those who wait for the same do
-// not all come back at once.
+// again repeats an operation while the store is away. Pauses are random, so that clients do not return all at once.
 func (p *patience) again(times int, away func(error) bool, do func() error) error {
 	if v := p.gaveUp.Load(); v != nil && v.leaving {
 		return v.why
@@ -89,7 +83,7 @@ func (p *patience) again(times int, away func(error) bool, do func() error) erro
 	}
 }
 
-// wait pauses before a new try of what began at a time, and says whether there should be one.
+// wait pauses before a retry, and reports whether to make it.
 func (p *patience) wait(pause time.Duration, began time.Time, cause error) bool {
 	for end := time.Now().Add(pause); ; {
 		if p.gaveUp.Load() != nil || p.leaving.Err() != nil && time.Since(began) >= leaveWithin {
@@ -104,7 +98,7 @@ func (p *patience) wait(pause time.Duration, began time.Time, cause error) bool 
 	}
 }
 
-// bound is the context of a request that may take so long, or less where this process is to end.
+// bound limits the time of a request, further once leaving has ended.
 func (p *patience) bound(most time.Duration) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithTimeout(context.Background(), most)
 	heard := context.AfterFunc(p.leaving, func() { time.AfterFunc(leaveWithin, cancel) })

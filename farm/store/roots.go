@@ -11,7 +11,7 @@ import (
 	"vksplat/internal/fault"
 )
 
-// UsualRoots is the file of roots that programs read where none is named, "" if there is none.
+// UsualRoots is the default file of roots, "" if there is none.
 func UsualRoots() string {
 	dir, err := os.UserConfigDir()
 	if err != nil {
@@ -24,7 +24,7 @@ func UsualRoots() string {
 	return file
 }
 
-// ReadRootsFile reads a file of roots, without which a machine is not set up.
+// ReadRootsFile reads a file of roots. A missing one is ErrSetup.
 func ReadRootsFile(file string) (Roots, error) {
 	data, err := os.ReadFile(file)
 	if err != nil {
@@ -34,9 +34,8 @@ func ReadRootsFile(file string) (Roots, error) {
 	return ReadRoots(file, data)
 }
 
-// ReadRoots reads a TOML file of roots: lines name = "file:///folder", or tables [name] with what Options has. A line
-// with the name of one of these stands in no table by mistake: as the only word of a root it would be no folder, and
-// the table that it was meant for would lack it.
+// ReadRoots reads a TOML file of roots: lines name = "file:///folder", or tables [name] of Options. A line outside of
+// any table with the name of an option is a mistake.
 func ReadRoots(file string, data []byte) (Roots, error) {
 	var raw map[string]toml.Primitive
 	md, err := toml.Decode(string(data), &raw)
@@ -66,8 +65,7 @@ func ReadRoots(file string, data []byte) (Roots, error) {
 	return roots, nil
 }
 
-// Apart refuses roots of results and inputs of which one is, or is in, the other: a job could replace what it reads. It
-// compares what is named here.
+// Apart refuses roots of results and inputs that overlap: a job could replace its inputs. It compares these settings.
 func (r Roots) Apart(inputs, outputs string) error {
 	in, knowsIn := r[inputs]
 	out, knowsOut := r[outputs]
@@ -78,7 +76,7 @@ func (r Roots) Apart(inputs, outputs string) error {
 		"results would be among the inputs, of the root %s", inputs)
 }
 
-// overlap says whether one root is, or is in, the other.
+// overlap reports whether one root equals or contains the other.
 func overlap(a, b Options) bool {
 	if IsBucket(a.URL) || IsBucket(b.URL) {
 		return a.Endpoint == b.Endpoint && isAtOrBelow(strings.TrimRight(a.URL, "/"),
@@ -88,13 +86,13 @@ func overlap(a, b Options) bool {
 	return x != "" && y != "" && isAtOrBelow(x, y, string(filepath.Separator))
 }
 
-// isAtOrBelow says whether one of two paths is, or is below, the other.
+// isAtOrBelow reports whether one path equals or contains the other.
 func isAtOrBelow(a, b, separator string) bool {
 	return strings.HasPrefix(a+separator, strings.TrimSuffix(b, separator)+separator) ||
 		strings.HasPrefix(b+separator, strings.TrimSuffix(a, separator)+separator)
 }
 
-// real is the folder of a root, without links where it is there; "" where it cannot be told.
+// real is the folder of a root with links resolved, "" if unknown.
 func (o Options) real() string {
 	dir, err := o.Folder()
 	if err != nil {
@@ -107,7 +105,7 @@ func (o Options) real() string {
 	return dir
 }
 
-// isOption says whether a key in the file of roots is one of Options.
+// isOption reports whether a key is one of Options.
 func isOption(key string) bool {
 	for field := range reflect.TypeFor[Options]().Fields() {
 		if name, _, _ := strings.Cut(field.Tag.Get("toml"), ","); name == key {

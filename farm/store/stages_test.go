@@ -28,8 +28,8 @@ func TestForgetStagesWithoutFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, stage := range []string{"a2-X", "a3-Y"} {
-		place := filepath.Join(dir, filepath.FromSlash(r.Stage("task", stage)))
+	for _, name := range []string{"a2-X", "a3-Y"} {
+		place := filepath.Join(dir, filepath.FromSlash(stage(r, "task", name)))
 		if err := os.MkdirAll(place, 0o777); err != nil {
 			t.Fatal(err)
 		}

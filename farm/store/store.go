@@ -17,59 +17,72 @@ import (
 	"vksplat/internal/fault"
 )
 
-// Root is where keys are: a folder, or a bucket of a server of objects. Keys have slashes between their parts and lead
-// nowhere else.
+// Root stores files by key: a folder, or a bucket of an object store. Keys have slashes between their parts and never
+// lead out of the root.
 type Root interface {
 	// Open opens a file for reading.
 	Open(key string) (io.ReadCloser, error)
-	// Put makes a file, whole or not at all, in place of one that is there. It is on the disk when Put returns. Write
+	// Put writes a file, whole or not at all, and replaces an existing one. It is on the disk when Put returns. Write
 	// may be called again.
 	Put(key string, write func(io.Writer) error) error
-	// Claim makes an empty file where none is. Where one is, nothing happens, and the error is ErrExists.
+	// Claim creates an empty file. An existing one is left alone, and the error is ErrExists.
 	Claim(key string) error
-	// List returns the files at and below a key, by key. Hidden ones are none, nor are odd ones.
-	List(key string) ([]Entry, error)
-	// ListAll is List, and names what is odd there, no file that this program could read: pipes, names that not every
-	// system has, and links that lead out of the root, or in a circle.
-	ListAll(key string) (list []Entry, odd []string, err error)
-	// Names returns the names of what is directly below a key, folders too in which no file is whole yet; of a file its
-	// own, and none where nothing is there. Hidden ones are none.
+	// List returns the files at and below a key, sorted by key, without hidden ones. Odd names what is there and cannot
+	// be read as a file: pipes, names that some systems refuse, and links that leave the root or form a cycle.
+	List(key string) (list []Entry, odd []string, err error)
+	// Names returns the names directly below a key, without hidden ones: also of folders in which no file is whole yet.
+	// A file has its own name, a missing key none.
 	Names(key string) ([]string, error)
 	// Stat describes a file or folder.
 	Stat(key string) (Entry, error)
-	// Delete removes what is at and below a key, and the folder around it where that is empty then. Nothing there is no
+	// Delete removes what is at and below a key, and then its parent folder if that is empty. A missing key is no
 	// error.
 	Delete(key string) error
-	// Abort ends uploads of files at and below keys that somebody began and nobody will complete. It may ask about all
-	// uploads there are.
-	Abort(keys ...string)
-	// Stage is where the results of a task are put on their way, under a name of their own, before Publish gives them
-	// their place.
-	Stage(task, name string) string
-	// Sweep removes the stages of a task that are among its results and count no more: all but keep.
-	Sweep(task, keep string) error
-	// Ready says whether results of a task can be published here, before work is put into them.
-	Ready(task string) error
-	// Publish gives all files below from their place below to, all at once, and removes the folder around from where
-	// that is empty then. Where something is at to, nothing happens, and the error is ErrExists.
+	// Publish moves all files below from to below to, atomically, and removes the parent of from if that is empty then.
+	// If anything is at to, nothing happens, and the error is ErrExists.
 	Publish(from, to string) error
-	// Attend returns this root for work that ends some ten seconds after leaving has, where the store is away: what
-	// moves may end. While it waits for the store, waits hears every second why, and nil once the store answers. Once
-	// it has waited in vain, it asks once a time until then.
+	// InPlace is nil for a root whose Publish renames.
+	InPlace() InPlace
+	// Attend returns this root for work that must end about ten seconds after leaving has, if the store is away: what
+	// renames may finish. While it waits for the store, waits is called every second with the cause, and with nil once
+	// the store answers. After a wait in vain each operation is tried once, until one succeeds.
 	Attend(leaving context.Context, waits func(cause error)) Root
 	// String names the root for messages.
 	String() string
 }
 
-// HasAny says whether anything is below a root, a bucket whatever it holds. Where nothing is in a folder, a share may
-// not be mounted.
-func HasAny(root Root) bool {
-	f, is := root.(*folder)
-	if !is {
+// InPlace is a root that cannot rename: results stay where they are uploaded, in a folder of their own among the task's
+// results, and Publish writes the manifest that names this folder.
+type InPlace interface {
+	// Ready checks that the server keeps two attempts at a task apart.
+	Ready(task string) error
+	// Abort ends unfinished uploads at and below keys. It may have to list all uploads there are.
+	Abort(keys ...string)
+}
+
+// Ready checks that results of a task can be published, before work is put into them.
+func Ready(r Root, task string) error {
+	if p := r.InPlace(); p != nil {
+		return p.Ready(task)
+	}
+	return nil
+}
+
+// abort ends unfinished uploads at and below keys.
+func abort(r Root, keys ...string) {
+	if p := r.InPlace(); p != nil {
+		p.Abort(keys...)
+	}
+}
+
+// HasAny reports whether a root holds anything. A bucket always counts; an empty folder may be the place of a share
+// that is not mounted.
+func HasAny(r Root) bool {
+	if r.InPlace() != nil {
 		return true
 	}
-	list, err := fs.ReadDir(f.root.FS(), ".")
-	return err == nil && len(list) > 0
+	names, err := r.Names(".")
+	return err == nil && len(names) > 0
 }
 
 // Entry is a file, or with Folder a folder.
@@ -77,43 +90,42 @@ type Entry struct {
 	Key      string
 	Size     int64
 	Modified time.Time
-	Tag      string // of the content, as a server of objects says it; "": it says none
+	Tag      string // the server's hash of the content, or ""
 	Folder   bool
 }
 
-// Errors of a store, beside those of its files.
+// Errors of a store, besides those of its files.
 var (
-	// ErrExists is of a place that is taken.
+	// ErrExists is the error of an existing file or result.
 	ErrExists = errors.New("it exists already")
-	// ErrSetup is of a root that is not what the worker's settings say. Trying again does not help.
+	// ErrSetup is the error of wrong settings of a root. Retrying does not help.
 	ErrSetup = fault.Sentinel(fault.ErrSetup, "the store is not set up", "")
-	// ErrDamaged is of files that are not what their manifest says.
+	// ErrDamaged is the error of files that differ from their manifest.
 	ErrDamaged = errors.New("it is damaged")
 )
 
-// Options say where a root is, and how its files are made.
+// Options are the settings of a root.
 type Options struct {
 	URL   string `toml:"url"`             // file:///folder, where %20 is a space, or a folder; or s3://bucket/prefix
 	Umask string `toml:"umask,omitempty"` // of a folder, octal, as in 0002; "": the process's
 	Group string `toml:"group,omitempty"` // of a folder, name or number; "": the process's
-	// of a folder, a file that is in it where its share is mounted; "": nothing tells it from an empty folder in its
-	// place
+	// of a folder, a file that exists only while its share is mounted; "": no check
 	Mark string `toml:"mark,omitempty"`
 
 	// Of a bucket.
 	// https://host:port, or http://; "": Amazon's, or what AWS_ENDPOINT_URL says
 	Endpoint string `toml:"endpoint,omitempty"`
 	Region   string `toml:"region,omitempty"` // "": what AWS_REGION says, or what the server says
-	// the bucket stands in the path, else in the name of the host; nil: by the endpoint
+	// the bucket is in the path, not in the host name; nil: by the endpoint
 	PathStyle *bool `toml:"path_style,omitempty"`
-	// file of certificates, PEM, that the server's is trusted by; "": the system's
+	// PEM file of trusted certificates; "": the system's
 	CA string `toml:"ca,omitempty"`
 	// file as ~/.aws/credentials, for its owner alone; "": the usual ones
 	Credentials string `toml:"credentials,omitempty"`
 	Profile     string `toml:"profile,omitempty"` // section of such a file; "": default
 }
 
-// IsBucket says whether a root's url is of a bucket.
+// IsBucket reports whether a url is of a bucket.
 func IsBucket(url string) bool { return strings.HasPrefix(url, bucketScheme) }
 
 // Open opens a root.
@@ -150,7 +162,7 @@ func Open(o Options) (Root, error) {
 	return openFolder(dir, o.Mark, umask, gid)
 }
 
-// Folder is the folder of a root that is no bucket.
+// Folder is the folder of a root that is not a bucket.
 func (o Options) Folder() (string, error) {
 	dir := o.URL
 	if scheme, _, isURL := strings.Cut(o.URL, "://"); isURL {
@@ -187,10 +199,10 @@ func groupID(group string) (int, error) {
 	return strconv.Atoi(g.Gid)
 }
 
-// Roots are the roots that a worker knows, by name.
+// Roots are the roots of a machine by name.
 type Roots map[string]Options
 
-// Open opens the root of a name.
+// Open opens a root by name.
 func (r Roots) Open(name string) (Root, error) {
 	o, known := r[name]
 	if !known {
@@ -205,16 +217,16 @@ func setupError(where, hint, format string, args ...any) error {
 	return &fault.Error{Op: "open root", Path: where, Err: fmt.Errorf(format, args...), Hint: hint, Kind: ErrSetup}
 }
 
-// isFull says whether an error is of a disk without room, or of somebody who may take no more of it.
+// isFull reports whether an error is of a full disk or quota.
 func isFull(err error) bool { return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) }
 
-// IsAway says whether an error is of a store that is away or full: that passes, and is the fault of no task.
+// IsAway reports whether an error is of a store that is away or full, which passes.
 func IsAway(err error) bool {
 	a, _ := answer(err)
 	return isAwayShare(err) || isAway(err) || isFullBucket(a)
 }
 
-// Explain adds to an error of the store's files what can be done about it, and its kind.
+// Explain adds a hint and a kind to an error of a store's files.
 func Explain(op, path string, err error) error {
 	var known *fault.Error
 	switch {

@@ -103,7 +103,7 @@ func TestKeysStayInTheRoot(t *testing.T) {
 	if !exists(filepath.Join(top, "secret")) || r.Delete(".") == nil {
 		t.Error("something was deleted outside")
 	}
-	if _, err := r.List("up"); err == nil {
+	if _, _, err := r.List("up"); err == nil {
 		t.Error("a list leads out")
 	}
 }
@@ -157,7 +157,7 @@ func TestFaultsOfShares(t *testing.T) {
 		},
 		func() error { _, err := r.Open("a"); return err },
 		func() error { _, err := r.Stat("a"); return err },
-		func() error { _, err := r.List("."); return err },
+		func() error { _, _, err := r.List("."); return err },
 		func() error { return r.Publish("a", "b") },
 		func() error { return r.Delete("b") },
 	} {

@@ -9,16 +9,16 @@ import (
 	"strings"
 )
 
-// Sweep removes what attempts at a task left beside its results: half commits, and results that are out of date or
-// damaged. It keeps, and returns, what holds files that no manifest names: this program did not make them.
+// Sweep removes interrupted commits, and outdated or damaged results of a task. It keeps and returns folders with
+// foreign files.
 func Sweep(r Root, task string) (kept []string, err error) {
 	m, err := ReadManifest(r, OutOf(task))
 	switch {
 	case err == nil:
-		err = r.Sweep(task, m.At)
+		err = sweepStages(r, task, m.At)
 	case errors.Is(err, fs.ErrNotExist):
-		err = r.Sweep(task, "")
-	case errors.Is(err, ErrDamaged): // nobody knows what it names
+		err = sweepStages(r, task, "")
+	case errors.Is(err, ErrDamaged): // its stage is unknown
 		err = nil
 	}
 	if err != nil {
@@ -27,9 +27,34 @@ func Sweep(r Root, task string) (kept []string, err error) {
 	return sweepTemp(r, path.Join(task, tempFolder))
 }
 
-// sweepTemp is Sweep for the folder of what is on its way, and of what was moved there.
+// sweepStages removes the stages among a task's results, except keep, and ends uploads to those without a file yet.
+func sweepStages(r Root, task, keep string) error {
+	if r.InPlace() == nil {
+		return nil
+	}
+	out := OutOf(task)
+	list, _, err := r.List(out)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	last := keep
+	for _, e := range list { // sorted: the files of a folder are together
+		name, _, inFolder := strings.Cut(strings.TrimPrefix(e.Key, out+"/"), "/")
+		if _, isStage := stageOf(name); !inFolder || !isStage || name == keep || name == last {
+			continue
+		}
+		if err := r.Delete(path.Join(out, name)); err != nil {
+			return err
+		}
+		last = name
+	}
+	abort(r, out)
+	return nil
+}
+
+// sweepTemp is Sweep for tempFolder.
 func sweepTemp(r Root, temp string) (kept []string, err error) {
-	list, err := r.List(temp)
+	list, _, err := r.List(temp)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
@@ -55,10 +80,10 @@ func sweepTemp(r Root, temp string) (kept []string, err error) {
 	if len(kept) > 0 {
 		return kept, nil
 	}
-	return nil, r.Delete(temp) // hidden files are left of whoever was killed in the middle of one
+	return nil, r.Delete(temp) // with hidden files of killed writers
 }
 
-// isOwn says whether this program has put all these files below a place of tempFolder there.
+// isOwn reports whether this program wrote all these files below a place in tempFolder.
 func isOwn(r Root, place string, files []string) (bool, error) {
 	name := path.Base(place)
 	if _, isStage := stageOf(name); isStage || strings.HasPrefix(name, probePrefix) {

@@ -180,7 +180,7 @@ func TestReplacedModel(t *testing.T) {
 // TestReplacedCapture says of a training that refuses to go on what can be done in a farm: flags of train are no help
 // there.
 func TestReplacedCapture(t *testing.T) {
-	r := &runner{task: &spec.Task{Kind: spec.KindTrain}, from: 5}
+	r := &runner{attempt: &attempt{workdir: &workdir{task: &spec.Task{Kind: spec.KindTrain}}, from: 5}}
 	var c *child.Failure
 	err := r.refused(&child.Failure{Code: fault.ExitUsage, Text: "it was made otherwise",
 		Causes: []error{fault.ErrUsage}})

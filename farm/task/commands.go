@@ -1,14 +1,9 @@
 package task
 
 import (
-	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,9 +11,7 @@ import (
 	"strings"
 
 	"vksplat/farm/spec"
-	"vksplat/farm/store"
 	"vksplat/internal/fault"
-	"vksplat/internal/strictjson"
 )
 
 // work runs the commands of the task.
@@ -28,21 +21,21 @@ func (r *runner) work(ctx context.Context, dir *os.Root) error {
 	if err != nil {
 		return r.reason(ctx, err)
 	}
-	if !r.resumes() { // the others do not go on with what an attempt left
+	if !r.resumes() {
 		if err := emptied(r.out); err != nil {
 			return err
 		}
 	} else if now, err := r.reads(ctx); err != nil {
 		return err
-	} else if now != r.given { // than what this goes on with was made from
+	} else if now != r.given {
 		return &fault.Error{Op: "fetch input", Path: r.key,
-			Err: errors.New("its inputs were replaced while it ran"), Hint: "run it again",
+			Err: errors.New("another task has replaced results that it reads"), Hint: "run it again",
 			Kind: fault.ErrTryAgain}
 	}
 	return run(ctx, dir)
 }
 
-// command stages what the task reads, and returns what runs its commands.
+// command stages the task's inputs, and returns the function that runs its commands.
 func (r *runner) command(ctx context.Context) (func(context.Context, *os.Root) error, error) {
 	if work := works[r.task.Kind]; work != nil {
 		return work(r, ctx)
@@ -54,21 +47,22 @@ func (r *runner) command(ctx context.Context) (func(context.Context, *os.Root) e
 	if err != nil {
 		return nil, err
 	}
-	return r.one(r.task.Kind.Command, r.task.Kind.Args(call)), nil
+	args := append([]string{r.task.Kind.Command}, r.task.Kind.Args(call)...)
+	return func(ctx context.Context, dir *os.Root) error { return r.child(ctx, dir, args) }, nil
 }
 
-// works run the kinds that are more than one command.
+// works run the kinds with more than one command.
 var works = map[*spec.Kind]func(*runner, context.Context) (func(context.Context, *os.Root) error, error){
 	spec.KindMerge: (*runner).merge,
 	spec.KindEval:  (*runner).eval,
 }
 
-// call stages what the one command of a task reads.
-func (r *runner) call(ctx context.Context) (c *spec.Call, err error) {
-	t := r.task
-	c = &spec.Call{Task: t, Device: r.onDevice(), Output: r.out, Preview: r.previewFile(), SaveEvery: r.savesEvery()}
+// call stages the inputs of a task with one command.
+func (s *stager) call(ctx context.Context) (c *spec.Call, err error) {
+	t := s.task
+	c = &spec.Call{Task: t, Device: s.onDevice(), Output: s.out, Preview: s.previewFile(), SaveEvery: s.savesEvery()}
 	if len(t.Models) > 0 {
-		if c.Model, err = r.stageModel(ctx, &t.Models[0]); err != nil {
+		if c.Model, err = s.stageModel(ctx, &t.Models[0]); err != nil {
 			return nil, err
 		}
 	}
@@ -79,219 +73,28 @@ func (r *runner) call(ctx context.Context) (c *spec.Call, err error) {
 		if in.None() {
 			continue
 		}
-		if *in.local, err = r.stage(ctx, in.Input); err != nil {
+		if *in.local, err = s.stage(ctx, in.Input); err != nil {
 			return nil, err
 		}
 	}
 	switch {
 	case !t.Plan.None():
-		c.Plan, err = r.stagePlan(ctx)
+		c.Plan, err = s.stagePlan(ctx)
 	case !t.Source.None():
-		c.Source, err = r.stageSource(ctx)
+		c.Source, err = s.stageSource(ctx)
 	}
 	return c, err
 }
 
-// one runs a single command.
-func (r *runner) one(command string, args []string) func(context.Context, *os.Root) error {
-	return func(ctx context.Context, dir *os.Root) error {
-		return r.child(ctx, dir, append([]string{command}, args...))
-	}
-}
-
 // onDevice is the flag that names the device.
-func (r *runner) onDevice() []string {
-	if r.Device == "" {
+func (s *stager) onDevice() []string {
+	if s.Device == "" {
 		return nil
 	}
-	return []string{"--device=" + r.Device}
+	return []string{"--device=" + s.Device}
 }
 
-// An input that is not there is the job's fault where others are, else the machine's: nothing may be mounted.
-var (
-	ErrNoInput    = errors.New("not found")
-	ErrNotMounted = errors.New("not found (nothing is):")
-)
-
-// InputHint is what helps where an input is not there.
-const InputHint = "put it there, mount it, or correct the key in the job"
-
-// NoInput is the error of an input that is not below its root.
-func NoInput(root store.Root, key string) error {
-	what := ErrNotMounted
-	if store.HasAny(root) {
-		what = ErrNoInput
-	}
-	return fmt.Errorf("input %q %w in %s", key, what, root)
-}
-
-// stage brings an input to the local disk.
-func (r *runner) stage(ctx context.Context, in spec.Input) (local string, err error) {
-	var release func()
-	where, of := in.Key, place{"", r.inputs.String(), in.Key}
-	switch {
-	case in.Key != "" && r.inPlace():
-		local, release = filepath.Join(r.inputs.String(), filepath.FromSlash(in.Key)), func() {}
-		err = r.ownLinks(in.Key)
-	case in.Key != "":
-		local, release, err = r.cache.Input(ctx, r.inputs, in.Key)
-	default:
-		where = KeyOf(r.Job, &r.Plan.Tasks[in.Tasks[0]])
-		of = place{"", r.outputs.String(), store.OutOf(where)}
-		local, release, err = r.cache.Output(ctx, r.outputs, where)
-	}
-	switch {
-	case err == nil:
-		of.local = local
-		r.release, r.staged = append(r.release, release), append(r.staged, of)
-		if in.Key != "" {
-			err = r.ownFiles(in, local)
-		}
-		return local, err
-	case errors.Is(err, fs.ErrNotExist) && in.Key != "":
-		return "", &fault.Error{Err: NoInput(r.inputs, where), Kind: store.ErrSetup,
-			Hint: InputHint}
-	case errors.Is(err, fs.ErrNotExist):
-		return "", notDone(where)
-	case ctx.Err() != nil:
-		return "", context.Cause(ctx)
-	case in.Key == "":
-		return "", r.explainResults(where, err)
-	}
-	return "", store.Explain("fetch input", where, err)
-}
-
-// explainResults explains an error of another task's results, which this one reads.
-func (r *runner) explainResults(key string, err error) error {
-	if !errors.Is(err, store.ErrDamaged) {
-		return store.Explain("fetch input", key, err)
-	}
-	return &fault.Error{Op: "fetch input", Path: key, Err: err, Kind: fault.ErrData, Hint: fault.Command("farm fsck "+
-		r.outputs.String()+"/"+r.Job.Name+" --repair") + " moves it out of the way, then the job makes it again"}
-}
-
-// notDone is of an input that another task makes.
-func notDone(key string) error {
-	return &fault.Error{Op: "fetch input", Path: key, Err: errors.New("the task that makes it is not done"),
-		Hint: "run that task first", Kind: fault.ErrTryAgain}
-}
-
-// reads is the SHA-256 of the results of other tasks that the task reads, by what is in them: that of results which
-// were made anew is another one, unless they came out the same. It is "" without such.
-func (r *runner) reads(ctx context.Context) (sum string, err error) {
-	tasks := r.task.Reads()
-	r.absent = nil
-	if len(tasks) == 0 {
-		return "", nil
-	}
-	h := sha256.New()
-	for _, k := range tasks {
-		key := KeyOf(r.Job, &r.Plan.Tasks[k])
-		m, err := store.ReadManifest(r.outputs, store.OutOf(key))
-		switch {
-		case errors.Is(err, fs.ErrNotExist):
-			r.absent = append(r.absent, k)
-			if !r.Gather || !r.task.Kind.Gathers {
-				return "", notDone(key)
-			}
-			continue
-		case ctx.Err() != nil:
-			return "", context.Cause(ctx)
-		case err != nil:
-			return "", r.explainResults(key, err)
-		}
-		fmt.Fprintln(h, m.Contents())
-	}
-	if !r.task.Without(r.isAbsent) {
-		return "", &fault.Error{Op: "fetch input", Path: r.key, Err: errors.New("none of its models exists"),
-			Hint: "fix why their tasks failed, then run this again", Kind: fault.ErrData}
-	}
-	return hex.EncodeToString(h.Sum(nil)), nil
-}
-
-func (r *runner) isAbsent(task int) bool { return slices.Contains(r.absent, task) }
-
-// stageModel is stage for a model: the folder of a training, or the file that its task wrote.
-func (r *runner) stageModel(ctx context.Context, m *spec.Model) (string, error) {
-	local, err := r.stage(ctx, m.Input)
-	if err != nil || len(m.Tasks) == 0 {
-		return local, err
-	}
-	if from := &r.Plan.Tasks[m.Tasks[0]]; from.Kind.File != nil {
-		return filepath.Join(local, from.Kind.File(from)), nil
-	}
-	return local, nil
-}
-
-// stagePlan makes a copy of a plan that says where the capture is on this machine.
-func (r *runner) stagePlan(ctx context.Context) (string, error) {
-	source, err := r.stage(ctx, r.task.Source)
-	if err != nil {
-		return "", err
-	}
-	plan, err := r.stage(ctx, r.task.Plan)
-	if err != nil {
-		return "", err
-	}
-	dir := filepath.Join(r.dir, "plan")
-	if err := errors.Join(os.RemoveAll(dir), copyTree(plan, dir, true)); err != nil {
-		return "", err
-	}
-	file := filepath.Join(dir, "plan.json")
-	data, err := os.ReadFile(file)
-	if err != nil {
-		return "", err
-	}
-	if data, err = withScene(data, source); err != nil {
-		return "", &fault.Error{Op: "read plan", Path: file, Err: err, Hint: "run the partition again"}
-	}
-	return dir, os.WriteFile(file, data, 0o666)
-}
-
-// withScene replaces the capture's folder in a plan. All else stays, byte for byte: train knows a plan by its first
-// key.
-func withScene(data []byte, source string) ([]byte, error) {
-	if err := strictjson.JSONError(json.Unmarshal(data, new(struct{}))); err != nil {
-		return nil, err
-	}
-	start, end := valueAt(data, "capture", "scene")
-	if end == 0 {
-		return nil, errors.New("it names no capture")
-	}
-	where, err := json.Marshal(source)
-	return slices.Concat(data[:start], where, data[end:]), err
-}
-
-// valueAt finds a value in a JSON document by the keys of the objects around it: data[start:end], 0 and 0 if there is
-// none.
-func valueAt(data []byte, keys ...string) (start, end int) {
-	d := json.NewDecoder(bytes.NewReader(data))
-	var value json.RawMessage
-	for _, want := range keys {
-		if t, err := d.Token(); err != nil || t != json.Delim('{') {
-			return 0, 0
-		}
-		for {
-			key, err := d.Token()
-			if err != nil || key == json.Delim('}') {
-				return 0, 0
-			}
-			if key == want {
-				break
-			}
-			if err := d.Decode(&value); err != nil {
-				return 0, 0
-			}
-		}
-	}
-	if err := d.Decode(&value); err != nil {
-		return 0, 0
-	}
-	end = int(d.InputOffset())
-	return end - len(value), end
-}
-
-// merge joins blocks. The results are the merged scene, or with finetune the one that was trained on.
+// merge joins blocks. The result is the merged scene, or with finetune the trained one.
 func (r *runner) merge(ctx context.Context) (func(context.Context, *os.Root) error, error) {
 	plan, err := r.stagePlan(ctx)
 	if err != nil {
@@ -323,29 +126,7 @@ func (r *runner) merge(ctx context.Context) (func(context.Context, *os.Root) err
 	}, nil
 }
 
-// stageSource is stage for the source. Pictures of several tasks come together in a folder.
-func (r *runner) stageSource(ctx context.Context) (string, error) {
-	from := r.task.Source.Tasks
-	if len(from) == 0 || !r.Plan.Tasks[from[0]].Kind.Parts {
-		return r.stage(ctx, r.task.Source)
-	}
-	dir := filepath.Join(r.dir, "pictures")
-	if err := os.RemoveAll(dir); err != nil {
-		return "", err
-	}
-	for _, k := range from {
-		part, err := r.stage(ctx, spec.Input{Tasks: []int{k}})
-		if err == nil {
-			err = copyTree(part, dir, false)
-		}
-		if err != nil {
-			return "", err
-		}
-	}
-	return dir, nil
-}
-
-// eval measures models one after the other and makes a table of all.
+// eval measures models one by one and writes a table of all.
 func (r *runner) eval(ctx context.Context) (func(context.Context, *os.Root) error, error) {
 	type pair struct{ model, source, name string }
 	var pairs []pair

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"html"
 	"io"
 	"io/fs"
 	"os"
@@ -11,10 +12,12 @@ import (
 	"slices"
 	"strings"
 
+	"vksplat/farm/store"
+	"vksplat/internal/atomicfile"
 	"vksplat/internal/strictjson"
 )
 
-// emptied removes what is in a folder.
+// emptied empties a folder.
 func emptied(dir string) error {
 	entries, err := os.ReadDir(dir)
 	for _, e := range entries {
@@ -23,7 +26,7 @@ func emptied(dir string) error {
 	return err
 }
 
-// copyTree puts the files of a folder into another. Unless they are going to be written to, links do.
+// copyTree copies the files of a folder, or links them if they will not be written to.
 func copyTree(from, to string, written bool) error {
 	return filepath.WalkDir(from, func(name string, e fs.DirEntry, err error) error {
 		if err != nil {
@@ -42,8 +45,7 @@ func copyTree(from, to string, written bool) error {
 	})
 }
 
-// copyFile puts a file in place of one that may be there: that may be a link to the cache, which is not to be written
-// to.
+// copyFile copies or links a file. It replaces an existing one, which may be a link into the cache.
 func copyFile(from, to string, written bool) error {
 	if err := os.Remove(to); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -64,23 +66,13 @@ func copyFile(from, to string, written bool) error {
 	return errors.Join(err, out.Close())
 }
 
-// steps is how far the work came.
-func (r *runner) steps() int {
-	if n := r.newest(); n > 0 {
-		return n
-	}
-	r.mutex.Lock()
-	defer r.mutex.Unlock()
-	return r.now.Step
-}
-
 // row is a model in the table of an eval.
 type row struct {
 	name   string
 	scores map[string]float64
 }
 
-// readScores reads the means of results.json: one method, its numbers by name.
+// readScores reads the means of results.json by name.
 func readScores(file string) (map[string]float64, error) {
 	data, err := os.ReadFile(file)
 	if err != nil {
@@ -101,8 +93,7 @@ func readScores(file string) (map[string]float64, error) {
 	return scores, nil
 }
 
-// writeTable writes table.md and scores.json: a line for each model with the scores that one of them has, the tasks
-// whose results are missing, then the views of each.
+// writeTable writes table.md and scores.json: a line of scores for each model, missing tasks, then the views of each.
 func writeTable(dir *os.Root, rows []row, missing []string, views string) error {
 	var b strings.Builder
 	columns := slices.DeleteFunc([]string{"PSNR", "SSIM", "LPIPS"}, func(name string) bool {
@@ -137,3 +128,79 @@ func writeTable(dir *os.Root, rows []row, missing []string, views string) error 
 	return errors.Join(dir.WriteFile("table.md", []byte(b.String()), 0o666),
 		dir.WriteFile("scores.json", append(data, '\n'), 0o666))
 }
+
+// place is a local folder or file, and the key that it is a copy of or becomes.
+type place struct{ local, root, key string }
+
+// named returns a replacer of local places in the texts of children.
+func (a *attempt) named(name func(place) string) *strings.Replacer {
+	var pairs []string
+	for _, p := range append([]place{{a.dir, a.outputs.String(), a.key}}, a.staged...) {
+		quoted, _ := json.Marshal(p.local) // a text
+		for _, form := range []string{p.local, string(quoted[1 : len(quoted)-1]), html.EscapeString(p.local),
+			strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(p.local)} { // the last as in Python
+			pairs = append(pairs, form, name(p))
+		}
+	}
+	return strings.NewReplacer(pairs...)
+}
+
+// inStore names a place for people.
+func (p place) inStore() string { return p.root + "/" + p.key }
+
+// textResults are name suffixes of results that contain local paths.
+var textResults = []string{".json", ".html", "cfg_args"}
+
+// placelessName is the folder of results with keys for paths. They replace the originals only once finishedFile exists:
+// a resumed command needs its own files unchanged.
+const placelessName = "placeless"
+
+// unplace writes results with local paths to placelessName, with keys instead: their bytes depend on no machine.
+func (c *committer) unplace(dir *os.Root) error {
+	if err := os.RemoveAll(c.placeless("")); err != nil {
+		return err
+	}
+	names, err := store.LocalFiles(dir, c.isScratch)
+	if err != nil {
+		return err
+	}
+	keys := c.named(func(p place) string { return p.key })
+	for _, name := range names {
+		if !slices.ContainsFunc(textResults, func(end string) bool { return strings.HasSuffix(name, end) }) {
+			continue
+		}
+		before, err := dir.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		text := keys.Replace(string(before))
+		if text == string(before) {
+			continue
+		}
+		fresh := c.placeless(name)
+		if err := os.MkdirAll(filepath.Dir(fresh), 0o777); err != nil {
+			return err
+		}
+		if err := atomicfile.Write(fresh, func(w io.Writer) error {
+			_, err := io.WriteString(w, text)
+			return err
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// replaceTexts moves the texts of placelessName to the results.
+func (c *committer) replaceTexts(f *finished) error {
+	for _, name := range f.names() {
+		err := os.Rename(c.placeless(name), filepath.Join(c.out, filepath.FromSlash(name)))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}
+
+// logTime begins each line of a log.
+const logTime = "2006-01-02 15:04:05Z "

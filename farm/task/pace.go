@@ -1,30 +1,30 @@
 package task
 
-import "time"
+import (
+	"time"
+)
 
-// mostUnsaved is the longest time between two checkpoints that a training writes to the local disk: a crash on one
-// machine costs that.
+// mostUnsaved bounds the interval of a training's local checkpoints: a crash loses at most that.
 const mostUnsaved = 5 * time.Minute
 
-// uploadAgain is how long after an upload that failed the next one begins.
+// uploadAgain is the pause after a failed upload.
 const uploadAgain = 30 * time.Second
 
-// pace says when the newest checkpoint goes up: such that after a crash of the machine at most the time every is lost,
-// and what an upload takes. Of a training each n-th checkpoint goes up as soon as it is written: one that waited would
-// be older than it need be. Of pictures, which come all the time, those that there are.
+// pace decides when to upload the newest checkpoint, so that the loss of a machine costs at most every and an upload:
+// of a training each nth checkpoint as soon as it is written, of pictures all so far at intervals.
 type pace struct {
 	every time.Duration
 	nth   int       // checkpoints to an upload
 	next  time.Time // not before
 	seen  int       // step of the newest one
-	fresh int       // that were written since the last upload began
+	fresh int       // written since the last upload began
 }
 
-// newPace is that of a task which begins now with what the store has of a step.
-func (r *runner) newPace(now time.Time, stored int) *pace {
-	p := &pace{every: r.task.Limits.CheckpointEvery, nth: 1, seen: stored}
-	if r.trains() {
-		p.nth = int(p.every / r.savesEvery())
+// newPace paces a task that starts now, from the checkpoint of a step in the store.
+func (w *workdir) newPace(now time.Time, stored int) *pace {
+	p := &pace{every: w.task.Limits.CheckpointEvery, nth: 1, seen: stored}
+	if w.trains() {
+		p.nth = int(p.every / w.savesEvery())
 		p.fresh = p.nth - 1 // the first goes up at once
 	} else {
 		p.next = now.Add(p.every)
@@ -32,11 +32,8 @@ func (r *runner) newPace(now time.Time, stored int) *pace {
 	return p
 }
 
-// savesEvery is the time between two checkpoints of a training.
-func (r *runner) savesEvery() time.Duration { return min(r.task.Limits.CheckpointEvery, mostUnsaved) }
-
-// due says whether an upload should begin, while the newest checkpoint is of that step.
-func (p *pace) due(now time.Time, newest int) bool {
+// uploadDue reports whether to upload the newest checkpoint.
+func (p *pace) uploadDue(now time.Time, newest int) bool {
 	if newest > p.seen {
 		p.seen = newest
 		p.fresh++
@@ -44,7 +41,7 @@ func (p *pace) due(now time.Time, newest int) bool {
 	return p.fresh >= p.nth && !now.Before(p.next)
 }
 
-// begins notes that an upload does.
+// begins records the start of an upload.
 func (p *pace) begins(now time.Time, trains bool) {
 	p.fresh = 0
 	if !trains {
@@ -52,7 +49,7 @@ func (p *pace) begins(now time.Time, trains bool) {
 	}
 }
 
-// failed has the next upload make good for one that failed.
+// failed schedules the next upload after a failed one.
 func (p *pace) failed(now time.Time) {
 	p.fresh, p.next = p.nth, now.Add(min(p.every, uploadAgain))
 }

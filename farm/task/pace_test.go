@@ -15,7 +15,7 @@ func TestPace(t *testing.T) {
 	for _, kind := range []*spec.Kind{spec.KindTrain, spec.KindRender} {
 		for _, every := range []time.Duration{time.Minute, 5 * time.Minute, 7 * time.Minute, 10 * time.Minute,
 			time.Hour} {
-			r := &runner{task: &spec.Task{Kind: kind, Limits: spec.Limits{CheckpointEvery: every}}}
+			r := &workdir{task: &spec.Task{Kind: kind, Limits: spec.Limits{CheckpointEvery: every}}}
 			random := rand.New(rand.NewPCG(1, uint64(every)))
 			saves, mostUpload, late := tick, every/3, tick
 			if r.trains() {
@@ -35,7 +35,7 @@ func TestPace(t *testing.T) {
 				if sending && now >= ends {
 					stored, sending = sends, false
 				}
-				if p.due(time.Unix(0, 0).Add(now), newest) && !sending {
+				if p.uploadDue(time.Unix(0, 0).Add(now), newest) && !sending {
 					p.begins(time.Unix(0, 0).Add(now), r.trains())
 					sends, ends, sending = written, now+time.Duration(random.Int64N(int64(mostUpload))), true
 					uploads++
@@ -56,22 +56,22 @@ func TestPace(t *testing.T) {
 
 // TestPaceAfterFailure has an upload fail: the next one does not wait for another checkpoint.
 func TestPaceAfterFailure(t *testing.T) {
-	r := &runner{task: &spec.Task{Kind: spec.KindTrain, Limits: spec.Limits{CheckpointEvery: 10 * time.Minute}}}
+	r := &workdir{task: &spec.Task{Kind: spec.KindTrain, Limits: spec.Limits{CheckpointEvery: 10 * time.Minute}}}
 	now := time.Unix(0, 0)
 	p := r.newPace(now, 100)
-	if p.due(now, 100) {
+	if p.uploadDue(now, 100) {
 		t.Error("what was fetched goes up again")
 	}
-	if !p.due(now, 200) {
+	if !p.uploadDue(now, 200) {
 		t.Error("the first checkpoint waits")
 	}
 	p.begins(now, true)
-	if p.due(now, 300) || !p.due(now, 400) {
+	if p.uploadDue(now, 300) || !p.uploadDue(now, 400) {
 		t.Error("not every second checkpoint goes up")
 	}
 	p.begins(now, true)
 	p.failed(now)
-	if p.due(now.Add(uploadAgain-1), 400) || !p.due(now.Add(uploadAgain), 400) {
+	if p.uploadDue(now.Add(uploadAgain-1), 400) || !p.uploadDue(now.Add(uploadAgain), 400) {
 		t.Error("what failed is not made good in time")
 	}
 }

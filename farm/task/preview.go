@@ -1,7 +1,7 @@
 package task
 
 import (
-	_ "image/jpeg" // what renders are written as
+	_ "image/jpeg"
 	_ "image/png"
 	"io"
 	"os"
@@ -13,16 +13,15 @@ import (
 	"vksplat/scene/photo"
 )
 
-// previewName is the file in the task's folder with the newest small picture of what it makes, beside its results and
-// none of them. A training's child writes it; of renders it is made here, of the last picture.
+// previewName is the newest preview in the task's folder. A training's child writes it, of renders drawPreview does.
 const previewName = "preview.jpg"
 
-// drawEvery is the time between two previews of a render: each reads one of its pictures.
+// drawEvery is the interval between previews of a render.
 const drawEvery = 30 * time.Second
 
-func (r *runner) previewFile() string { return filepath.Join(r.dir, previewName) }
+func (w *workdir) previewFile() string { return filepath.Join(w.dir, previewName) }
 
-// preview is what is known of the task's small picture.
+// preview describes the current preview.
 type preview struct {
 	at   time.Time // when it was written
 	size int64
@@ -30,44 +29,43 @@ type preview struct {
 	made time.Time // when that was
 }
 
-// lookAtPreview reports a picture that is new. At the end it is made in any case.
-func (r *runner) lookAtPreview(end bool) {
-	if r.task.Kind.Draws {
-		r.drawPreview(end)
+// lookAtPreview reports a new preview. At the end that of a render is drawn in any case.
+func (s *supervisor) lookAtPreview(end bool) {
+	if s.task.Kind.Draws {
+		s.drawPreview(end)
 	}
-	info, err := os.Stat(r.previewFile())
-	if err != nil || info.ModTime().Equal(r.shown.at) && info.Size() == r.shown.size {
+	info, err := os.Stat(s.previewFile())
+	if err != nil || info.ModTime().Equal(s.shown.at) && info.Size() == s.shown.size {
 		return
 	}
-	r.shown.at, r.shown.size = info.ModTime(), info.Size()
-	r.mutex.Lock()
-	defer r.mutex.Unlock()
-	r.now.Preview = r.previewFile()
-	r.report(true)
+	s.shown.at, s.shown.size = info.ModTime(), info.Size()
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	s.now.Preview = s.previewFile()
+	s.report(true)
 }
 
-// drawPreview makes the preview of a render of its newest picture. One that cannot be read, as in formats for other
-// programs, has none.
-func (r *runner) drawPreview(end bool) {
-	n := r.pictures()
-	if n == r.shown.of || !end && time.Since(r.shown.made) < drawEvery {
+// drawPreview draws the preview of a render from its newest picture, if that is in a known format.
+func (s *supervisor) drawPreview(end bool) {
+	n := s.pictures()
+	if n == s.shown.of || !end && time.Since(s.shown.made) < drawEvery {
 		return
 	}
-	r.shown.of, r.shown.made = n, time.Now()
-	data, err := photo.Preview(r.newestPicture())
+	s.shown.of, s.shown.made = n, time.Now()
+	data, err := photo.Preview(s.newestPicture())
 	if err != nil {
 		return
 	}
-	_ = atomicfile.Write(r.previewFile(), func(w io.Writer) error { // the next may succeed
+	_ = atomicfile.Write(s.previewFile(), func(w io.Writer) error { // the next may succeed
 		_, err := w.Write(data)
 		return err
 	})
 }
 
-// newestPicture is the last file that a render wrote, which it does at once; "" where there is none.
-func (r *runner) newestPicture() (newest string) {
+// newestPicture is the newest picture of a render, "" without any.
+func (w *workdir) newestPicture() (newest string) {
 	var last time.Time
-	entries, err := os.ReadDir(r.out)
+	entries, err := os.ReadDir(w.out)
 	if err != nil {
 		return ""
 	}
@@ -77,7 +75,7 @@ func (r *runner) newestPicture() (newest string) {
 		}
 		if info, err := e.Info(); err == nil && info.Mode().IsRegular() &&
 			(newest == "" || info.ModTime().After(last)) {
-			newest, last = filepath.Join(r.out, e.Name()), info.ModTime()
+			newest, last = filepath.Join(w.out, e.Name()), info.ModTime()
 		}
 	}
 	return newest

@@ -58,7 +58,9 @@ func TestPreviewOfRender(t *testing.T) {
 	t.Setenv(fakeVariable, "")
 	f := newFarm(t, "")
 	o := f.options(1, 1, "a")
-	r := &runner{Options: &o, task: &o.Plan.Tasks[1], dir: t.TempDir()}
+	o.Index = 1
+	r := newRunner(&o)
+	r.dir = t.TempDir()
 	r.out = filepath.Join(r.dir, outName)
 	if err := os.Mkdir(r.out, 0o777); err != nil {
 		t.Fatal(err)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"sync"
 	"time"
 
 	"vksplat/farm/store"
@@ -13,121 +14,127 @@ import (
 	"vksplat/internal/fault"
 )
 
-// watchEvery is the time between two looks at a child.
+// watchEvery is the interval between looks at a child.
 const watchEvery = 250 * time.Millisecond
 
-// saveWithin is how long a child that was asked to stop may take to save.
+// saveWithin bounds how long a child may save once asked to stop.
 const saveWithin = 2 * time.Minute
 
-// StopWithin is how long a task that is asked to stop may take: its child saves, and a minute uploads what it saved.
-// Whoever stops a task must not kill it sooner.
+// StopWithin bounds how long a task takes to stop: its child saves, and a minute uploads that. Do not kill it sooner.
 const StopWithin = saveWithin + time.Minute
 
-// child runs this program with arguments, watches it and uploads checkpoints meanwhile. What it prints goes to the log.
-func (r *runner) child(ctx context.Context, dir *os.Root, args []string) error {
+// supervisor runs child processes.
+type supervisor struct {
+	*attempt
+	logs  sync.WaitGroup // uploads of the log
+	shown preview        // used by the goroutine that watches the child
+	table string         // of scores, as the last child reported
+}
+
+// child runs and watches this program with arguments, and uploads checkpoints. Its output goes to the log.
+func (s *supervisor) child(ctx context.Context, dir *os.Root, args []string) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	r.begins(args[0])
+	s.childStarts(args[0])
 	soft, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	c, err := child.Start(soft, r.Program, args, child.Options{Stdout: r.logged(), Stderr: r.logged(), Apart: true,
-		Grace: saveWithin, OnEvent: r.onEvent})
+	c, err := child.Start(soft, s.Program, args, child.Options{Stdout: s.logged(), Stderr: s.logged(), Apart: true,
+		Grace: saveWithin, OnEvent: s.onEvent})
 	if err != nil {
-		r.idles()
+		s.childEnds()
 		return err
 	}
-	r.alive()
-	r.outputs = r.attend(ctx, r.outputs) // its patience is another than that of what came before
-	uploads := &store.Uploads{Root: r.outputs, Task: r.key, Dir: dir, Until: r.until()}
-	endLog := r.followLog()
-	err = r.watch(ctx, dir, uploads, stop, c)
+	s.alive()
+	s.outputs = s.attend(ctx, s.outputs) // with fresh patience
+	uploads := &store.Uploads{Root: s.outputs, Task: s.key, Dir: dir, Until: s.until()}
+	endLog := s.followLog()
+	err = s.watch(ctx, dir, uploads, stop, c)
 	endLog()
-	r.lookAtPreview(true)
+	s.lookAtPreview(true)
 	if err == nil {
-		return nil // it came to its end, even where it was asked to stop
+		return nil // even if it was asked to stop
 	}
-	if err = r.childError(args[0], err); soft.Err() != nil {
+	if err = s.childError(args[0], err); soft.Err() != nil {
 		err = context.Cause(soft)
 	}
-	// What it saved goes up in any case: another machine may do better.
-	lost := r.upload(context.WithoutCancel(ctx), dir, uploads)
-	return errors.Join(err, store.Explain("upload checkpoint", r.key, lost))
+	// Another machine may continue from what it saved.
+	lost := s.upload(context.WithoutCancel(ctx), dir, uploads)
+	return errors.Join(err, store.Explain("upload checkpoint", s.key, lost))
 }
 
-// watch waits until the child has ended. Meanwhile it uploads checkpoints, and stops a child that makes no progress or
-// takes too long.
-func (r *runner) watch(ctx context.Context, dir *os.Root, uploads *store.Uploads, stop context.CancelCauseFunc,
+// watch waits for the child, uploads checkpoints, and stops a child that stalls or takes too long.
+func (s *supervisor) watch(ctx context.Context, dir *os.Root, uploads *store.Uploads, stop context.CancelCauseFunc,
 	c *child.Child) error {
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()
-	limits := &r.task.Limits
+	limits := &s.task.Limits
 	began := time.Now()
-	pace := r.newPace(began, r.stored)
-	var sending chan error // an upload that goes on
+	pace := s.newPace(began, s.stored)
+	var sending chan error // an upload in progress
 	stopped := false
 	beat := pulse{looked: began}
 	for {
 		select {
 		case <-c.Done():
 			err := c.Wait()
-			r.idles()
-			if err != nil || sending != nil { // else there may be another child
-				r.leavesDevice()
+			s.childEnds()
+			if err != nil || sending != nil { // no child follows
+				s.freeDevice()
 			}
 			if sending != nil {
-				<-sending // the next upload sees what is missing
+				<-sending // the next upload sends the rest
 			}
 			return err
-		case err := <-sending: // one that failed is made good by the next, or reported by the last
+		case err := <-sending: // on an error the next one repeats it, or the last one reports it
 			if sending = nil; err != nil {
 				pace.failed(time.Now())
 			}
 		case <-tick.C:
 		}
-		r.count()
-		r.lookAtPreview(false)
-		if r.task.Kind.Silent && beat.beats(c.PID()) {
-			r.alive()
+		s.count()
+		s.lookAtPreview(false)
+		if s.task.Kind.Silent && beat.beats(c.PID()) {
+			s.alive()
 		}
 		switch {
 		case stopped:
 		case ctx.Err() != nil:
 			stopped = true
-			r.say("stopping once it is saved", true)
-		case r.quiet() > limits.StallTimeout: // it hangs, and would not hear that it should stop
+			s.say("stopping once it is saved", true)
+		case s.quiet() > limits.StallTimeout: // it hangs: asking is no use
 			stop(errStalled)
 			c.Kill()
 			stopped = true
 		case limits.TaskTimeout > 0 && time.Since(began) > limits.TaskTimeout:
 			stop(errTimeout)
 			stopped = true
-		case pace.due(time.Now(), r.newest()) && sending == nil:
-			pace.begins(time.Now(), r.trains())
+		case pace.uploadDue(time.Now(), s.newest()) && sending == nil:
+			pace.begins(time.Now(), s.trains())
 			sending = make(chan error, 1)
-			go func(to chan<- error) { to <- r.upload(ctx, dir, uploads) }(sending)
+			go func(to chan<- error) { to <- s.upload(ctx, dir, uploads) }(sending)
 		}
 	}
 }
 
-// count looks how many pictures a render has: it does not say.
-func (r *runner) count() {
-	if !r.task.Kind.Draws {
+// count counts the pictures of a render, which reports none.
+func (s *supervisor) count() {
+	if !s.task.Kind.Draws {
 		return
 	}
-	r.mutex.Lock()
-	before := r.now.Step
-	r.mutex.Unlock()
-	if n := r.pictures(); n != before {
-		r.step(n, r.task.Frames.Count(), false)
+	s.mutex.Lock()
+	before := s.now.Step
+	s.mutex.Unlock()
+	if n := s.pictures(); n != before {
+		s.step(n, s.task.Frames.Count(), false)
 	}
 }
 
-// upload sends the work so far as a checkpoint, where there is something new.
-func (r *runner) upload(ctx context.Context, dir *os.Root, u *store.Uploads) error {
+// upload uploads the newest local checkpoint.
+func (s *supervisor) upload(ctx context.Context, dir *os.Root, u *store.Uploads) error {
 	for {
-		step := r.newest()
-		if step == 0 || !r.resumes() {
+		step := s.newest()
+		if step == 0 || !s.resumes() {
 			return nil
 		}
 		names, err := store.LocalFiles(dir, func(name string) bool {
@@ -137,22 +144,22 @@ func (r *runner) upload(ctx context.Context, dir *os.Root, u *store.Uploads) err
 		if err != nil {
 			return err
 		}
-		err = u.Save(ctx, names, r.made(step))
-		// else a newer one has replaced it
-		if !errors.Is(err, fs.ErrNotExist) || r.newest() == step || ctx.Err() != nil {
+		err = u.Save(ctx, names, s.made(step))
+		// retry if a newer checkpoint has replaced it
+		if !errors.Is(err, fs.ErrNotExist) || s.newest() == step || ctx.Err() != nil {
 			return err
 		}
 	}
 }
 
-// logEvery is the time between two uploads of the log of a task that runs: people look at it. Tests do not wait.
+// logEvery is the interval between uploads of a running task's log. Tests shorten it.
 var logEvery = 15 * time.Second
 
-// followLog uploads the log while it grows, until end is called. That waits for no upload: the task may still hold its
-// device. The last one waits for logs.
-func (r *runner) followLog() (end func()) {
-	stop, root := make(chan struct{}), r.outputs
-	r.logs.Go(func() {
+// followLog uploads the log while it grows, until end is called. End waits for no upload, see logs: the task may still
+// hold its device.
+func (s *supervisor) followLog() (end func()) {
+	stop, root := make(chan struct{}), s.outputs
+	s.logs.Go(func() {
 		tick := time.NewTicker(logEvery)
 		defer tick.Stop()
 		for before := int64(0); ; {
@@ -161,42 +168,42 @@ func (r *runner) followLog() (end func()) {
 				return
 			case <-tick.C:
 			}
-			if info, err := os.Stat(r.log.Name()); err == nil && info.Size() > before {
+			if info, err := os.Stat(s.log.Name()); err == nil && info.Size() > before {
 				before = info.Size()
-				r.uploadLog(root)
+				s.uploadLog(root)
 			}
 		}
 	})
 	return func() { close(stop) }
 }
 
-// childError words a child's error for the user, who knows no cache.
-func (r *runner) childError(command string, err error) error {
+// childError words a child's error with keys for local paths.
+func (s *supervisor) childError(command string, err error) error {
 	var f *child.Failure
 	if !errors.As(err, &f) {
 		return err
 	}
-	names := r.named(place.inStore)
+	names := s.named(place.inStore)
 	f.Text = names.Replace(f.Text)
 	return fault.WithHint(fmt.Errorf("vksplat %s: %w", command, f), names.Replace(fault.Hint(err)))
 }
 
-// logged puts the lines of a child into the log. Places have names that the user knows.
-func (r *runner) logged() *child.Lines {
-	names := r.named(place.inStore)
+// logged writes the lines of a child to the log, with keys for local paths.
+func (s *supervisor) logged() *child.Lines {
+	names := s.named(place.inStore)
 	return &child.Lines{OnLine: func(line []byte) {
-		r.alive()
-		r.note(names.Replace(string(line)))
+		s.alive()
+		s.note(names.Replace(string(line)))
 	}}
 }
 
 // onEvent applies what a child reports.
-func (r *runner) onEvent(e *child.Event) {
-	r.alive()
+func (s *supervisor) onEvent(e *child.Event) {
+	s.alive()
 	if e.Event == child.EventTable {
-		r.table = e.Text
+		s.table = e.Text
 	}
-	if r.trains() || r.task.Kind.Stages {
-		r.progress(e)
+	if s.trains() || s.task.Kind.Stages {
+		s.progress(e)
 	}
 }

@@ -31,7 +31,7 @@ func Surplus(unit string, surplus, n, row int64) (note string, err error) {
 	case surplus <= 0:
 		return "", nil
 	case row > 0 && surplus%row == 0:
-		err = fmt.Errorf("the file has %s of %s more than the %d that the header declares",
+		err = fmt.Errorf("the file goes on for %s of %s after the %d that the header declares",
 			wording.Count(surplus/row, "more row"), wording.Count(row, unit), n)
 	case n > 1 && (n >= chance || unit != "byte") && surplus%n == 0 && surplus/n < row:
 		err = fmt.Errorf("%d %ss follow the last row, %d for each of the %d: rows have %d, not %d as the header says",

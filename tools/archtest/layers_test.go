@@ -54,6 +54,7 @@ var layers = []layer{
 	{"scene/decimate", []string{"internal/*", "scene", "scene/initial"}, "it knows splats in memory, and no file",
 		true},
 	{"scene/usd", nil, "it writes one format, whatever the scene holds", true},
+	{"scene/synth/synthtest", []string{"scene/synth"}, "tests that train use it", true},
 	{"scene/surface/surfacetest", []string{"internal/*", "scene/surface", "scene/synth"},
 		"tests that make meshes use it", true},
 	{"scene/surface", []string{"internal/*", "scene"}, "it knows depths and colours, and no splats", true},

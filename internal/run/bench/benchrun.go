@@ -115,7 +115,7 @@ func (b *bencher) measure(ctx context.Context, s subject) error {
 	if err := s.trainer.RunTo(ctx, s.trained, show.Update); err != nil {
 		return err
 	}
-	s.trainer.HoldAt(0, false)
+	s.trainer.Hold()
 	if s.limit > 0 { // the first steps say how long the others will take; they compile and load, too
 		var err error
 		if settle, m.Steps, err = b.fit(ctx, s, settle, m.Steps, show); err != nil {

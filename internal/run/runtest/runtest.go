@@ -9,6 +9,7 @@ import (
 	"vksplat/pipeline"
 	"vksplat/scene"
 	"vksplat/scene/synth"
+	"vksplat/scene/synth/synthtest"
 )
 
 // NeedDevice skips a test on machines without a Vulkan device.
@@ -25,7 +26,7 @@ func SmallScene(t testing.TB, points int) string {
 	t.Helper()
 	NeedDevice(t)
 	dir := filepath.Join(t.TempDir(), "scene")
-	if err := synth.Write(dir, synth.Options{Images: 8, Width: 64, Height: 48, Points: points}); err != nil {
+	if err := synthtest.Write(dir, synth.Options{Images: 8, Width: 64, Height: 48, Points: points}); err != nil {
 		t.Fatal(err)
 	}
 	return dir

@@ -10,6 +10,7 @@ import (
 
 	"vksplat/internal/atomicfile"
 	"vksplat/internal/cli"
+	"vksplat/internal/run/captured"
 	"vksplat/internal/run/evaluate"
 	"vksplat/pipeline"
 	"vksplat/scene"
@@ -43,8 +44,14 @@ func (b besides) onTheWay() time.Duration {
 	return time.Duration(b.saves)*(b.reading+b.writing) + time.Duration(b.evaluations)*b.measuring
 }
 
-// end is for what comes after it: files are written, then held-out photos are measured.
-func (b besides) end() time.Duration { return closingTime + b.reading + b.writing + b.measuring }
+// end is for what comes after it: held-out photos are measured while files are written, and both take longer then, half
+// of what the shorter takes alone.
+func (b besides) end() time.Duration {
+	return closingTime + b.reading + max(b.writing, b.measuring) + min(b.writing, b.measuring)/2
+}
+
+// cut is the same where the clock ends the run: its checkpoint is written first.
+func (b besides) cut() time.Duration { return closingTime + b.reading + b.writing + b.measuring }
 
 // estimateBesides says what the run will take beside its steps: one held-out photo is measured, the model read, and a
 // file written, as the run will do it. Exports are not foreseen, nor what is written of the model while it is trained
@@ -113,7 +120,7 @@ func (lim *limiter) ahead(steps cli.Steps) (n int) {
 // modelBytes is about what a splat takes in the model's file.
 const modelBytes = 248
 
-// timeView measures how long the evaluation of a view takes. An error here would come back when the run gets there.
+// timeView measures how long the evaluation of a view takes. What fails here fails again when the run comes to it.
 func (lim *limiter) timeView(t *pipeline.Trainer, cam *scene.Camera) (time.Duration, error) {
 	clock := lim.clock
 	render, err := t.RenderInto(nil, *cam) // the first has programs made
@@ -124,16 +131,27 @@ func (lim *limiter) timeView(t *pipeline.Trainer, cam *scene.Camera) (time.Durat
 	if render, err = t.RenderInto(render, *cam); err != nil {
 		return 0, err
 	}
-	drawn := clock.passed()
+	drawn := clock.passed() - began
+	began = clock.passed()
 	images, errs := photo.DecodeViews([]scene.Camera{*cam})
-	if errs[0] == nil {
-		c := evaluate.Comparison{Cam: *cam, Photo: photo.Over(images[0], lim.Config.Background), Render: render}
-		_, _ = c.Score(lim.Config.Appearance(), nil)
+	if errs[0] != nil {
+		return drawn, nil
 	}
-	// a picture is written as well, which takes as long, and several photos are compared at once
-	compared := 2 * (clock.passed() - drawn) / time.Duration(min(4, runtime.GOMAXPROCS(0)))
-	took := drawn - began + compared
+	c := evaluate.Comparison{Cam: *cam, Photo: photo.Over(images[0], lim.Config.Background), Render: render}
+	var darken func(picture []float32)
+	if lim.Config.Vignetting {
+		darken = func(picture []float32) { new(pipeline.Vignetting).Darken(picture, cam.Width, cam.Height) }
+	}
+	if _, err := c.Score(lim.Config.Appearance(), darken); err != nil {
+		return drawn, nil
+	}
+	if dir, err := os.MkdirTemp("", "vksplat-rehearsal-"); err == nil {
+		_ = photo.WriteSheet(filepath.Join(dir, captured.PictureNames([]scene.Camera{*cam})[0]), c.Photo, c.Render)
+		_ = os.RemoveAll(dir)
+	}
+	// several photos are compared at once
+	each := drawn + (clock.passed()-began)/time.Duration(min(4, runtime.GOMAXPROCS(0)))
 	began = clock.passed()
 	clock.evaluated(1)
-	return took + clock.passed() - began, nil
+	return each + clock.passed() - began, nil
 }

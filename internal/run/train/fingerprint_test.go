@@ -14,6 +14,7 @@ import (
 	"vksplat/scene"
 	"vksplat/scene/load"
 	"vksplat/scene/synth"
+	"vksplat/scene/synth/synthtest"
 )
 
 // hashedRun is a run from the start on a made-up capture, one photo of which takes some time to hash. change happens
@@ -28,7 +29,7 @@ func hashedRun(t *testing.T, change func(photo string)) (r *Run, warnings *bytes
 // hashingRun is a run that has begun to hash its photos, one of which has so many bytes.
 func hashingRun(t *testing.T, long int64) (r *Run, warnings *bytes.Buffer) {
 	dir := t.TempDir()
-	if err := synth.Write(dir, synth.Options{Images: 4, Width: 32, Height: 24, Points: 100}); err != nil {
+	if err := synthtest.Write(dir, synth.Options{Images: 4, Width: 32, Height: 24, Points: 100}); err != nil {
 		t.Fatal(err)
 	}
 	c, err := load.Capture(dir, scene.LoadOptions{Model: scene.AnyModel})
@@ -57,7 +58,7 @@ func hashingRun(t *testing.T, long int64) (r *Run, warnings *bytes.Buffer) {
 // other, which ignores it and has the fingerprint that builds made of such a capture before they knew of motion.
 func TestMotionInFingerprint(t *testing.T) {
 	dir := t.TempDir()
-	if err := synth.Write(dir, synth.Options{Images: 4, Width: 32, Height: 24, Points: 100}); err != nil {
+	if err := synthtest.Write(dir, synth.Options{Images: 4, Width: 32, Height: 24, Points: 100}); err != nil {
 		t.Fatal(err)
 	}
 	text := func(native, moved bool) string {

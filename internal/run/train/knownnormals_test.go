@@ -22,6 +22,7 @@ import (
 	"vksplat/scene/depth"
 	"vksplat/scene/load"
 	"vksplat/scene/synth"
+	"vksplat/scene/synth/synthtest"
 )
 
 // normalMaps writes maps in axes of opengl to a folder of a capture, and returns its name. All have one normal, but for
@@ -61,7 +62,7 @@ func normalMaps(t *testing.T, dir, name string, away int) string {
 func TestTrainNormals(t *testing.T) {
 	runtest.NeedDevice(t)
 	scenes, dir := filepath.Join(t.TempDir(), "scene"), t.TempDir()
-	if err := synth.Write(scenes, synth.Options{Images: 8, Width: 48, Height: 36, Points: 100}); err != nil {
+	if err := synthtest.Write(scenes, synth.Options{Images: 8, Width: 48, Height: 36, Points: 100}); err != nil {
 		t.Fatal(err)
 	}
 	maps, some := normalMaps(t, scenes, "normals", 0), normalMaps(t, scenes, "some", 12)
@@ -144,7 +145,7 @@ func TestWitnessBytes(t *testing.T) {
 func TestLimitedNormals(t *testing.T) {
 	runtest.NeedDevice(t)
 	scenes := filepath.Join(t.TempDir(), "scene")
-	if err := synth.Write(scenes, synth.Options{Images: 8, Width: 48, Height: 36, Points: 100}); err != nil {
+	if err := synthtest.Write(scenes, synth.Options{Images: 8, Width: 48, Height: 36, Points: 100}); err != nil {
 		t.Fatal(err)
 	}
 	o := timed(t, scenes, filepath.Join(t.TempDir(), "out"), "10s", "10s")

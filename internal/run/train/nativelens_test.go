@@ -18,6 +18,7 @@ import (
 	"vksplat/scene"
 	"vksplat/scene/results"
 	"vksplat/scene/synth"
+	"vksplat/scene/synth/synthtest"
 )
 
 // bentCapture writes a capture whose lens bends straight lines much.
@@ -37,7 +38,7 @@ func captureThrough(t *testing.T, lens *synth.Lens) string {
 func written(t *testing.T, o synth.Options) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "scene")
-	if err := synth.Write(dir, o); err != nil {
+	if err := synthtest.Write(dir, o); err != nil {
 		t.Fatal(err)
 	}
 	return dir
@@ -47,7 +48,7 @@ func written(t *testing.T, o synth.Options) string {
 func nativeOptions(dir, out string) *Options {
 	o := NewOptions()
 	o.Scene, o.Out, o.Eval, o.Progress = dir, out, true, meter.None
-	o.Config.Iterations, o.Config.RefineEvery, o.Config.NativeLens = 300, 0, true
+	o.Config.Iterations, o.Config.RefineEvery, o.Config.NativeLens = 200, 0, true
 	return o
 }
 
@@ -109,7 +110,7 @@ func TestRollingShutter(t *testing.T) {
 	still, taken, told := map[bool]float64{}, map[bool]float64{}, map[bool]string{}
 	for _, native := range []bool{true, false} {
 		o := nativeOptions(dir, filepath.Join(t.TempDir(), "out"))
-		o.Config.NativeLens = native
+		o.Config.NativeLens, o.Config.Iterations = native, 300
 		var log bytes.Buffer
 		st, err := Do(cli.New(nil, io.Discard, &log), o)
 		if err != nil {

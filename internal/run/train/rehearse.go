@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
-	"math/rand/v2"
+	"slices"
 	"time"
 
 	"vksplat/internal/fault"
@@ -14,9 +14,10 @@ import (
 	"vksplat/scene"
 )
 
-// rehearsal times steps of two throw-away models, which do not change: one with the run's first splats, and one with as
-// many as a run that fits ends with, on photos of each size. Programs that are compiled and photos that are decoded
-// meanwhile serve the run, too.
+// rehearsal times steps of throw-away models: one with the run's first splats, and one with as many as it will end
+// with, on photos of each size; and refinements of the latter. These models do not grow, which would take as long as it
+// does in the run: what a schedule takes follows from the times, see stepTimes. What is compiled and decoded meanwhile
+// is the run's, too.
 type rehearsal struct {
 	r       *limiter
 	cams    []scene.Camera
@@ -26,49 +27,55 @@ type rehearsal struct {
 	growth  growth
 	times   stepTimes
 	views   []int   // that models are trained on
-	end     float64 // seconds of the clock after which no more steps are timed
-	photo   float64 // seconds to decode a photo
-	made    float64 // seconds to make the trainer
+	photo   float64 // seconds that decoding a photo takes
+	made    float64 // seconds that making the trainer takes
+	once    float64 // seconds that steps of the last model took beyond what they are timed at
 	besides besides
 }
 
-// Numbers of a rehearsal.
+// The sizes of rehearsals.
 const (
-	fewestTimed = 4   // steps, of which three are in flight at once
-	mostSteps   = 36  // that are timed on photos of one size
-	somePhotos  = 12  // that models are trained on: enough to differ, few enough to be on the device soon
-	mostGrown   = 3e5 // splats: models of more are slow to upload, and their times are extrapolated
+	stretches  = 4   // of steps on photos of a size: one to have programs made, and three to be timed
+	mostSteps  = 12  // of a stretch
+	somePhotos = 12  // that models are trained on: enough to differ, few enough to be on the device soon
+	mostGrown  = 3e5 // splats: more take long to be brought to the device, their times are extrapolated
 )
 
 // cpuType is the type of devices whose steps run on the cores that decode photos.
 const cpuType = "cpu"
 
-// Times of a rehearsal as shares of the limit.
+// The times of rehearsals, as shares of the limit.
 const (
 	decodeShare = 0.1  // for photos ahead of the steps, which the run needs anyway
+	pilotShare  = 0.2  // after which the pilot ends, whatever it has seen
 	aimedShare  = 0.05 // for the steps that are timed
-	mostShare   = 0.15 // after which no more are
+	mostShare   = 0.15 // after which they end; if the fewest take longer, none is timed beside the pilot's
 )
 
-// leastAimed is the least time in seconds for the steps that are timed.
+// leastAimed are seconds for the steps that are timed where the share of the limit is less.
 const leastAimed = 0.25
 
 // share returns the seconds of a share of the limit.
 func (h *rehearsal) share(s float64) float64 { return s * time.Duration(h.r.TimeLimit).Seconds() }
 
-// passed returns the seconds of the limit that are over.
-func (h *rehearsal) passed() float64 { return h.r.clock.passed().Seconds() }
-
-// left returns the seconds that are left for the steps of a recipe, less those that they wait for photos.
+// left returns the seconds that are left of the limit for steps of a recipe until the clock would end them, less what
+// steps wait for photos that are not decoded.
 func (h *rehearsal) left(cfg *recipe.Config) float64 {
 	waits := max(0, len(h.cams)-h.r.photos.Stats().Decoded)
 	b := h.besides.of(h.growth.last(cfg))
-	return h.share(1) - h.passed() - (b.onTheWay() + b.end()).Seconds() - h.made - h.photo*float64(waits)
+	taken := b.onTheWay() + b.cut() + h.r.clock.passed()
+	return h.share(1) - taken.Seconds() - h.made - h.once - h.photo*float64(waits)
 }
 
-// fit returns how many steps of a recipe fit.
-func (h *rehearsal) fit(cfg recipe.Config) int {
-	return h.times.fit(cfg, h.growth, func(short *recipe.Config) float64 { return h.left(short) * (1 - limitMargin) })
+// fit returns how many steps of a recipe fit. With fewer steps a model has fewer splats, which are written sooner and
+// leave time for more steps: the third of such guesses is the second that is no more than fit.
+func (h *rehearsal) fit(cfg recipe.Config) (n int) {
+	short := cfg
+	for range 3 {
+		n = h.times.fit(cfg, h.growth, h.left(&short)*(1-limitMargin))
+		short = h.growth.ofSteps(cfg, max(1, n))
+	}
+	return n
 }
 
 // smallest is the shorter side of the smallest photo.
@@ -80,7 +87,7 @@ func (h *rehearsal) smallest() int {
 	return least
 }
 
-// measure times the steps of a recipe, where few of them fit on photos that are halved up to halved times.
+// measure times the steps of a recipe, and on photos that are halved up to so many times where few of its steps fit.
 func (h *rehearsal) measure(ctx context.Context, cfg recipe.Config, halved int) error {
 	defer h.r.photos.Forget()
 	h.growth = growthOf(&cfg, h.cams, h.r.nPoints, h.init.N, h.r.plan.Ceiling)
@@ -88,118 +95,184 @@ func (h *rehearsal) measure(ctx context.Context, cfg recipe.Config, halved int) 
 	if err := h.decode(ctx); err != nil {
 		return err
 	}
-	h.end = h.passed() + h.share(mostShare)
-	few, err := h.train(ctx, cfg, h.growth.first, halved)
+	few := h.growth.first
+	many := min(h.growth.last(&cfg), max(few, mostGrown))
+	pilot, err := h.train(ctx, cfg, trial{splats: few, sizes: 1, steps: 1, share: pilotShare})
 	if err != nil {
 		return err
 	}
-	h.times.few, h.times.many = few, few.slower(h.growth.last(&cfg))
-	short := h.growth.ofSteps(cfg, max(1, h.fit(cfg)))
-	many := min(h.growth.last(&short), max(few.splats, mostGrown))
-	slower := few.slower(many)
-	if many > few.splats && h.passed()+fewestTimed*slower.at(0) < h.end {
-		h.times.many, err = h.train(ctx, cfg, many, len(few.seconds)-1)
+	later := pilot.slower(many)
+	h.times.few, h.times.many = pilot, later
+	if later.at(0)*float64(min(fewestSteps, cfg.Iterations)) < h.left(&cfg) {
+		halved = cfg.NumDownscales
+	}
+	all := stretches * (2 - 1/float64(int(1)<<halved)) // stretches: those on photos of half the size are half as long
+	steps := max(leastAimed, h.share(aimedShare)) / max(all*(pilot.at(0)+later.at(0)), 1e-9)
+	try := trial{splats: few, sizes: halved + 1, steps: int(min(mostSteps, max(1, steps))), share: mostShare}
+	fits := func(m *modelTimes) bool { return m.at(0)*all < h.share(mostShare) }
+	if many != few && fits(&pilot) {
+		try.or = pilot
+		if h.times.few, err = h.train(ctx, cfg, try); err != nil {
+			return err
+		}
+	}
+	try.or, try.last = h.times.few.slower(many), true
+	if !fits(&later) { // only what follows the last step is measured
+		h.times.many = try.or
+		try.steps = 0
+		_, err = h.train(ctx, cfg, try)
+		return err
+	}
+	try.splats = many
+	h.times.many, err = h.train(ctx, cfg, try)
+	if many == few {
+		h.times.few = h.times.many
 	}
 	return err
 }
 
-// train times the steps of a throw-away model on photos of each size, the largest first, and refinements.
-func (h *rehearsal) train(ctx context.Context, cfg recipe.Config, splats, halved int) (m modelTimes, err error) {
-	defer h.r.keepBudgets()() // the run finds out for itself that memory is short, and says so
-	began, first := h.passed(), splats == h.growth.first
-	t, err := h.trainer(cfg, splats, halved)
+// trial says how a throw-away model is trained.
+type trial struct {
+	splats int
+	sizes  int        // of photos, the smallest first
+	steps  int        // of a stretch
+	share  float64    // of the limit, after which it ends
+	or     modelTimes // what is taken for steps that it does not come to
+	last   bool       // refinements are timed, and what the run takes beside its steps
+}
+
+// all returns how many stretches there are: the last two with a refinement after each step.
+func (t *trial) all() int {
+	if t.last {
+		return t.sizes*stretches + 2
+	}
+	return t.sizes * stretches
+}
+
+// train times the steps of a throw-away model.
+func (h *rehearsal) train(ctx context.Context, cfg recipe.Config, try trial) (m modelTimes, err error) {
+	r, clock := h.r, h.r.clock
+	defer r.keepBudgets()() // the run finds out for itself that memory is short, and says so
+	began := clock.passed()
+	t, err := h.trainer(cfg, try)
 	if err != nil {
 		return m, err
 	}
 	defer func() { err = errors.Join(err, t.Close()) }()
-	if first {
-		h.made = h.passed() - began
+	if try.splats == h.growth.first { // as the run's
+		h.made = (clock.passed() - began).Seconds()
 	}
-	m.splats = splats
-	each := max(leastAimed, h.share(aimedShare)) / float64(2*(halved+2))
-	for level := 0; level <= halved && (level == 0 || h.passed() < h.end); level++ {
-		if level == cfg.NumDownscales+1 && // the recipe's own sizes do
-			m.at(0)*growsSlower*float64(min(fewestSteps, cfg.Iterations)) < h.left(&cfg) {
-			break
-		}
-		seconds, err := h.step(ctx, t, level, false, each)
-		if err != nil {
-			return m, err
-		}
-		m.seconds = append(m.seconds, seconds)
+	h.once = 0
+	laps, err := h.laps(ctx, t, try)
+	if err != nil {
+		return m, err
 	}
-	if cfg.RefineEvery > 0 && h.passed() < h.end {
-		refined, err := h.step(ctx, t, 0, true, each)
-		if err != nil {
-			return m, err
+	m = modelTimes{try.splats, make([]float64, try.sizes)}
+	for level := try.sizes - 1; level >= 0; level-- {
+		list, seconds := laps[level], try.or.at(level)
+		switch {
+		case len(list) > 0:
+			seconds = scene.Median(slices.Clone(list[min(1, len(list)-1):])) // programs were made in the first
+		case level < try.sizes-1:
+			seconds += m.seconds[level+1] - try.or.at(level+1)
 		}
-		h.times.refine = max(0, refined-m.at(0))
+		m.seconds[level] = seconds
+		for _, lap := range list[min(1, len(list)):] { // as much came with the first, beside its programs
+			h.once += 2 * max(0, lap-seconds) * float64(try.steps)
+		}
 	}
-	if first {
-		h.besides, err = h.r.estimateBesides(t)
+	if views := h.viewsOf(try); len(views) > 0 && r.plan.Device.PhotoAll { // the run brings each photo there once
+		h.once *= float64(len(h.cams)) / float64(len(views))
+	}
+	if refined := laps[try.sizes]; len(refined) > 0 { // a small difference: by the least disturbed
+		h.times.refine = max(0, slices.Min(refined)-slices.Min(laps[0]))
+	}
+	if try.last {
+		h.besides, err = r.estimateBesides(t)
 	}
 	return m, err
 }
 
-// step returns the mean seconds of a step on photos of a size, with or without refinements. It trains in stretches of
-// about most seconds: the first step compiles programs, then photos are uploaded, and the last stretch is timed. If
-// steps are slow, uploads hardly count, and the second stretch is the last.
-func (h *rehearsal) step(ctx context.Context, t *pipeline.Trainer, level int, refines bool,
-	most float64) (seconds float64, err error) {
-	t.HoldAt(level, refines)
-	seconds = most
-	for i, n := range []int{1, somePhotos, mostSteps} {
-		late := h.passed() >= h.end
-		if late {
-			n = 1
-		}
-		n = max(1, int(min(float64(n), most/max(seconds, 1e-9))))
-		began := h.passed()
-		err := t.RunTo(ctx, t.Step()+n, func(p pipeline.Progress) {
-			if !p.More {
-				h.r.clock.rehearsed(p.Level, p.Splats)
-			}
-		})
-		if err != nil {
-			return 0, err
-		}
-		took := h.passed() - began
-		if seconds = took / float64(n); i > 0 && (late || took > most/2) {
-			break
-		}
-	}
-	return seconds, nil
-}
+// viewsOf returns the views that a model is trained on: few enough that each is brought to the device in the first two
+// stretches, which are not what a size of photos is timed by.
+func (h *rehearsal) viewsOf(try trial) []int { return h.views[:min(len(h.views), max(1, 2*try.steps))] }
 
 // trainer makes a throw-away trainer.
-func (h *rehearsal) trainer(cfg recipe.Config, splats, halved int) (*pipeline.Trainer, error) {
+func (h *rehearsal) trainer(cfg recipe.Config, try trial) (*pipeline.Trainer, error) {
 	r, o := h.r, h.options
 	o.Interludes, o.OnPressure, o.Warn, o.Anchors = nil, nil, nil, nil
 	cams, source := h.cams, photos.Source(r.photos)
-	if h.views != nil {
-		cams, source = pick(cams, h.views), someOf{r.photos, h.views}
-		o.Depths, o.Known = pick(o.Depths, h.views), pick(o.Known, h.views)
-		o.Normals, o.Photos = pick(o.Normals, h.views), pick(o.Photos, h.views)
+	if views := h.viewsOf(try); views != nil {
+		cams, source = pick(cams, views), someOf{r.photos, views}
+		if o.Depths != nil {
+			o.Depths = pick(o.Depths, views)
+		}
+		if o.Known != nil {
+			o.Known = pick(o.Known, views)
+		}
+		if o.Normals != nil {
+			o.Normals = pick(o.Normals, views)
+		}
+		if o.Photos != nil {
+			o.Photos = pick(o.Photos, views)
+		}
 		if !r.plan.Device.PhotoAll { // most steps of the run bring their photo to the device
 			o.PhotoBytes = -1
 		}
 	}
 	init := h.init
-	if splats != h.growth.first { // else the trainer itself leaves out what is too many
-		init = modelLike(init, splats)
+	if try.splats != h.growth.first { // else the trainer itself leaves out what is too many
+		init = modelLike(init, try.splats)
 	}
-	return pipeline.NewTrainer(r.device, cams, source, init, r.Capture.SceneScale, rehearsed(cfg, splats, halved), o)
+	return pipeline.NewTrainer(r.device, cams, source, init, r.Capture.SceneScale, rehearsed(cfg, try), o)
 }
 
-// rehearsed returns the recipe of a throw-away model that keeps its number of splats.
-func rehearsed(cfg recipe.Config, splats, halved int) recipe.Config {
-	cfg.Iterations = (halved + 3) * (1 + somePhotos + mostSteps)
-	cfg.NumDownscales, cfg.ResolutionSchedule = halved, max(1, cfg.ResolutionSchedule)
-	cfg.MaxSplats, cfg.RefinePoses = splats, false // poses are not foreseen
-	if cfg.Splats > 0 {
-		cfg.Splats = splats
+// rehearsed returns the recipe of a throw-away model: its splats show all that they can from the first steps on, and
+// they stay as many.
+func rehearsed(cfg recipe.Config, try trial) recipe.Config {
+	c, n := cfg, try.sizes*stretches*try.steps
+	c.Iterations = try.all()*try.steps + 1 // after the last step, which is not done, a model may be refined
+	c.NumDownscales, c.ResolutionSchedule, c.SHInterval = try.sizes-1, max(1, stretches*try.steps), 1
+	c.RefineEvery, c.RefineStart, c.RefineStop, c.ResetEvery = min(1, cfg.RefineEvery), max(0, n-1), c.Iterations, 0
+	c.MaxSplats, c.RefinePoses = try.splats, false // what poses take is not foreseen
+	if c.Splats > 0 {
+		c.Splats = try.splats
 	}
-	return cfg
+	return c
+}
+
+// laps trains in stretches of as many steps, so many for each size of photos, and returns what a step of each took in
+// seconds, by how many times photos are halved, and behind that those with refinements. Nothing is in flight between
+// stretches: when the host hears of a single step says little of how long it took.
+func (h *rehearsal) laps(ctx context.Context, t *pipeline.Trainer, try trial) (laps [][]float64, err error) {
+	part, stop := context.WithCancel(ctx)
+	defer stop()
+	clock := h.r.clock
+	end := clock.passed().Seconds() + h.share(try.share)
+	laps = make([][]float64, try.sizes+1)
+	for i := range try.all() {
+		began, done, level := clock.passed(), t.Step(), try.sizes-1-i/stretches
+		if level < 0 {
+			level = try.sizes
+		}
+		err = t.RunTo(part, (i+1)*try.steps, func(p pipeline.Progress) {
+			if !p.More {
+				clock.rehearsed(p.Level, p.Splats)
+			}
+			if clock.passed().Seconds() > end {
+				stop()
+			}
+		})
+		if steps := t.Step() - done; steps > 0 {
+			laps[level] = append(laps[level], (clock.passed()-began).Seconds()/float64(steps))
+		}
+		if part.Err() != nil {
+			break
+		} else if err != nil {
+			return nil, err
+		}
+	}
+	return laps, ctx.Err()
 }
 
 // keepBudgets notes the devices' budgets, which a trainer lowers if memory is short, and returns what restores them.
@@ -216,7 +289,7 @@ func (m *machine) keepBudgets() (restore func()) {
 	}
 }
 
-// someOf are some photos of a cache, which holds them already: it need not know in which order they come.
+// someOf are some photos of a cache, which is not told what will be asked for: it has them.
 type someOf struct {
 	all   *photos.Cache
 	views []int
@@ -228,33 +301,29 @@ func (s someOf) Photo(ctx context.Context, view int) (scene.Image, error) {
 
 func (s someOf) Release(view int) { s.all.Release(s.views[view]) }
 
-// pick returns some of a list, which may be empty.
-func pick[L ~[]T, T any](list L, which []int) (some L) {
-	if len(list) == 0 {
-		return nil
-	}
+// pick returns some of a list.
+func pick[T any](list []T, which []int) (some []T) {
 	for _, i := range which {
 		some = append(some, list[i])
 	}
 	return some
 }
 
-// decode has the cache read photos ahead of the steps: first those for throw-away models, which are picked at random,
-// then the others, since the run visits each sooner or later. If decoding and steps share the cores, steps wait for all
-// photos, up to a share of the limit. A cache that does not hold all is left alone: steps wait for photos as the run's
-// do.
+// decode has the cache read photos ahead of the steps: those for throw-away models, and the others meanwhile, since the
+// run visits each sooner or later. Where steps would take their turns with that on the same cores, they wait until all
+// photos are there, for a share of the limit. Where the cache does not hold all, steps wait for photos as the run's do.
 func (h *rehearsal) decode(ctx context.Context) error {
-	r := h.r
+	r, n, clock := h.r, len(h.cams), h.r.clock
 	if !r.plan.Host.CacheAll {
 		return nil
 	}
-	order := rand.New(rand.NewPCG(0, 0)).Perm(len(h.cams))
+	order := spread(n, somePhotos)
 	r.photos.Expect(order)
 	sharing := r.device.Summary().Type == cpuType
-	began := h.passed()
+	began, most := clock.passed().Seconds(), h.share(decodeShare)
 	for _, view := range order {
-		enough := len(h.views) >= somePhotos && !sharing || h.passed()-began > h.share(decodeShare)
-		if len(h.views) > 0 && enough {
+		enough := len(h.views) >= somePhotos && !sharing
+		if len(h.views) > 0 && (enough || clock.passed().Seconds()-began > most) {
 			break
 		}
 		switch _, err := r.photos.Photo(ctx, view); {
@@ -270,6 +339,21 @@ func (h *rehearsal) decode(ctx context.Context) error {
 	if sharing {
 		r.photos.Forget()
 	}
-	h.photo = (h.passed() - began) / float64(max(1, r.photos.Stats().Decoded))
+	h.photo = (clock.passed().Seconds() - began) / float64(max(1, r.photos.Stats().Decoded))
 	return nil
+}
+
+// spread returns the numbers below n in an order that begins with so many at even distances.
+func spread(n, first int) (order []int) {
+	taken := make([]bool, n)
+	for i := range min(n, first) {
+		at := i * n / min(n, first)
+		order, taken[at] = append(order, at), true
+	}
+	for i := range n {
+		if !taken[i] {
+			order = append(order, i)
+		}
+	}
+	return order
 }

@@ -14,6 +14,7 @@ import (
 	"vksplat/internal/run/runtest"
 	"vksplat/pipeline/recipe"
 	"vksplat/scene/synth"
+	"vksplat/scene/synth/synthtest"
 )
 
 // TestAddSky: training begins with the points of the capture and those of a far shell, which the plan counts. Nothing
@@ -23,7 +24,7 @@ func TestAddSky(t *testing.T) {
 	scenes := map[bool]string{}
 	for _, open := range []bool{false, true} {
 		scenes[open] = t.TempDir()
-		if err := synth.Write(scenes[open], synth.Options{Images: 48, Width: 64, Height: 48, Points: 1500,
+		if err := synthtest.Write(scenes[open], synth.Options{Images: 48, Width: 64, Height: 48, Points: 1500,
 			Open: open}); err != nil {
 			t.Fatal(err)
 		}
@@ -63,7 +64,7 @@ func TestAddSky(t *testing.T) {
 func TestSkyResumed(t *testing.T) {
 	runtest.NeedDevice(t)
 	capture, dir := t.TempDir(), t.TempDir()
-	if err := synth.Write(capture, synth.Options{Images: 48, Width: 64, Height: 48, Points: 1500,
+	if err := synthtest.Write(capture, synth.Options{Images: 48, Width: 64, Height: 48, Points: 1500,
 		Open: true}); err != nil {
 		t.Fatal(err)
 	}

@@ -2,7 +2,6 @@ package train
 
 import (
 	"math"
-	"math/rand/v2"
 	"slices"
 	"sort"
 
@@ -18,8 +17,8 @@ type stepTimes struct {
 	refine    float64
 }
 
-// modelTimes are the seconds of a step of a model, by how many times photos are halved. Sizes that are missing at the
-// end take as long as the last one.
+// modelTimes are the seconds of a step of a model of so many splats, by how many times photos are halved. Sizes that
+// are missing at the end take as long as the last one.
 type modelTimes struct {
 	splats  int
 	seconds []float64
@@ -32,11 +31,11 @@ func (m *modelTimes) at(level int) float64 {
 	return m.seconds[min(level, len(m.seconds)-1)]
 }
 
-// growsSlower is how many times longer steps with the last splats are assumed to take than those with the first, at
-// most, where they are not timed.
+// growsSlower is how many times longer steps are taken to be with the last splats than with the first, at most, where
+// they are not timed.
 const growsSlower = 3
 
-// slower estimates the times of a model of more splats.
+// slower returns what is taken for the times of a model of more splats, before they are known.
 func (m *modelTimes) slower(splats int) modelTimes {
 	more := modelTimes{splats, slices.Clone(m.seconds)}
 	for i := range more.seconds {
@@ -75,12 +74,11 @@ func (t *stepTimes) schedule(cfg *recipe.Config, g growth) (seconds float64) {
 	return seconds*float64(cfg.Iterations)/float64(max(n, 1)) + t.refine*float64(cfg.Refinements())
 }
 
-// fit returns the steps of the longest run by a recipe, at most the recipe's, whose steps take no longer than what is
-// left for them. The files of fewer splats are written sooner.
-func (t *stepTimes) fit(cfg recipe.Config, g growth, left func(short *recipe.Config) float64) int {
+// fit returns how many steps the longest run by a recipe has, at most the recipe's, whose steps take no longer.
+func (t *stepTimes) fit(cfg recipe.Config, g growth, seconds float64) int {
 	return sort.Search(cfg.Iterations, func(less int) bool {
 		short := g.ofSteps(cfg, less+1)
-		return t.schedule(&short, g) > left(&short)*(1+1e-9)
+		return t.schedule(&short, g) > seconds*(1+1e-9)
 	})
 }
 
@@ -91,8 +89,8 @@ type growth struct {
 	fewer                 bool
 }
 
-// ofSteps returns a recipe that is scaled to a number of steps. Splats that follow the capture become fewer by the root
-// of the share: with fewer steps each is seen less often, and what they take is better spent on steps.
+// ofSteps returns a recipe, scaled to so many steps. Splats that follow the capture become fewer by the root of the
+// share: with fewer steps each is seen less often, and what they take is better spent on steps.
 func (g growth) ofSteps(cfg recipe.Config, steps int) recipe.Config {
 	share := float64(steps) / float64(cfg.Iterations)
 	short := cfg.Scaled(share)
@@ -118,8 +116,8 @@ func (g growth) at(cfg *recipe.Config, step int) int {
 	return g.first + int(float64(g.guess-g.first)*min(share, 1))
 }
 
-// growthOf returns how the model of a run grows. Where the strategy 3dgs is given no number of splats to end with, the
-// guess is the root of (pixels times points), more than the default recipe asks for.
+// growthOf returns how the model of a run of so many photos and points grows. Of the strategy 3dgs without a number to
+// end with nobody knows; it is taken to make the root of (pixels times points), more than the default recipe asks for.
 func growthOf(cfg *recipe.Config, cams []scene.Camera, points, first, ceiling int) growth {
 	if cfg.Strategy == recipe.StrategyMCMC && cfg.Splats > 0 {
 		first = min(first, cfg.Splats) // it removes none, and leaves out what is too many
@@ -137,7 +135,6 @@ func modelLike(s *scene.Splats, n int) *scene.Splats {
 		ids[i] = int(int64(i) * int64(s.N) / int64(n))
 	}
 	out, share := s.Take(ids), min(1, float64(s.N)/float64(n))
-	random := rand.New(rand.NewPCG(0, 0))
 	for i, id := range ids {
 		light := math.Pow(1+math.Exp(float64(out.LogitOpacities[i])), -share) // 1 - opacity, of each
 		out.LogitOpacities[i] = float32(math.Log((1 - light) / light))
@@ -145,8 +142,16 @@ func modelLike(s *scene.Splats, n int) *scene.Splats {
 			continue
 		}
 		for k := range 3 {
-			out.Means[3*i+k] += float32(math.Exp(float64(out.LogScales[3*i+k]))) * (2*random.Float32() - 1)
+			out.Means[3*i+k] += float32(math.Exp(float64(out.LogScales[3*i+k]))) * scatter(uint32(3*i+k))
 		}
 	}
 	return out
+}
+
+// scatter returns a number from -1 to 1 that looks random.
+func scatter(i uint32) float32 {
+	i *= 2654435761
+	i ^= i >> 15
+	i *= 2246822519
+	return float32(int32(i^i>>13)) / (1 << 31)
 }

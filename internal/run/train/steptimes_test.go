@@ -38,7 +38,7 @@ func TestSchedule(t *testing.T) {
 		cfg := limitedRun(resolved(t, flags, nil), 50).Config
 		g := growth{first: 1000, ceiling: 20000, guess: 7000}
 		for _, seconds := range []float64{0, 0.005, 3, 30, 1e9} {
-			n := times.fit(cfg, g, func(*recipe.Config) float64 { return seconds })
+			n := times.fit(cfg, g, seconds)
 			short, longer := g.ofSteps(cfg, n), g.ofSteps(cfg, n+1)
 			if got := times.schedule(&short, g); n > 0 && got > seconds*1.001 {
 				t.Errorf("%v: %d steps take %g s of %g", flags, n, got, seconds)
@@ -118,19 +118,46 @@ func TestModelLike(t *testing.T) {
 	}
 }
 
-// TestRehearsed wants throw-away models that any recipe allows, which have room for all timed steps and stay as large.
+// TestRehearsed wants throw-away models that any recipe allows, on photos of each size for as long, and refined only at
+// their end.
 func TestRehearsed(t *testing.T) {
 	for _, flags := range []texts{nil, {"preset": "default"}, {"preset": "3dgs"}, {"preset": "mcmc"},
-		{"preset": "3dgs", "splats": "9000"}, {"preset": "3dgs", "refine-every": "0"}, {"refine-stop": "0"}} {
-		for _, halved := range []int{0, 3} {
-			c := rehearsed(limitedRun(resolved(t, flags, nil), 50).Config, 777, halved)
+		{"preset": "3dgs", "splats": "9000"}, {"preset": "3dgs", "refine-every": "0"},
+		{"refine-stop": "0"}} {
+		cfg := limitedRun(resolved(t, flags, nil), 50).Config
+		for _, try := range []trial{{splats: 1000, sizes: 1, steps: 1}, {splats: 777, sizes: 3, steps: 5},
+			{splats: 1000, sizes: 2}, {splats: 1000, sizes: 2, steps: 3, last: true}} {
+			c := rehearsed(cfg, try)
 			if err := c.Validate(); err != nil {
-				t.Errorf("%v, halved %d times: %v", flags, halved, err)
+				t.Errorf("%v, %+v: %v", flags, try, err)
 			}
-			if most := (halved + 2) * (1 + somePhotos + mostSteps); c.Iterations <= most || c.MaxSplats != 777 ||
-				c.Level(0) != halved || c.Splats != 0 && c.Splats != 777 {
-				t.Errorf("%v, halved %d times, %d steps: %+v", flags, halved, most, c)
+			at := make([]int, try.sizes)
+			for step := range c.Iterations - 1 {
+				last := step >= try.sizes*stretches*try.steps
+				if c.Refines(step) != (last && cfg.RefineEvery > 0) || c.Cleans(step) {
+					t.Errorf("%v, %+v: step %d refines: %v", flags, try, step, c.Refines(step))
+				}
+				if !last {
+					at[c.Level(step)]++
+				} else if c.Level(step) != 0 {
+					t.Errorf("%v, %+v: step %d is on small photos", flags, try, step)
+				}
 			}
+			if slices.Min(at) != stretches*try.steps || slices.Max(at) != stretches*try.steps {
+				t.Errorf("%v, %+v: steps on photos of each size: %v", flags, try, at)
+			}
+		}
+	}
+}
+
+// TestSpread wants each number once, those at even distances first.
+func TestSpread(t *testing.T) {
+	for _, tt := range []struct {
+		n, first int
+		want     []int
+	}{{0, 3, nil}, {2, 3, []int{0, 1}}, {6, 3, []int{0, 2, 4, 1, 3, 5}}, {5, 2, []int{0, 2, 1, 3, 4}}} {
+		if got := spread(tt.n, tt.first); !slices.Equal(got, tt.want) {
+			t.Errorf("%d of %d: %v, want %v", tt.first, tt.n, got, tt.want)
 		}
 	}
 }

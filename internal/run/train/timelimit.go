@@ -101,7 +101,7 @@ func (lim *limiter) chooseSteps(ctx context.Context, h *rehearsal) error {
 	if err != nil {
 		return err
 	}
-	lim.stop = max(1, time.Duration(lim.TimeLimit)-h.besides.of(h.growth.last(&c.short)).end())
+	lim.stop = max(1, time.Duration(lim.TimeLimit)-h.besides.of(h.growth.last(&c.short)).cut())
 	again := lim.shorten(c.recipe, max(c.fit, 1), h.growth)
 	switch {
 	case c.fit == 0:
@@ -282,7 +282,7 @@ func (lim *limiter) keepLimit() error {
 	if err != nil {
 		return err
 	}
-	lim.stop = max(1, time.Duration(lim.TimeLimit)-b.end())
+	lim.stop = max(1, time.Duration(lim.TimeLimit)-b.cut())
 	why := "a resumed run keeps its number of steps"
 	if lim.prev.from == nil && lim.prev.begun == nil {
 		why = fault.Setting("iterations") + " sets the number of steps"

@@ -8,8 +8,7 @@ import (
 	"syscall"
 )
 
-// lock takes a lock on a file, for this process alone or shared with others that read. Where somebody else has it, the
-// error is ErrLocked. The end of the process gives it back, too.
+// lock acquires a lock on a file, exclusive or shared, or fails with ErrLocked. It ends with the process.
 func lock(path string, shared bool) (unlock func(), err error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o666)
 	if err != nil {
@@ -23,16 +22,15 @@ func lock(path string, shared bool) (unlock func(), err error) {
 		if errors.Is(err, syscall.EWOULDBLOCK) {
 			return nil, errors.Join(ErrLocked, f.Close())
 		}
-		// Any other refusal is of a file system without locks: go on without. Locks tells.
+		// The file system has no locks: continue without. Locks reports it.
 	}
 	return func() { _ = f.Close() }, nil
 }
 
-// flock is the system's. Tests have it refuse.
+// flock is replaced in tests.
 var flock = syscall.Flock
 
-// tryFlock takes a lock, or says at once why not. File systems of other programs or machines may be interrupted by any
-// signal, as this process has them all the time.
+// tryFlock acquires a lock without waiting. On FUSE and network file systems signals interrupt it.
 func tryFlock(f *os.File, how int) (err error) {
 	for err = syscall.EINTR; errors.Is(err, syscall.EINTR); {
 		err = flock(int(f.Fd()), how|syscall.LOCK_NB)
@@ -40,7 +38,7 @@ func tryFlock(f *os.File, how int) (err error) {
 	return err
 }
 
-// Locks says why a file cannot be locked where it is, nil where it can be: Lock goes on without.
+// Locks is the error of a file system without locks, where Lock does nothing.
 func Locks(path string) error {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o666)
 	if err != nil {
@@ -52,3 +50,6 @@ func Locks(path string) error {
 	}
 	return nil
 }
+
+// isStale reports a file handle that its server has forgotten.
+func isStale(err error) bool { return errors.Is(err, syscall.ESTALE) }

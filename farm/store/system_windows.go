@@ -6,11 +6,10 @@ import (
 	"syscall"
 )
 
-// errSharingViolation is Windows' name, which package syscall lacks.
+// errSharingViolation is missing in package syscall.
 const errSharingViolation syscall.Errno = 32
 
-// lock takes a lock on a file, for this process alone or shared with others that read. Where somebody else has it, the
-// error is ErrLocked. The end of the process gives it back, too.
+// lock acquires a lock on a file, exclusive or shared, or fails with ErrLocked. It ends with the process.
 func lock(path string, shared bool) (unlock func(), err error) {
 	name, err := syscall.UTF16PtrFromString(path)
 	if err != nil {
@@ -30,5 +29,11 @@ func lock(path string, shared bool) (unlock func(), err error) {
 	return func() { _ = syscall.CloseHandle(h) }, nil
 }
 
-// Locks says why a file cannot be locked where it is, nil where it can be.
+// Locks is the error of a file system without locks.
 func Locks(string) error { return nil }
+
+// networkNameDeleted is the error of a lost connection to a share.
+const networkNameDeleted syscall.Errno = 64
+
+// isStale reports a file whose share is away.
+func isStale(err error) bool { return errors.Is(err, networkNameDeleted) }

@@ -1,50 +1,16 @@
 package task
 
 import (
-	"context"
 	"errors"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
-
-	"vksplat/farm/store"
-	"vksplat/internal/wording"
 )
 
-// attend returns a root of this task, of which is said that it waits for its store, and which soon gives that up when
-// ctx has ended.
-func (r *runner) attend(ctx context.Context, root store.Root) store.Root {
-	r.mutex.Lock()
-	r.waiting = "" // nobody has, of what begins
-	r.mutex.Unlock()
-	return root.Attend(ctx, r.waits)
-}
-
-// waits takes in why the store is waited for, or with nil that it answers again.
-func (r *runner) waits(cause error) {
-	text := ""
-	if cause != nil {
-		var file *fs.PathError // of which only what is wrong: names of files in the making are others each time
-		if errors.As(cause, &file) {
-			cause = file.Err
-		}
-		text = "waiting for the store: " + wording.Printable(cause.Error())
-	}
-	r.mutex.Lock()
-	defer r.mutex.Unlock()
-	news := text != r.waiting
-	r.waiting = text
-	if news && cause != nil && r.log != nil {
-		r.note(text)
-	}
-	r.report(news)
-}
-
-// pulse feels whether a silent child works: by the processor time of it and of the programs that it runs, or where the
-// system does not tell that, by its being there.
+// pulse detects whether a silent child works: by the processor time of its process tree, or if that is unknown, by its
+// existence.
 type pulse struct {
 	looked time.Time
 	used   time.Duration
@@ -56,7 +22,7 @@ const (
 	pulseShare = 100                   // a process that waits takes less than this part of a processor
 )
 
-// beats says whether the process has worked since the last look. Between looks, which are pulseEvery apart, it has not.
+// beats reports whether the process has worked since the last look, at most once in pulseEvery.
 func (p *pulse) beats(pid int) bool {
 	elapsed := time.Since(p.looked)
 	if elapsed < pulseEvery {
@@ -68,7 +34,7 @@ func (p *pulse) beats(pid int) bool {
 	return worked
 }
 
-// processorTime is what a process and the programs that it runs have used so far.
+// processorTime is the processor time of a process tree.
 func processorTime(pid int) (used time.Duration, known bool) {
 	parents, times := map[int]int{}, map[int]time.Duration{}
 	files, err := filepath.Glob("/proc/[0-9]*/stat")
@@ -82,7 +48,7 @@ func processorTime(pid int) (used time.Duration, known bool) {
 	}
 	_, known = times[pid]
 	for at, spent := range times {
-		for n := 0; at != pid && at > 1 && n < len(times); n++ { // a number that is given anew may close a circle
+		for n := 0; at != pid && at > 1 && n < len(times); n++ { // a reused number may form a cycle
 			at = parents[at]
 		}
 		if at == pid {
@@ -92,7 +58,7 @@ func processorTime(pid int) (used time.Duration, known bool) {
 	return used, known
 }
 
-// readStat reads a process's number, that of its parent, and what it and those of its children that have ended used.
+// readStat reads the numbers of a process and its parent, and the time used by it and its ended children.
 func readStat(file string) (pid, parent int, used time.Duration, ok bool) {
 	data, err := os.ReadFile(file)
 	_, rest, found := strings.Cut(string(data), ") ") // the name before it may hold spaces

@@ -75,8 +75,8 @@ func TestKilledNearTheEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	folder, _ := workFolder(o.Work, o.Job, &o.Plan.Tasks[0], o.Plan.Hash(0))
-	r := &runner{Options: &o, task: &o.Plan.Tasks[0], key: "job/train", dir: folder}
-	r.out = filepath.Join(folder, outName)
+	r := newRunner(&o)
+	r.dir, r.out = folder, filepath.Join(folder, outName)
 	r.staged = []place{{filepath.Join(f.top, "in", "scan"), "", "scan"}}
 	dir, err := os.OpenRoot(r.out)
 	if err == nil {
