@@ -199,7 +199,7 @@ func showOptions(o *train.Options) []option {
 			"write a small JPEG of the first held-out view, or else the first view, to `FILE` every half "+
 				"minute").flagOnly(),
 		float(&o.Preview.Every, "preview-every",
-			"with --preview, render every `SECONDS`; less often if rendering takes more than 1 % of the time").flagOnly(),
+			"with --preview, render every `SECONDS`; less often if rendering takes over 1 % of the time").flagOnly(),
 		truth(&o.Verbose, "verbose", "print all notes; minor ones are otherwise only in report.html").flagOnly(),
 		truth(&o.Report, "report", "write OUT/report.html at the end; curves, held-out photos, settings"),
 	}
