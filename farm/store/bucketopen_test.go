@@ -68,7 +68,7 @@ func TestComplaints(t *testing.T) {
 		{func(o *Options) { o.URL = "s3://lab/../x" }, "not a prefix"},
 		{func(o *Options) { o.URL = "s3://lab:9000/x" }, "no bucket or no prefix"},
 		{func(o *Options) { o.URL = "s3://lab/x?y" }, "no bucket or no prefix"},
-		{func(o *Options) { o.Umask = "0002" }, "apply to folders only"}, {func(o *Options) { o.Mark = ".mounted" }, "of folders"},
+		{func(o *Options) { o.Umask = "0002" }, "apply to folders only"}, {func(o *Options) { o.Mark = ".mounted" }, "to folders only"},
 		{func(o *Options) { o.Endpoint = "minio.lab:9000" }, "not a server address"},
 		{func(o *Options) { o.Endpoint = "ftp://minio.lab" }, "not a server address"},
 		{func(o *Options) { o.Endpoint = "http://a:b@minio.lab" }, "not a server address"},
