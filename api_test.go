@@ -323,7 +323,8 @@ func TestDeviceLost(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv("VKSPLAT_LIMITS", limits)
-	for every, want := range map[string]string{"0": "; start over with: the same call", "4": "; resume from it: Resume"} {
+	for every, want := range map[string]string{"0": "; start over with: the same call",
+		"4": "; resume from it: Resume"} {
 		device, err := vksplat.OpenDevice(vksplat.DeviceOptions{Select: os.Getenv("VKSPLAT_DEVICE")})
 		if err != nil {
 			t.Fatal(err)
@@ -353,13 +354,15 @@ var refusals = []struct {
 		"grow by gradients", "leave out one of the two"},
 	{map[string]string{"strategy": "mcmc", "reset_every": "3000"}, "<setting>s <strategy> and <reset-every>: mcmc " +
 		"resets no opacities", "give <reset-every> 0"},
-	{map[string]string{"strategy": "mcmc", "max_splats": "0"}, "<setting>s <strategy> and <max-splats>: mcmc grows to " +
-		"a fixed number, and 0 is none", "give <max-splats> 1000000"},
+	{map[string]string{"strategy": "mcmc", "max_splats": "0"},
+		"<setting>s <strategy> and <max-splats>: mcmc grows to " +
+			"a fixed number, and 0 is none", "give <max-splats> 1000000"},
 	{map[string]string{"splats": "20", "max_splats": "10"}, "<setting>s <splats> and <max-splats>: 20 splats to end " +
 		"with, the ceiling is 10", "give <max-splats> 20 or more, or fewer <splats>"},
 	{map[string]string{"eval_at": "7"}, "<setting> <eval-at>: no photo is held out to measure on",
 		"give <eval>, which holds photos out"},
-	{map[string]string{"metrics_every": "0"}, "<setting> <metrics-every>: 0 is no number of steps", "give 1 or more"},
+	{map[string]string{"metrics_every": "0"}, "<setting> <metrics-every>: 0 is not a number of steps",
+		"give 1 or more"},
 	{map[string]string{"steps_scaler": "0"}, "<setting> <steps-scaler>: 0 is no factor of steps",
 		"give a factor above 0 and at most 1000, as in 0.25"},
 	{map[string]string{"lr_means": "1e30"}, "<lr-means> is 1e+30; it must be from 0 to 10",

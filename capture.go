@@ -118,7 +118,7 @@ func (c Camera) check() error {
 		}
 	}
 	if !isRotation(c.R) {
-		return usage(hint, "camera whose R is no rotation: rows must be orthonormal, the determinant 1")
+		return usage(hint, "camera whose R is not a rotation: rows must be orthonormal, the determinant 1")
 	}
 	return nil
 }

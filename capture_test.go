@@ -79,7 +79,7 @@ func TestNoRotation(t *testing.T) {
 		}
 		_, errs[name] = device.Render(t.Context(), model, camera)
 	}
-	wantUsage(t, "camera whose R is no rotation", errs)
+	wantUsage(t, "camera whose R is not a rotation", errs)
 	wantUsage(t, "no file is named", map[string]error{"WriteFile": model.WriteFile("")})
 	for _, camera := range capture.Cameras() {
 		if _, err := device.Render(t.Context(), model, camera); err != nil {

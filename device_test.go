@@ -114,7 +114,7 @@ func TestDeviceOptions(t *testing.T) {
 			"DeviceOptions.MaxVRAM": {MaxVRAM: amount}, "DeviceOptions.MaxRAM": {MaxRAM: amount}} {
 			o.Select = os.Getenv("VKSPLAT_DEVICE")
 			_, err := vksplat.OpenDevice(o)
-			wantUsage(t, fmt.Sprintf("%s: %q is no amount of memory", name, amount), map[string]error{name: err})
+			wantUsage(t, fmt.Sprintf("%s: %q is not an amount of memory", name, amount), map[string]error{name: err})
 		}
 	}
 }

@@ -165,7 +165,7 @@ func readPreset(name string) (map[string]string, error) {
 		for i, e := range entries {
 			names[i] = strings.TrimSuffix(e.Name(), ".toml")
 		}
-		return nil, errors.Join(fault.Usagef("give "+wording.Or(names), "there is no preset %q", name), err)
+		return nil, errors.Join(fault.Usagef("give "+wording.Or(names), "unknown preset %q", name), err)
 	}
 	var values map[string]any
 	if err := toml.Unmarshal(data, &values); err != nil {

@@ -24,7 +24,7 @@ func backup(data, to string) error {
 	}
 	if _, err := os.Lstat(to); err == nil {
 		return &fault.Error{Op: "write backup", Path: to, Err: fs.ErrExist, Kind: fault.ErrUsage,
-			Hint: "name a file that is not there yet"}
+			Hint: "name a file that does not exist yet"}
 	}
 	scratch, err := os.MkdirTemp(filepath.Dir(to), ".backup-") // for nobody else: keys are in it
 	if err != nil {

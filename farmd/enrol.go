@@ -146,10 +146,11 @@ func refusal(what string, err error) pass.Reply {
 	var link *os.LinkError
 	switch {
 	case isFull(err):
-		return pass.Reply{Error: flow.NoRoom, Hint: "whoever runs the farm makes room; then use the token again"}
+		return pass.Reply{Error: flow.NoRoom, Hint: "the farm's administrator must make room on the server; then use " +
+			"the token again"}
 	case errors.As(err, &file), errors.As(err, &link):
 		fmt.Fprintf(os.Stderr, "vksplat-farmd: %s: %v\n", what, err)
-		return pass.Reply{Error: "the server cannot read or write its files", Hint: "look at what vksplat-farmd says"}
+		return pass.Reply{Error: "the server cannot read or write its files", Hint: "see the messages of vksplat-farmd"}
 	}
 	return pass.Reply{Error: err.Error(), Hint: fault.Hint(err)}
 }

@@ -96,7 +96,7 @@ func tokenCommand(data *string) *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			if life <= 0 {
-				return fault.Usagef("as in --expires 24h", "--expires %s: nobody could use the token", life)
+				return fault.Usagef("as in --expires 24h", "--expires %s: the token could not be used", life)
 			}
 			r, err := registry.Open(*data)
 			if err != nil {
@@ -109,7 +109,8 @@ func tokenCommand(data *string) *cobra.Command {
 			}
 			g.Role = pass.Role(role)
 			if g.Name == "" && (g.Role == pass.Submit || g.Role == pass.Admin) && g.Owner == "" {
-				return fault.Usagef("as in --name anna: her jobs are then those of anna", "a token of role %s needs a name",
+				return fault.Usagef("as in --name anna: her jobs are then those of anna",
+					"a token of role %s needs a name",
 					role)
 			}
 			if g.Owner == "" && (g.Role == pass.Submit || g.Role == pass.Admin) {

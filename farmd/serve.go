@@ -222,7 +222,7 @@ func (f *farm) welcome(s settings, took time.Duration) {
 	case len(passes) > 0 || err != nil:
 		return
 	case len(tokens) > 0:
-		fmt.Print("nobody has joined yet; if a token got lost, make another: vksplat-farmd token --role worker\n")
+		fmt.Print("no machine has joined yet; if a token was lost, make another: vksplat-farmd token --role worker\n")
 		return
 	}
 	fmt.Print("\nThis is a new farm. Each token below is for one machine, once, within a day.\n")

@@ -47,11 +47,11 @@ func checkCeiling(c *recipe.Config, start, ceiling int) error {
 		return fmt.Errorf("start training: %w: %d splats to end with, %d fit", ErrTooSmall, c.Splats, ceiling)
 	case c.Splats == 0 || c.Splats == start:
 	case all == 0:
-		return fmt.Errorf("start training: %w: no refinement in %d steps makes %d splats of %d",
+		return fmt.Errorf("start training: %w: no refinement in %d steps makes %d splats from %d",
 			errUnreachable, c.Iterations, c.Splats, start)
 	case c.Strategy == recipe.Strategy3DGS && math.Ldexp(float64(start), all) < float64(c.Splats):
-		return fmt.Errorf("start training: %w: %d refinements, each at most doubling them, do not make %d "+
-			"splats of %d", errUnreachable, all, c.Splats, start)
+		return fmt.Errorf("start training: %w: %d refinements, each at most doubling the number, do not make %d "+
+			"splats from %d", errUnreachable, all, c.Splats, start)
 	}
 	return nil
 }

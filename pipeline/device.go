@@ -23,8 +23,8 @@ var (
 	ErrOutOfMemory = vk.ErrOutOfMemory
 	// ErrNoSplats says that training diverged: nothing is left of the model. The photos and the poses do not belong
 	// together then.
-	ErrNoSplats = fault.Sentinel(fault.ErrData, "every splat was pruned, nothing is left to train",
-		"check that the photos and the poses belong together: splats that no photo confirms are pruned.")
+	ErrNoSplats = fault.Sentinel(fault.ErrData, "every splat was pruned: nothing left to train",
+		"check that the photos and the poses match: splats that no photo supports are pruned.")
 	// ErrDiverged says that the loss or the model is no longer finite.
 	ErrDiverged = failure.ErrDiverged
 	// ErrTooMany says that the model is larger than its ceiling before training begins.
@@ -183,7 +183,7 @@ func cacheDir() string {
 func parseBudget(s string, standard int64) (int64, error) {
 	s = strings.TrimSpace(s)
 	bad := fault.Usagef("give bytes as in 6000000000, 6G or 512MiB, or a share as in 80%",
-		"%q is no amount of memory", s)
+		"%q is not an amount of memory", s)
 	if s == "" {
 		return standard, nil
 	}

@@ -8,7 +8,7 @@ import (
 )
 
 // ErrNotTraining says that a trainer was closed before it ran a function given to Interludes.Do.
-var ErrNotTraining = errors.New("nothing is trained any more")
+var ErrNotTraining = errors.New("training has ended")
 
 // Interludes runs functions of other goroutines between two steps of a trainer: to draw the model, for instance. The
 // bytes of training do not change, its time does.

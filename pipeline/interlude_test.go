@@ -76,7 +76,7 @@ func TestInterludes(t *testing.T) {
 	cancel()
 	if err := between.Do(ctx, func() error { return nil }); !errors.Is(err, context.Canceled) &&
 		!errors.Is(err, asked) {
-		t.Errorf("nothing is trained: %v", err)
+		t.Errorf("no training is running: %v", err)
 	}
 	if err := tr.Close(); err != nil {
 		t.Fatal(err)

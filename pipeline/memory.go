@@ -115,7 +115,7 @@ func (m *memory) growModel(n, ceiling int) error {
 		err = model.reserve(n)
 	}
 	if err == nil && !m.fitIsects(m.setup.isectCapacity) {
-		err = fmt.Errorf("grow model: %w: %d splats leave nothing for their views", ErrTooSmall, n)
+		err = fmt.Errorf("grow model: %w: %d splats leave no memory for their views", ErrTooSmall, n)
 	}
 	return err
 }

@@ -22,7 +22,7 @@ type TrainerOptions struct {
 	LoadBytes int64
 	Strict    bool         // a photo that cannot be decoded ends the run
 	Warn      func(string) // receives warnings for the user; may be nil
-	// called when the device has less memory than its budget, before photos or growth are given up; may be nil
+	// called when the device has less free memory than its budget, before photos or growth are given up; may be nil
 	OnPressure func(step int)
 	Decode     []scene.Camera // cameras whose photos are decoded lazily; nil: those trained on
 	Interludes *Interludes    // runs functions between steps; may be nil

@@ -62,7 +62,7 @@ func TestPlan(t *testing.T) {
 		}
 		again, err := d.Plan(cams, c.splats, c.cfg, TrainerOptions{})
 		if err != nil || !reflect.DeepEqual(plan, again) || d.dev.Stats().AllocCalls != before {
-			t.Errorf("%s: the plan is no function of its arguments, or took memory: %v", c.name, err)
+			t.Errorf("%s: the plan is not a function of its arguments, or took memory: %v", c.name, err)
 		}
 		// A run that goes on has the ceiling that it had, also where there is more memory now. Where there is less it
 		// may go on: it may never get there.

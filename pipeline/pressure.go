@@ -79,7 +79,7 @@ func (p *pressure) relieve(m *shard, r *layout.Report, u recipe.Unit, had int64,
 		}
 		m.e.memory.isectMost = 0
 		if err := m.e.recover(r, m.maxSplats); err == nil && m.e.memory.roomForBands() {
-			p.warn(byDriver, "photos are not kept in its memory any more")
+			p.warn(byDriver, "photos are no longer cached in its memory")
 			return nil
 		}
 	}
@@ -149,9 +149,9 @@ func (p *pressure) warn(byDriver bool, consequence string) {
 	if p.o.Warn == nil {
 		return
 	}
-	cause := "device memory lies in pieces that are too small"
+	cause := "device memory is too fragmented"
 	if byDriver {
-		cause = "the device has less memory than its budget, other programs may use it"
+		cause = "the device has less free memory than its budget: other programs may be using it"
 	}
 	p.o.Warn(cause + ": " + consequence)
 }

@@ -217,7 +217,7 @@ func (q *queue) commitCounts(m *shard, f *frame) error {
 // commitView notes the loss of a device's view of a step.
 func (q *queue) commitView(m *shard, f *frame) error {
 	if x := float64(f.hostReport.Loss); math.IsNaN(x) || math.IsInf(x, 0) {
-		return fmt.Errorf("train step %d: %w: the loss is no finite number", f.unit.Step+1, ErrDiverged)
+		return fmt.Errorf("train step %d: %w: the loss is not finite", f.unit.Step+1, ErrDiverged)
 	}
 	q.report.add(f.hostReport, f.unit.Step, m.photos.order.at(f.unit.Step), q.run.cfg.Level(f.unit.Step))
 	if m == q.shards.first {

@@ -173,7 +173,7 @@ func (r *Renderer) RenderInto(out []float32, c scene.Camera) ([]float32, error) 
 // shortage, others can be drawn afterwards: pictures in flight are dropped, and the number of bands starts again.
 func (r *Renderer) Show(out []float32, c scene.Camera, look Look) ([]float32, error) {
 	if !r.cfg.Looks {
-		return nil, errors.New("show model: it was to be drawn in its colours alone")
+		return nil, errors.New("show model: it supports colours only")
 	}
 	out, err := r.drawInto(out, c, look)
 	if !IsShortage(err) {

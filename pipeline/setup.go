@@ -152,7 +152,7 @@ func sizeOf(cameras []scene.Camera) (s viewSize, err error) {
 	for i := range cameras {
 		c := &cameras[i]
 		if c.Width < 1 || c.Height < 1 || c.Width > 1<<15 || c.Height > 1<<15 {
-			return s, fmt.Errorf("create engine: view %s is %dx%d pixels, 1 to 32768 a side are possible", c.Name,
+			return s, fmt.Errorf("create engine: view %s is %dx%d pixels, 1 to 32768 a side are allowed", c.Name,
 				c.Width, c.Height)
 		}
 		s = s.with(c)

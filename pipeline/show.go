@@ -8,7 +8,7 @@ import (
 )
 
 // ErrFrameTooFull says that a frame's camera sees more than fits the memory that training has. A smaller frame may do.
-var ErrFrameTooFull = errors.New("show model: the view holds more splats than there is memory for")
+var ErrFrameTooFull = errors.New("show model: the view holds more splats than fit in memory")
 
 // Show makes a picture for a viewer: as RenderInto, but of a look, and without changing the plan, the bands and the
 // buffers of training. The size is reduced to that of the photos, and a view that does not fit is ErrFrameTooFull. It

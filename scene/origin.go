@@ -31,7 +31,7 @@ func (c *Capture) Origin(mode string) (origin [3]float64, err error) {
 		return c.autoOrigin(), nil
 	}
 	fail := &fault.Error{Op: "choose origin", Kind: fault.ErrUsage,
-		Err:  fmt.Errorf("%s is no origin", strconv.Quote(mode)),
+		Err:  fmt.Errorf("%s is not an origin", strconv.Quote(mode)),
 		Hint: "give keep, auto or three numbers, as in 500000,4500000,0"}
 	parts := strings.Split(mode, ",")
 	if len(parts) != len(origin) {

@@ -7,18 +7,18 @@ var Remedies = map[string]string{
 	"missing-photos": "copy the photos to where the model expects them, or name their folder with " +
 		fault.Setting("images") + " DIR",
 	"broken-photos": "copy or export these photos again as JPEG or PNG",
-	"cut-photos": "copy these photos again: the copies are incomplete; without, their steps train on " +
-		"the photos after them",
+	"cut-photos": "copy these photos again: the copies are incomplete; otherwise their steps train on the photos " +
+		"after them",
 	"undecodable-photos": "copy or export these photos again as JPEG or PNG",
-	"unregistered-photos": "nothing needs to be done; to use these photos too, add views that overlap with them " +
+	"unregistered-photos": "no action needed; to use these photos too, add views that overlap with them " +
 		"and run COLMAP again",
-	"few-registered": "the reconstruction lost most photos: match exhaustively, take more photos that " +
-		"overlap, or choose another model with " + fault.Setting("model") + " N",
+	"few-registered": "the reconstruction lost most photos: match exhaustively, take more overlapping " +
+		"photos, or choose another model with " + fault.Setting("model") + " N",
 	"other-models": "choose another model with " + fault.Setting("model") +
 		" N; several models mean that COLMAP could not connect the photos: take more that overlap",
-	"unaligned-photos": "nothing needs to be done; to use these photos too, align them in the program and export " +
+	"unaligned-photos": "no action needed; to use these photos too, align them in the program and export " +
 		"again",
-	"disabled-photos": "nothing needs to be done; to use these photos too, enable them in the program and export " +
+	"disabled-photos": "no action needed; to use these photos too, enable them in the program and export " +
 		"again",
 	"other-chunks":     "export the chunk that you want alone, or merge the chunks",
 	"other-files":      "name the file that you want instead of its folder",
@@ -37,19 +37,19 @@ var Remedies = map[string]string{
 	"scaled-poses":         "write poses without scale, or leave it: the positions are taken as they are",
 	"unclear-motion":       "correct the fields, or leave it: " + fault.Setting("native-lens") + " alone goes by them",
 	"no-applied-transform": "leave out " + fault.Setting("undo-applied-transform"),
-	"no-points": "begin with random points, " + fault.Setting("init") +
+	"no-points": "start with random points, " + fault.Setting("init") +
 		" random, or with a point cloud, " + fault.Setting("init") + " ply:FILE",
-	"few-points": "take more photos that overlap, or begin with a denser cloud: " +
+	"few-points": "take more overlapping photos, or start with a denser cloud: " +
 		fault.Setting("init") + " ply:FILE",
-	"far-points": "nothing needs to be done if it is the sky; otherwise remove these points, or " +
+	"far-points": "no action needed if it is the sky; otherwise remove these points, or " +
 		"sample with " + fault.Setting("init-grid"),
-	"unseen-points": "check that points and poses are of the same model",
+	"unseen-points": "check that points and poses are from the same model",
 	"blind-cameras": "check the poses of these photos; remove from the model those that are wrong",
 	"same-pose":     "keep one photo of each pose: the others say nothing about depth",
 	"one-pose": "the model has no poses: run COLMAP again, or export the poses with the cameras' own " +
 		"matrices",
 	"far-cameras":      "check the poses of these photos; remove from the model those that are wrong",
-	"orientation-tags": "nothing needs to be done, as long as the model was made from these files as they are",
+	"orientation-tags": "no action needed if the model was made from these files as they are",
 	"dark-photos":      "remove photos that show nothing",
 	"blurred-photos":   "remove the blurred ones where sharp photos show the same",
 	"small-photos":     "train on larger photos, or with a smaller " + fault.Setting("downscale"),

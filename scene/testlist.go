@@ -23,7 +23,7 @@ func ReadTestList(path string) ([]string, error) {
 	info, err := os.Stat(path)
 	switch {
 	case err == nil && !info.Mode().IsRegular():
-		err = errors.New("this is no file")
+		err = errors.New("not a file")
 	case err == nil && info.Size() > maxTestList:
 		err = fmt.Errorf("%d bytes are more than a list takes", info.Size())
 	}
@@ -120,7 +120,7 @@ func (c *Capture) HoldOut(list string, names []string) error {
 			"names are those below the folder of the photos, as in %q", c.Cameras[0].PhotoName()))
 	case len(known) > 0:
 		return refuse(known, "are in the capture, but have no file that can be read, or no pose",
-			"mend these photos, or take their names off the list")
+			"fix these photos, or remove their names from the list")
 	case kept == 0:
 		return fault.Data(opTestList, list, "leave photos to train on", "all %d photos are held out", len(c.Cameras))
 	}

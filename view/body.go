@@ -13,7 +13,7 @@ import (
 // refuses it anyway.
 func Asked[T any](w http.ResponseWriter, r *http.Request, most int64) (*T, error) {
 	if r.Header.Get("Content-Type") != "application/json" {
-		return nil, errors.New("the request is no JSON")
+		return nil, errors.New("the request is not JSON")
 	}
 	v := new(T)
 	decoder := json.NewDecoder(http.MaxBytesReader(w, r.Body, most))

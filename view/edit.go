@@ -143,27 +143,27 @@ func (w *wireEdit) query(cameras int) (*EditQuery, error) {
 			q.Path, err = w.path()
 		}
 		if err == nil && w.Do == EditFloor && len(q.Path) != 3 {
-			err = errors.New("floor: three places are wanted")
+			err = errors.New("floor: expected three places")
 		}
 		if err == nil && w.Do == EditBrush && !(w.Radius > 0 && w.Radius <= maxRadius) {
 			err = errors.New("brush: there is no such size")
 		}
 	default:
-		err = fmt.Errorf("edit: there is no %.20q", string(w.Do))
+		err = fmt.Errorf("edit: unknown operation %.20q", string(w.Do))
 	}
 	return q, err
 }
 
 func (w *wireEdit) picture(cameras int) (FrameQuery, error) {
 	if w.View == nil {
-		return FrameQuery{}, errors.New("edit: of which picture is not said")
+		return FrameQuery{}, errors.New("edit: no picture is given")
 	}
 	return w.View.query(cameras)
 }
 
 func (w *wireEdit) box() (box [6]float64, err error) {
 	if len(w.Box) != len(box) || w.Keep != "inside" && w.Keep != "outside" || !(math.Abs(w.Turn) <= maxBoxTurns) {
-		return box, errors.New("crop: six numbers are wanted, an angle and a side")
+		return box, errors.New("crop: expected six numbers, an angle and a side")
 	}
 	copy(box[:], w.Box)
 	for k := range 3 {
@@ -176,7 +176,7 @@ func (w *wireEdit) box() (box [6]float64, err error) {
 
 func (w *wireEdit) path() ([][2]float64, error) {
 	if len(w.Path) == 0 || len(w.Path) > maxPath {
-		return nil, fmt.Errorf("edit: a path of %d places, 1 to %d are wanted", len(w.Path), maxPath)
+		return nil, fmt.Errorf("edit: a path of %d places, expected 1 to %d", len(w.Path), maxPath)
 	}
 	path := make([][2]float64, len(w.Path))
 	for i, p := range w.Path {

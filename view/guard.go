@@ -72,18 +72,18 @@ func (s *Server) refuses(r *http.Request) *refusal {
 	}
 	entry := r.URL.Path == "/"
 	if !s.ownOrigin(r, entry && reads) || !reads && r.Header.Get("Origin") == "" {
-		return &refusal{http.StatusForbidden, "pages of other servers are not answered"}
+		return &refusal{http.StatusForbidden, "requests from pages of other servers are refused"}
 	}
 	if entry && reads {
 		if !s.admits(r.URL.Query().Get(tokenKey)) {
 			return &refusal{http.StatusForbidden,
-				"open the address that vksplat printed: it holds the token that is needed"}
+				"open the address that vksplat printed: it contains the access token"}
 		}
 		return nil
 	}
 	if !s.hasCookie(r) {
 		return &refusal{http.StatusForbidden,
-			"open the address that vksplat printed: it holds the token that is needed"}
+			"open the address that vksplat printed: it contains the access token"}
 	}
 	name, below := strings.CutPrefix(r.URL.Path, s.prefix)
 	if !below || s.handlerOf(r.Method, name) == nil {

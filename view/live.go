@@ -36,7 +36,7 @@ type Training interface {
 	Do(ctx context.Context, c Command) error
 	// Watched is told how many watch, whenever that changes.
 	Watched(n int)
-	// Ended is closed when the training is over. Status says by then how it ended.
+	// Ended is closed when the training has ended. Status says by then how it ended.
 	Ended() <-chan struct{}
 }
 

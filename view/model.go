@@ -92,7 +92,8 @@ func prepare(path, tempDir string, source splatfile.Source, small bool) (*Model,
 	}
 	if broken == info.N {
 		return nil, &fault.Error{Op: "view model", Path: path,
-			Err: fmt.Errorf("nothing can draw its splats: all hold NaN or infinite numbers, or are longer than e^%d",
+			Err: fmt.Errorf("none of its splats can be drawn: all hold NaN or infinite numbers, or are longer than "+
+				"e^%d",
 				scene.HugeLog),
 			Hint: "the training that made this file diverged, or the file is damaged: make or copy it again"}
 	}
@@ -160,7 +161,7 @@ func (m *Model) handle(s *Server) {
 		s.Handle(partsFolder+name, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			data, err := m.parts.Read(name)
 			if err != nil {
-				http.Error(w, "this part of the model is gone", http.StatusGone)
+				http.Error(w, "this part of the model no longer exists", http.StatusGone)
 				return
 			}
 			bytesHandler(name, data).ServeHTTP(w, r)
@@ -249,13 +250,13 @@ func somePositions(source splatfile.Source) (list [][3]float64, broken int, err 
 func (m *Model) serve(w http.ResponseWriter, r *http.Request) {
 	f, err := os.Open(m.path)
 	if err != nil {
-		http.Error(w, "the model is gone", http.StatusGone)
+		http.Error(w, "the model no longer exists", http.StatusGone)
 		return
 	}
 	defer f.Close() // only read
 	st, err := f.Stat()
 	if err != nil || !st.Mode().IsRegular() {
-		http.Error(w, "the model is gone", http.StatusGone)
+		http.Error(w, "the model no longer exists", http.StatusGone)
 		return
 	}
 	w.Header().Set("Content-Type", "application/octet-stream")
@@ -268,7 +269,7 @@ func (m *Model) checkPage() error {
 	size, err := fileSize(m.path)
 	if err == nil && size > maxPage {
 		err = &fault.Error{Op: "write page", Path: m.path,
-			Err:  fmt.Errorf("a page of its own holds %d MiB at most, the model takes %d", maxPage>>20, size>>20),
+			Err:  fmt.Errorf("a single page can hold %d MiB, the model takes %d", maxPage>>20, size>>20),
 			Hint: "make the model smaller, or serve it: vksplat view FILE"}
 	}
 	return err

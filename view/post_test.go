@@ -160,12 +160,12 @@ func TestRelayPlaces(t *testing.T) {
 	for _, host := range []string{"192.0.2.1:80", "10.0.0.1:80", "[::]:80", "0.0.0.0:80", "localhost:80", "example.com:80",
 		"[::ffff:127.0.0.1]:80", "127.0.0.1", "127.0.0.1:80@192.0.2.1:80", "user@127.0.0.1:80", ""} {
 		if _, err := NewRelay(t.Context(), "http://"+host+"/?token=x"); err == nil ||
-			!strings.Contains(err.Error(), "this machine alone") {
+			!strings.Contains(err.Error(), "loopback address") {
 			t.Errorf("%s: %v", host, err)
 		}
 	}
 	if _, err := NewRelay(t.Context(), "https://127.0.0.1:80/?token=x"); err == nil ||
-		!strings.Contains(err.Error(), "this machine alone") {
+		!strings.Contains(err.Error(), "loopback address") {
 		t.Errorf("TLS: %v", err)
 	}
 	liar := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -30,7 +30,7 @@ var entryPlace = regexp.MustCompile(`url=([^"]+)"`)
 func checkPlace(u *url.URL) error {
 	at, err := netip.ParseAddrPort(u.Host)
 	if err != nil || u.Scheme != "http" || u.User != nil || !at.Addr().IsLoopback() || at.Addr().Is4In6() {
-		return errors.New("its address is none of this machine alone")
+		return errors.New("it does not listen on a loopback address")
 	}
 	return nil
 }

@@ -73,7 +73,7 @@ func (h *watch) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case h.places <- struct{}{}:
 		defer func() { <-h.places }()
 	default:
-		http.Error(w, "too many are watching", http.StatusServiceUnavailable)
+		http.Error(w, "too many viewers", http.StatusServiceUnavailable)
 		return
 	}
 	// guard.go has compared Origin with Host; the library does so once more.
@@ -157,7 +157,7 @@ func (v *watcher) take(ctx context.Context, r *wanted) error {
 	case r.Command != "":
 		return v.command(ctx, r.Command)
 	default:
-		return errors.New("nothing asked")
+		return errors.New("empty request")
 	}
 	return nil
 }
@@ -170,7 +170,7 @@ func (v *watcher) command(ctx context.Context, c Command) error {
 		return errors.New("no such command")
 	}
 	if v.training == nil {
-		return errors.New("nothing is trained")
+		return errors.New("no training is running")
 	}
 	if err := v.training.Do(ctx, c); err != nil {
 		return v.send(ctx, message{Error: err.Error()})
@@ -246,7 +246,7 @@ func (v *watcher) tell(ctx context.Context) error {
 			return nil
 		}
 		if s.End != nil {
-			_ = v.c.Close(websocket.StatusNormalClosure, "the training is over") // or it has gone
+			_ = v.c.Close(websocket.StatusNormalClosure, "the training has ended") // or it has gone
 			return nil
 		}
 		m = message{}

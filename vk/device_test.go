@@ -291,7 +291,7 @@ func TestErrorKinds(t *testing.T) {
 		t.Error(err)
 	}
 	if failed("x", "", notReady) != nil {
-		t.Error("VK_NOT_READY is no failure")
+		t.Error("VK_NOT_READY is not a failure")
 	}
 }
 

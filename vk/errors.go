@@ -11,11 +11,11 @@ import (
 var (
 	// ErrOutOfMemory is wrapped by errors that say that a budget or the device has no room.
 	ErrOutOfMemory = fault.Sentinel(fault.ErrMachine, "out of device memory",
-		"allow more memory, stop other programs that use the GPU, or train fewer splats")
+		"raise the memory limit, stop other programs that use the GPU, or train fewer splats")
 	// ErrDeviceLost says that the driver gave the device up: a hang, a reset, a removal. Everything on the device is
 	// gone; a new Device is needed.
 	ErrDeviceLost = fault.Sentinel(fault.ErrDeviceLost, "device lost",
-		"the driver reset the GPU: look into the kernel log (dmesg), try a newer driver, "+
+		"the driver reset the GPU:  see the kernel log (dmesg), try a newer driver, "+
 			"or stop other programs that use the GPU")
 	// ErrNoLoader says that the machine has no Vulkan loader, or one that is too old.
 	ErrNoLoader = fault.Sentinel(fault.ErrMachine, "no usable Vulkan loader", "")

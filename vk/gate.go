@@ -55,7 +55,7 @@ func (g *Gate) open(n uint64) error {
 		return nil
 	}
 	if n-g.opened > farthest {
-		return invalid("open gate", g.dev.info.Name, "from %d to %d is too far, at most %d is possible", g.opened, n,
+		return invalid("open gate", g.dev.info.Name, "from %d to %d is too far, at most %d is allowed", g.opened, n,
 			farthest)
 	}
 	if r := g.dev.signal(g.semaphore, n); r < 0 {
@@ -74,7 +74,7 @@ func (g *Gate) admits(n uint64) error {
 	}
 	if n > g.opened && n-g.opened > farthest {
 		return invalid("submit", g.dev.info.Name,
-			"it waits for a gate to be opened from %d to %d, at most %d further is possible", g.opened, n, farthest)
+			"it waits for a gate to be opened from %d to %d, at most %d further is allowed", g.opened, n, farthest)
 	}
 	return nil
 }

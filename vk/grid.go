@@ -18,7 +18,7 @@ const maxGroups = 65535
 func Groups(n int) Grid {
 	switch {
 	case n < 0 || n > maxGroups*maxGroups:
-		return Grid{err: fmt.Errorf("%d workgroups, 0 to %d are possible", n, maxGroups*maxGroups)}
+		return Grid{err: fmt.Errorf("%d workgroups, 0 to %d are allowed", n, maxGroups*maxGroups)}
 	case n == 0:
 		return Grid{}
 	}
@@ -44,7 +44,7 @@ func Items(n, local int) Grid {
 func Groups3(x, y, z int) Grid {
 	for _, n := range [...]int{x, y, z} {
 		if n < 0 || n > maxGroups {
-			return Grid{err: fmt.Errorf("%d by %d by %d workgroups, at most %d per dimension are possible", x, y, z,
+			return Grid{err: fmt.Errorf("%d by %d by %d workgroups, at most %d per dimension are allowed", x, y, z,
 				maxGroups)}
 		}
 	}

@@ -105,7 +105,7 @@ func (d *DeviceInfo) called() string { return fmt.Sprintf("device %d, %s", d.Ind
 func (d *DeviceInfo) refuse() error {
 	return fault.WithHint(&callError{Call: "open device", Object: d.Name, Err: fmt.Errorf("%w: %s", errMissingFeature,
 		strings.Join(d.Missing, ", "))},
-		"a newer driver may help; other devices are listed by: "+fault.Command("devices"))
+		"a newer driver may help; to list other devices: "+fault.Command("devices"))
 }
 
 // Unified reports whether the device's memory is the host's: on integrated devices and on the CPU.

@@ -211,7 +211,7 @@ func (in *Instance) Select(what string) (info DeviceInfo, note string, err error
 
 // NoGPU is Select's note of a run on the processor. What to install is the doctor's to say.
 func NoGPU(name string) string {
-	return fmt.Sprintf("no GPU with a Vulkan driver was found: this runs on the CPU (%s), many times slower; %s says "+
+	return fmt.Sprintf("no GPU with a Vulkan driver was found: running on the CPU (%s), many times slower; %s says "+
 		"what to install", name, fault.Command("doctor"))
 }
 

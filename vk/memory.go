@@ -226,7 +226,7 @@ func (d *Device) Free(v View) error {
 	case v.base.shared != nil:
 		return invalid("free", v.Name(), "it is shared memory, which Shared.Close ends")
 	case v.base.freed:
-		return invalid("free", v.Name(), "it was freed before")
+		return invalid("free", v.Name(), "it is already freed")
 	}
 	v.base.freed = true
 	return v.base.arena.free(v.base.span)

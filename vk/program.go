@@ -161,7 +161,7 @@ func (b *builder) split(after []int) error {
 	}
 	next.end = n
 	if b.parts = append(b.parts, next); len(b.parts) > maxBatches {
-		return invalid("split", b.p.name, "%d command buffers, at most %d are possible", len(b.parts), maxBatches)
+		return invalid("split", b.p.name, "%d command buffers, at most %d are allowed", len(b.parts), maxBatches)
 	}
 	return nil
 }

@@ -132,7 +132,7 @@ func ScratchOf[T any](r *Recorder, name string, n int) Slice[T] {
 // Program.Kept.
 func (r *Recorder) Keep(v View) {
 	if v.base == nil || v.base.scratch != r {
-		r.fail(invalid("record keep", v.Name(), "it is no scratch buffer of this list"))
+		r.fail(invalid("record keep", v.Name(), "not a scratch buffer of this list"))
 		return
 	}
 	v.base.kept = true

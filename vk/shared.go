@@ -51,7 +51,7 @@ func NewShared(devices []*Device, size int64, name string) (*Shared, error) {
 	}
 	if most := availableRAM() / 2; size > most {
 		return nil, &callError{Call: "share", Object: name,
-			Err: fmt.Errorf("%w: %s of RAM asked, at most half of what is available is taken, %s", ErrOutOfMemory,
+			Err: fmt.Errorf("%w: %s of RAM requested, more than half of what is available (%s)", ErrOutOfMemory,
 				BytesText(size), BytesText(most))}
 	}
 	s := &Shared{name: name, size: size}

@@ -99,7 +99,7 @@ func (s *Submission) check(d *Device) error {
 		batches += len(e.x.commands()) - 1
 	}
 	if batches > maxBatches {
-		return invalid("submit", d.info.Name, "%d batches, at most %d are possible", batches, maxBatches)
+		return invalid("submit", d.info.Name, "%d batches, at most %d are allowed", batches, maxBatches)
 	}
 	return nil
 }
@@ -194,7 +194,7 @@ func (d *Device) Wait(t Ticket) error {
 		return d.check("vkWaitSemaphores", "timeline", deviceLost)
 	}
 	if last := Ticket(d.submitted.Load()); t > last {
-		return invalid("wait", d.info.Name, "ticket %d was never given out, the last one is %d", t, last)
+		return invalid("wait", d.info.Name, "ticket %d was never issued, the last one is %d", t, last)
 	}
 	if r := d.waitTimeline(uint64(t)); r < 0 {
 		return d.check("vkWaitSemaphores", "timeline", r)

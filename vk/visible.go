@@ -33,7 +33,7 @@ const mostGPUs = 1024
 const vendorAMD = 0x1002
 
 // visible returns the indices of the devices that the environment gives to this process, none where it says nothing,
-// and a note that says why. A variable that names a GPU which is not there is an error: another one may be somebody
+// and a note that says why. A variable that names a GPU which does not exist is an error: another one may be somebody
 // else's.
 func visible(env func(string) string, devices []DeviceInfo) (list []int, note string, err error) {
 	for _, v := range visibility {
@@ -71,7 +71,7 @@ func (d *DeviceInfo) chosen(why string) string {
 	if why == "" {
 		return ""
 	}
-	return fmt.Sprintf("device %d (%s, %s) is chosen %s", d.Index, d.Name, cmp.Or(d.PCI, d.UUID), why)
+	return fmt.Sprintf("device %d (%s, %s) is selected %s", d.Index, d.Name, cmp.Or(d.PCI, d.UUID), why)
 }
 
 // allOf lists the devices that a process takes which is to take all: those that the environment gives to it, else every
@@ -87,7 +87,7 @@ func allOf(env func(string) string, devices []DeviceInfo) (list []DeviceInfo, no
 	}
 	if len(list) > 0 {
 		if why != "" && len(list) < len(gpus) {
-			note = fmt.Sprintf("%d of %d GPUs are taken %s", len(list), len(gpus), why)
+			note = fmt.Sprintf("using %d of %d GPUs, %s", len(list), len(gpus), why)
 		}
 		return list, note, nil
 	}
@@ -173,7 +173,7 @@ func placesOf(names []string, gpus []int, devices []DeviceInfo) (places []int, w
 func byUUID(name string, gpus []int, devices []DeviceInfo) (n int, why string) {
 	uuid, isGPU := strings.CutPrefix(name, "GPU-")
 	if strings.HasPrefix(name, "MIG-") {
-		return -1, "a part of a GPU (MIG) is no device of Vulkan"
+		return -1, "a part of a GPU (MIG) is not a Vulkan device"
 	}
 	if isGPU && uuid != "" {
 		for n, i := range gpus {
@@ -185,7 +185,7 @@ func byUUID(name string, gpus []int, devices []DeviceInfo) (n int, why string) {
 			return 0, "the only one that is seen"
 		}
 	}
-	return -1, fmt.Sprintf("%.60q is none of the GPUs that Vulkan sees", name)
+	return -1, fmt.Sprintf("%.60q is not a GPU that Vulkan sees", name)
 }
 
 // plainUUID is a UUID without what may differ in how it is written: capitals, dashes, and the GPU- of NVIDIA's tools.

@@ -21,14 +21,11 @@ func benchCommand(console *cli.Console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bench [SCENE]...",
 		Short: "Measure training steps, pass by pass",
-		Long: "Measure how long training steps take, pass by pass, and how far each pass is from what the\n" +
-			"device can do. Passes are timed in steps with timestamps; how long a step takes is said by\n" +
-			"steps without, and the table adds up to these. Without SCENE, made-up models of several sizes\n" +
-			"are measured.\n" +
-			"\n" +
+		Long: "Measure how long training steps take, pass by pass, and how close each pass is to the\n" +
+			"device's limits. Passes are timed in steps with timestamps, whole steps without; the table\n" +
+			"adds up to the latter. Without SCENE, synthetic models of several sizes are measured.\n\n" +
 			"The model does not change meanwhile: steps do all their work with learning rates of zero,\n" +
-			"and nothing is refined. bench also takes the flags of train that say what is trained and\n" +
-			"how.",
+			"and without refinement. bench also takes train's flags for the model and its training.",
 		Example: "  vksplat bench\n" +
 			"  vksplat bench my_scene --init ply:model.ply\n" +
 			"  vksplat bench my_scene --preset mcmc --json new.json --against old.json",
@@ -63,14 +60,14 @@ func benchCommand(console *cli.Console) *cobra.Command {
 func benchTable(o *bench.Options) []option {
 	return []option{
 		chosen(&o.Suite, "suite",
-			"without SCENE, measure made-up models: `NAME` is quick or full; quick has a few sizes, full goes "+
+			"without SCENE, measure synthetic models: `NAME` is quick or full; quick has a few sizes, full goes "+
 				"from 0.1 to 10 million splats and from 0.25 to 8 megapixels", bench.SuiteNames()...),
 		other(&o.TrainSteps, "warm-steps", "train `N` steps first; auto: 0 with --init ply:FILE, else 1000"),
 		other(&o.Settle, "settle",
-			"run `N` steps before the first round; auto: 50, or more to see every photo once"),
+			"warm up with `N` steps before the first round; auto: 50, or enough to see every photo once"),
 		other(&o.Steps, "steps",
-			"measure `N` steps a round with timestamps, and as many without; auto: about 200, or without SCENE fewer "+
-				"if these take more than a few seconds"),
+			"measure `N` steps per round with timestamps, and `N` without; auto: about 200, or fewer without SCENE "+
+				"if they take more than a few seconds"),
 		integer(&o.Rounds, "repeat", "measure `N` rounds"),
 		text(&o.Json, "json", "write the results to `FILE` as JSON"),
 		overwriteOption(&o.Overwrite, "an existing file of --json"),

@@ -14,7 +14,7 @@ func captureCommand(console *cli.Console) *cobra.Command {
 		Use:   capture.Name + " PHOTOS|VIDEO... -o SCENE",
 		Short: "Find the cameras of photos or a video, for training",
 		Long: "Make a SCENE that train reads from folders of photos, or from videos. Runs ffmpeg and COLMAP, which\n" +
-			"must be installed. The same command continues what was stopped.\n\n" +
+			"must be installed. Run the same command again to continue after a stop.\n\n" +
 			"SCENE gets images/, sparse/0/, database.db, components/ and logs/; verdict.json for scripts; and\n" +
 			"coverage.png, which shows points and cameras from above. docs/capture.md says how frames, cameras and\n" +
 			"pairs of photos are chosen.",
@@ -45,8 +45,8 @@ func captureTable(o *capture.Options) []optionGroup {
 		integer(&o.Frames, "frames", "take `N` frames of each video (default: by --fps)").within(3, 1e6),
 		text(&o.Masks, "masks", "find nothing where masks in `DIR` are black").isFolder(),
 		text(&o.Cameras, "cameras",
-			"photos share cameras as `HOW`: one, many or folder; auto: by sizes and EXIF").oneOf(capture.Sharings...),
-		text(&o.CameraModel, "camera-model", "camera `MODEL` of COLMAP; auto: OPENCV, or SIMPLE_RADIAL for many").
+			"how photos share cameras, `HOW`: one, many or folder; auto: by sizes and EXIF").oneOf(capture.Sharings...),
+		text(&o.CameraModel, "camera-model", "COLMAP camera `MODEL`; auto: OPENCV, or SIMPLE_RADIAL for many").
 			oneOf(capture.CameraModels...),
 		chosen(&o.Features, "features", "kind of features; aliked needs COLMAP 4", capture.FeaturesSIFT,
 			capture.FeaturesALIKED),
@@ -55,8 +55,8 @@ func captureTable(o *capture.Options) []optionGroup {
 		text(&o.Matching, "matching",
 			"match `PAIRS`: exhaustive, sequential or tree; auto: by number and kind of photos").
 			oneOf(capture.Matchings...),
-		truth(&o.Loops, "loops", "match sequentially, and find places that are seen again"),
-		text(&o.VocabTree, "vocab-tree", "vocabulary tree of COLMAP in `FILE`; for loops, and many photos"),
+		truth(&o.Loops, "loops", "match sequentially, with loop detection"),
+		text(&o.VocabTree, "vocab-tree", "COLMAP vocabulary tree `FILE`; for --loops, and for many photos"),
 		chosen(&o.Mapper, "mapper", "global needs COLMAP 4 or glomap", capture.MapIncremental, capture.MapGlobal),
 		chosen(&o.GPU, "gpu", "let COLMAP use the GPU; auto: where it has CUDA", capture.Auto, capture.On, capture.Off),
 		integer(&o.Model, "model", "take component `N` (default: the one with most photos)").within(0, 1e6),

@@ -19,7 +19,7 @@ func checkpointTable(o *train.CheckpointOptions) []option {
 		truth(&o.Accept, "accept-changes",
 			"with --resume, accept changed settings or photos, and continue with the new ones").flagOnly(),
 		truth(&o.Overwrite, "overwrite",
-			"replace an earlier run in OUT and other files in the way; that run stays until this one has a "+
+			"replace an earlier run in OUT and other files in the way; the earlier run is kept until this one has a "+
 				"checkpoint").flagOnly(),
 	}
 }

@@ -17,10 +17,10 @@ func convertCommand(console *cli.Console) *cobra.Command {
 		Use:     convert.Name + " IN... OUT",
 		Aliases: []string{"export"},
 		Short:   "Convert a model to another format",
-		Long: "Convert a model to another format; select, move or merge splats on the way. IN is a model,\n" +
+		Long: "Convert a model to another format, and optionally select, move or merge splats. IN is a model,\n" +
 			"or the folder of a training run. OUT's name chooses the format:\n" + convert.FormatNames(true) +
 			".\n" + "Also read: " + convert.FormatNames(false) + ".\n\n" +
-			"Models may be larger than memory. The content of IN tells its format. docs/convert.md says\n" +
+			"Models may be larger than memory. The format of IN is detected from its content. docs/convert.md says\n" +
 			"what each format keeps.",
 		Example: "  vksplat convert out model.spz\n  vksplat convert model.ply small.ply --max-splats 500000 " +
 			"--sh-degree 1",
@@ -73,16 +73,16 @@ func convertTable(o *convert.Options) []optionGroup {
 		integer(&o.Write.Version, "spz-version",
 			"write version `N` of SPZ; 4 is smaller and newer (default 3)"),
 		integer(&o.Write.Iterations, "sog-iterations",
-			"search `N` times for SOG's palette of spherical harmonics (default 10)"),
+			"k-means iterations `N` for SOG's palette of spherical harmonics (default 10)"),
 		integer(&o.Write.Levels, "lod",
 			fmt.Sprintf("write `N` levels of detail, each half of the one before; OUT is "+
 				"DIR/lod-meta.json (default %d)",
 				splatfile.StreamedLevels)).within(1, splatfile.MostStreamedLevels),
 		text(&o.Place, "georeference",
-			"put 3D Tiles at the `PLACE` LAT,LON,HEIGHT[,HEADING]; in degrees and metres, the heading is that of "+
+			"place 3D Tiles at `PLACE` LAT,LON,HEIGHT[,HEADING]; in degrees and metres, the heading is that of "+
 				"the model's z, clockwise from north"),
 		truth(&o.Write.PlainTiles, "uncompressed-tiles",
-			"write 3D Tiles without SPZ; CesiumJS draws those with it alone"),
+			"write 3D Tiles without SPZ; only CesiumJS draws tiles with SPZ"),
 		truth(&o.Strict, "strict", "fail on splats with NaN or infinite numbers"),
 		overwriteOption(&o.Replace, "an existing OUT"),
 		text(&o.Write.TempDir, "temp-dir", "put temporary files into the folder `DIR` (default: OUT's)").isFolder(),

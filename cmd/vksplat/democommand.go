@@ -19,16 +19,16 @@ func demoCommand(console *cli.Console) *cobra.Command {
 	c.Iterations = demo.Steps
 	cmd := &cobra.Command{
 		Use:   "demo [-m OUT]",
-		Short: "Train a small made-up scene, no data needed",
-		Long: "Draw photos of a made-up scene, train on them, measure on held-out ones, and say where the\n" +
-			"pictures are. Takes seconds with a GPU, minutes without.",
+		Short: "Train a small synthetic scene, no data needed",
+		Long: "Render photos of a synthetic scene, train on them, evaluate on held-out ones, and print where\n" +
+			"the pictures are. Takes seconds with a GPU, minutes without.",
 		Args: none,
 		RunE: runs(console, func([]string) error {
 			if err := o.Options.Check(); err != nil {
 				return err
 			}
 			if o.Photos < 4 && !o.CaptureOnly || o.Photos < 3 || o.Photos > 10000 {
-				return fault.Usagef("at least 4 are needed to train and to measure, 3 for a capture alone",
+				return fault.Usagef("give at least 4 to train and evaluate, 3 for a capture alone",
 					"flag --images: %d photos", o.Photos)
 			}
 			if min(o.Size.Width, o.Size.Height) < 16 || max(o.Size.Width, o.Size.Height) > 8192 {
@@ -38,7 +38,8 @@ func demoCommand(console *cli.Console) *cobra.Command {
 				return fault.Usagef("give 4 to 10000000", "flag --points: %d", o.Points)
 			}
 			if !(o.MinPSNR >= 0) || math.IsInf(o.MinPSNR, 0) {
-				return fault.Usagef("give decibels from 0 up, as in 20", "flag --min-psnr: %g is no quality", o.MinPSNR)
+				return fault.Usagef("give decibels from 0 up, as in 20", "flag --min-psnr: %g is not a PSNR in dB",
+					o.MinPSNR)
 			}
 			if o.CaptureOnly {
 				return demo.WriteCapture(console, o)
@@ -61,7 +62,7 @@ func demoTable(o *demo.Options) []optionGroup {
 		integer(&o.Points, "points", "start training from `N` points").within(4, 10_000_000),
 		truth(&o.City, "city", "draw a city seen from the air instead of things on a table"),
 		truth(&o.CaptureOnly, "capture-only", "write the capture to OUT and stop"),
-		float(&o.MinPSNR, "min-psnr", "fail if the held-out photos are below `DB` decibels"),
+		float(&o.MinPSNR, "min-psnr", "fail if the PSNR of held-out photos is below `DB` decibels"),
 	}
 	of := pickOptions(trainTable(&o.Options), "iterations", "seed", "device", "max-vram", "progress", "tensorboard")
 	find(of, "iterations").help = "training steps, one photo each" // which no preset chooses here

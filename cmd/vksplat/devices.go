@@ -16,8 +16,8 @@ func devicesCommand(console *cli.Console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "devices [--json]",
 		Short: "List the Vulkan devices of this machine",
-		Long: "List the Vulkan devices of this machine. --device takes an index, UUID or PCI address; UUID\n" +
-			"and address stay the same when other devices come and go.",
+		Long: "List the Vulkan devices of this machine. --device takes an index, UUID or PCI address; UUID and\n" +
+			"address do not change when other devices are added or removed.",
 		Args: none,
 		RunE: runs(console, func([]string) error {
 			list, err := listDevices(choice)
@@ -31,7 +31,7 @@ func devicesCommand(console *cli.Console) *cobra.Command {
 		}),
 	}
 	addFlags(console, cmd, []optionGroup{{options: []option{
-		truth(&asJSON, "json", "print all that is known of each device as JSON"),
+		truth(&asJSON, "json", "print all device properties as JSON"),
 		other((*deviceFlag)(&choice), "device", "only the device with this `ID`: index, UUID or PCI address (default: all)"),
 	}}}, helpLayout{})
 	return cmd
@@ -59,7 +59,7 @@ func printDevices(console *cli.Console, list []pipeline.DeviceSummary) error {
 	}
 	for _, d := range list {
 		if !d.Usable {
-			console.Printf("device %d cannot be used: it lacks %s\n", d.Index, strings.Join(d.Missing, ", "))
+			console.Printf("device %d is not usable: it lacks %s\n", d.Index, strings.Join(d.Missing, ", "))
 		}
 	}
 	return nil

@@ -66,7 +66,7 @@ func unknownIn(root *cobra.Command, line string) string {
 	for _, m := range aFlag.FindAllStringSubmatch(strings.Join(words, " "), -1) {
 		name, long := strings.CutPrefix(m[1], "--")
 		if long && cmd.Flags().Lookup(name) == nil || !long && cmd.Flags().ShorthandLookup(m[1][1:2]) == nil {
-			return m[1] + " is no flag of " + cmd.Name()
+			return m[1] + " is not a flag of " + cmd.Name()
 		}
 	}
 	return ""

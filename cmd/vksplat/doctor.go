@@ -32,12 +32,12 @@ func doctorCommand(console *cli.Console) *cobra.Command {
 		Use:   "doctor [--device ID] [--report FILE]",
 		Short: "Check the Vulkan loader, the drivers and every kernel on a device",
 		Long: "Check the Vulkan loader, the drivers, and the device's features, limits and memory, then\n" +
-			"compare every kernel on the device with the same kernel on the CPU. --report writes all of it\n" +
-			"to a file to send in, with the time of a training step, and without paths and serial numbers.",
+			"compare every kernel on the device with its CPU reference. --report also writes this to a\n" +
+			"file to send in, with the time of a training step, without paths and serial numbers.",
 		Args: none,
 	}
 	own := []option{
-		text(&o.report, "report", "write the report to `FILE` too, with the time of a training step"),
+		text(&o.report, "report", "also write the report to `FILE`, with the time of a training step"),
 		overwriteOption(&o.Overwrite, "an existing file of --report"),
 	}
 	table := pickOptions([]optionGroup{{options: deviceOptions(&o.Device)}}, "device")
@@ -67,8 +67,8 @@ func examine(printf func(string, ...any), w io.Writer, o *doctorOptions) (check.
 	}
 	v, err := check.Doctor(w, (*deviceFlag)(&o.Device.Select).String())
 	if errors.Is(err, check.ErrKernels) {
-		return v, fault.WithHint(err, "models from this device are not to be trusted: try a newer driver, and "+
-			"report the lines marked FAIL")
+		return v, fault.WithHint(err, "models from this device cannot be trusted: try a newer driver, and report the "+
+			"lines marked FAIL")
 	}
 	return v, err
 }
@@ -99,6 +99,6 @@ func reportDevice(console *cli.Console, o *doctorOptions, flags *pflag.FlagSet) 
 	if writeErr := r.Write(o.report); writeErr != nil {
 		return errors.Join(err, writeErr)
 	}
-	console.Printf("%s is the report to send in\n", cli.Quoted(o.report))
+	console.Printf("report to send in: %s\n", cli.Quoted(o.report))
 	return err
 }

@@ -27,7 +27,7 @@ func numberError(bad *pflag.InvalidValueError, cause *strconv.NumError) error {
 	if errors.Is(cause, strconv.ErrRange) {
 		want += " that this flag can hold"
 	}
-	return fmt.Errorf("flag --%s: %q is no %s", bad.GetFlag().Name, cause.Num, want)
+	return fmt.Errorf("flag --%s: %q is not a %s", bad.GetFlag().Name, cause.Num, want)
 }
 
 // usageErrorOf turns an error of cobra or pflag, which came while the command

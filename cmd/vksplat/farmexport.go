@@ -68,7 +68,7 @@ func (o *farmExportOptions) table() []optionGroup {
 		other((*schedulerFlag)(&o.to), "to", "write for `SCHEDULER`: slurm or kubernetes (required)"),
 		text(&o.out, "output", "write to the new folder `DIR` (required)").letter("o").isFolder(),
 		truth(&o.check, "check",
-			"let the scheduler's own tool check the files; sbatch --test-only or kubectl-validate"),
+			"check the files with the scheduler's own tool; sbatch --test-only or kubectl-validate"),
 		text(&o.Program, "program", "`PATH` of vksplat on the machines that run tasks"),
 		text(&o.roots, "roots",
 			"slurm: TOML `FILE` there with the store's roots (default: export writes one); that has inputs beside JOB, "+
@@ -98,10 +98,10 @@ func (f *schedulerFlag) String() string { return string(*f) }
 func (f *schedulerFlag) Set(s string) error {
 	if file := templates[s]; file != "" {
 		return fault.Usagef("start from examples/farm/"+file+"; docs/farm-export.md says how to adapt it",
-			"%s has a template, and no export", s)
+			"%s has a template, not an exporter", s)
 	}
 	if !slices.Contains(engineNames(), s) {
-		return fault.Usagef("docs/farm-export.md has templates for others", "%q is none of %s", s,
+		return fault.Usagef("docs/farm-export.md has templates for others", "%q is not one of %s", s,
 			strings.Join(engineNames(), ", "))
 	}
 	*f = schedulerFlag(s)
@@ -169,7 +169,7 @@ func (o *farmExportOptions) fill(e *engine) error {
 	for _, text := range o.claims {
 		root, claim, found := strings.Cut(text, "=")
 		if !found || root == "" || claim == "" {
-			return fault.Usagef("as in --claim inputs=scans", "flag --claim: %q names no root and its claim", text)
+			return fault.Usagef("as in --claim inputs=scans", "flag --claim: %q is not ROOT=CLAIM", text)
 		}
 		o.Claims[root] = claim
 	}
@@ -256,7 +256,7 @@ func (o *farmExportOptions) checkInputs(e *engine, job *spec.Job, plan *spec.Pla
 // writeExport makes the folder and its files.
 func writeExport(dir string, files []export.File) error {
 	if list, err := os.ReadDir(dir); err == nil && len(list) > 0 {
-		return fault.Usagef("name a new folder: jobs that run may read this one", "%s is not empty", dir)
+		return fault.Usagef("choose a new folder: running jobs may still read this one", "%s is not empty", dir)
 	}
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return output.FolderError(dir, err)
@@ -306,11 +306,11 @@ func (e *engine) look(dir, out string, files []export.File) error {
 	lower := strings.ToLower(string(said))
 	if slices.ContainsFunc(e.unset, func(text string) bool { return strings.Contains(lower, text) }) {
 		return &fault.Error{Op: "check export", Err: err, Kind: store.ErrSetup,
-			Hint: fmt.Sprintf("%s finds no cluster from here, so nobody looked at the files; they are written: "+
-				"where it is set up, cd %s && %s", e.check[0], cli.Quoted(out), strings.Join(args, " "))}
+			Hint: fmt.Sprintf("the files are written but not checked: %s finds no cluster from here; on a machine "+
+				"where it is set up, run: cd %s && %s", e.check[0], cli.Quoted(out), strings.Join(args, " "))}
 	}
 	return &fault.Error{Op: "check export", Path: dir, Err: err,
-		Hint: "the scheduler does not take these files; what it says is above"}
+		Hint: "the scheduler rejects these files; its messages are above"}
 }
 
 // mostSaid is how much of what a scheduler's tool says is printed, in bytes.

@@ -34,13 +34,13 @@ func (f *farmFlags) table() []option {
 			"use the pass in `DIR` that farm join made (default: see farm join)").
 			isFolder(),
 		text(&f.temporal, "temporal",
-			"use the Temporal cluster at `HOST:PORT`, whose users trust each other; without a pass"),
+			"use the Temporal cluster at `HOST:PORT`, whose users trust each other; needs no pass"),
 		text(&f.namespace, "namespace", "with --temporal: the `NAMESPACE`"),
-		text(&f.owner, "owner", "with --temporal: whose jobs are meant, `NAME` (default: your user name)"),
+		text(&f.owner, "owner", "with --temporal: owner of the jobs, `NAME` (default: your user name)"),
 		text(&f.files.Cert, "tls-cert", "with --temporal: show the PEM certificate in `FILE`"),
 		text(&f.files.Key, "tls-key", "with --temporal: the key of --tls-cert, PEM `FILE`"),
-		text(&f.files.CA, "tls-ca", "with --temporal: trust the PEM certificates in `FILE`; system: those that the "+
-			"system trusts (default with --tls-cert)").oneOf(wire.SystemRoots),
+		text(&f.files.CA, "tls-ca", "with --temporal: trust the PEM certificates in `FILE`; system: the "+
+			"system's (default with --tls-cert)").oneOf(wire.SystemRoots),
 	}
 }
 
@@ -123,7 +123,7 @@ func asksJobs(console *cli.Console, cmd *cobra.Command, own []option,
 	var farm farmFlags
 	var local bool
 	own = append(own, truth(&local, "local",
-		"ask about jobs of farm run on this machine (default: if it has joined no farm)"))
+		"show jobs of farm run on this machine (default: if it has joined no farm)"))
 	addFlags(console, cmd, []optionGroup{{options: append(own, farm.table()...)}}, helpLayout{})
 	cmd.RunE = runs(console, func(args []string) error {
 		if local || farm.words() == "" && !farm.isNamed() {
@@ -151,13 +151,13 @@ func farmJoinCommand(console *cli.Console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "join TOKEN",
 		Short: "Join a farm with a token, once on each machine",
-		Long: "Join a farm: the token that vksplat-farmd printed becomes a pass of this machine, which its\n" +
-			"commands show from then on. The token works once. docs/farm-team.md sets up a farm.",
+		Long: "Join a farm. The token that vksplat-farmd printed becomes this machine's pass, which its\n" +
+			"commands present from then on. A token works once. docs/farm-team.md sets up a farm.",
 		Example: "  vksplat farm join vksfarm1-...\n  vksplat farm join vksfarm1-... --name atlas",
 		Args:    one("TOKEN"),
 	}
 	addFlags(console, cmd, []optionGroup{{options: []option{
-		text(&name, "name", "what the farm calls this machine, `NAME` (default: the token's, or its host name)"),
+		text(&name, "name", "name of this machine in the farm, `NAME` (default: the token's, or its host name)"),
 		text(&dir, "pass", "keep the pass in the folder `DIR` (default: farm in vksplat's config folder)").isFolder(),
 		overwriteOption(&overwrite, "the pass that is there"),
 	}}}, helpLayout{})

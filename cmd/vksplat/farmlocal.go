@@ -122,5 +122,5 @@ func findLocalJob(name string) (*client.Job, store.Root, error) {
 		}
 	}
 	return nil, nil, fault.Usagef("vksplat farm list --all lists those of this machine; for a farm's jobs, join it: "+
-		"vksplat farm join", "farm run has run no job %q on this machine, or its results are gone", name)
+		"vksplat farm join", "farm run has not run a job %q on this machine, or its results were deleted", name)
 }

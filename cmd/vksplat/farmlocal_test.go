@@ -23,7 +23,7 @@ func TestLocalJobs(t *testing.T) {
 		code = run(append([]string{"farm"}, args...), &stdout, &stderr)
 		return code, stdout.String() + stderr.String()
 	}
-	if code, said := ask("list"); code != 0 || !strings.HasPrefix(said, "no job runs") {
+	if code, said := ask("list"); code != 0 || !strings.HasPrefix(said, "no job is running") {
 		t.Errorf("before any job: %d, %s", code, said)
 	}
 	r.done(0)

@@ -22,8 +22,8 @@ func farmPageCommand(console *cli.Console) *cobra.Command {
 		Use:   "page DIR",
 		Short: "Show a job, its tasks, pictures and logs in the browser",
 		Long: "Show a job in the browser, while it runs or later. DIR is the folder or bucket that farm run\n" +
-			"names at its end, or ROOT/JOB. Of a farm that this machine has joined, its server says what\n" +
-			"runs. The page only reads. Ctrl-C ends it.",
+			"names at its end, or ROOT/JOB. For jobs of a farm that this machine has joined, the server\n" +
+			"reports what is running. The page only reads. Ctrl-C ends it.",
 		Example: "  vksplat farm page two-gardens\n  vksplat farm page s3://bucket/results/film --port 8080 --no-open",
 		Args:    one("DIR"),
 	}
@@ -53,7 +53,7 @@ func serveFarmPage(console *cli.Console, where string, o *show.Options, roots *r
 	live, leave, err := followFarm(ctx, farm, r)
 	defer leave()
 	if err != nil {
-		console.Note("the farm does not say what runs: " + err.Error())
+		console.Note("cannot get the state of the job from the farm: " + err.Error())
 	}
 	if err := page.Show(server, r.root, r.key, live); err != nil {
 		return errors.Join(err, server.Close())

@@ -34,7 +34,7 @@ func (f *rootsFlag) String() string { return "" }
 func (f *rootsFlag) Set(s string) error {
 	name, dir, _ := strings.Cut(s, "=")
 	if name == "" || dir == "" {
-		return fault.Usagef("as in --root scans=/srv/scans", "%q names no root and folder", s)
+		return fault.Usagef("as in --root scans=/srv/scans", "%q is not NAME=DIR", s)
 	}
 	if f.roots == nil {
 		f.roots = store.Roots{}

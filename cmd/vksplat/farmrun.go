@@ -53,24 +53,24 @@ type farmRunOptions struct {
 func (o *farmRunOptions) table() []option {
 	return append([]option{
 		text(&o.out, "output",
-			"put results into DIR/JOBNAME; `DIR` is a folder or s3://bucket/prefix (default: here)").
+			"write results to DIR/JOBNAME; `DIR` is a folder or s3://bucket/prefix (default: here)").
 			letter("o").isFolder(),
 		text(&o.devices, "devices",
 			"use these devices: all, none, or a `LIST` as in 0,1; all are the GPUs, where there is one, that the "+
 				"environment allows, as in CUDA_VISIBLE_DEVICES; a LIST has indices, UUIDs or PCI addresses").
 			oneOf(train.DevicesAll, devicesNone),
 		text(&o.only, "only",
-			"run only tasks whose name or id matches `TASK,...`, and what they need; * and ? are wildcards"),
-		truth(&o.retry, "retry", "try again what failed for good in an earlier run"),
+			"run only tasks whose name or id matches `TASK,...`, and their dependencies; * and ? are wildcards"),
+		truth(&o.retry, "retry", "retry tasks that an earlier run gave up on"),
 		truth(&o.redo, "redo",
-			"make finished tasks again; with --only these, and what is made from them; the old results stay until "+
-				"gc; leave it out to continue after a stop"),
-		truth(&o.inspected, "inspected", "the first frames are fine: draw the others"),
+			"run finished tasks again; with --only, those tasks and their dependents; old results are kept until gc; "+
+				"not needed to continue after a stop"),
+		truth(&o.inspected, "inspected", "approve the first frames and render the others"),
 		truth(&o.keepGoing, "keep-going",
-			"run other tasks when one has failed (default true, or the job's retry.keep_going)"),
+			"run other tasks after one has failed (default true, or the job's retry.keep_going)"),
 		chosen(&o.progress, "progress",
-			"show progress as `HOW`: auto, plain, json or none; auto is a table on a terminal and plain lines "+
-				"elsewhere, json an object a line",
+			"show progress as `HOW`: auto, plain, json or none; auto: a table on a terminal, else plain lines; json: "+
+				"one object per line",
 			meter.Auto, meter.Plain, meter.JSON, meter.None),
 		text(&o.inputs, "inputs", "find inputs below the folder `DIR` (default: that of JOB.toml)").isFolder(),
 		text(&o.work, "work",
@@ -79,7 +79,7 @@ func (o *farmRunOptions) table() []option {
 		other((*sizeFlag)(&o.cache), "cache-size",
 			"keep at most `BYTES` of inputs in the work folder; the least recently used go first"),
 		integer(&o.others, "others",
-			"run `N` tasks at a time that need no device; partitions, videos, conversions, beside those with one"),
+			"run up to `N` tasks that need no device (partitions, videos, conversions) alongside those that do"),
 		truth(&o.dryRun, "dry-run", "print the tasks and stop"),
 		truth(&o.asJSON, "json", "with --dry-run, print them as JSON"),
 		truth(&o.schema, "schema", "print the JSON Schema of job documents and stop"),
@@ -176,7 +176,7 @@ func lackingKinds() map[*spec.Kind]error {
 // namedRoots are those of the job on this machine.
 func (o *farmRunOptions) namedRoots(job *spec.Job) (store.Roots, error) {
 	if o.inputs != "" && !output.IsFolder(o.inputs) {
-		return nil, fault.Usagef("name the folder that the keys of the job's inputs are below",
+		return nil, fault.Usagef("name the folder that the job's input keys are relative to",
 			"--inputs %s: there is no such folder", o.inputs)
 	}
 	roots, err := o.roots.read()
@@ -227,13 +227,13 @@ func farmRunLocked(console *cli.Console, o *farmRunOptions, run *local.Options) 
 		}
 		defer release()
 	}
-	ctx, stop := console.Interruptible(cli.Always("stopping once the tasks have saved"))
+	ctx, stop := console.Interruptible(cli.Always("stopping as soon as the tasks have saved"))
 	defer stop()
 	free, err := output.WaitForLock(ctx, lock, output.InSilence)
 	if errors.Is(err, output.ErrBusy) {
-		return fault.WithHint(fmt.Errorf("run job %s: another process runs it, with results in %s: %w",
+		return fault.WithHint(fmt.Errorf("run job %s: another process is running it, with results in %s: %w",
 			run.Job.Name, results, output.ErrBusy),
-			"wait until it has ended; vksplat farm page "+cli.Quoted(results)+" shows how far it is")
+			"wait until it ends; vksplat farm page "+cli.Quoted(results)+" shows how far it is")
 	} else if err != nil {
 		return output.FolderError(filepath.Dir(lock), err)
 	}

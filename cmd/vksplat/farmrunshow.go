@@ -142,7 +142,7 @@ func newsText(t *local.TaskStatus) string {
 	case local.Failed:
 		return "failed: " + t.Error
 	case local.Skipped:
-		return "skipped: a task that it cannot do without failed"
+		return "skipped: a task that it needs failed"
 	}
 	if t.Message != "" {
 		return t.Message
@@ -243,7 +243,7 @@ const mostNamed = 5
 // why says why a job is not done.
 func (v *jobView) why(ctx context.Context, s *local.Status) error {
 	if ctx.Err() != nil {
-		return fault.WithHint(fmt.Errorf("%w; what is done is kept", fault.ErrInterrupted),
+		return fault.WithHint(fmt.Errorf("%w; finished tasks are kept", fault.ErrInterrupted),
 			"continue with "+v.same)
 	}
 	var names []string
@@ -264,9 +264,9 @@ func (v *jobView) why(ctx context.Context, s *local.Status) error {
 		if n > mostNamed {
 			names = append(names[:mostNamed], "...")
 		}
-		hint := "put right what the table says, then: " + v.same + retry
+		hint := "fix what the table says, then: " + v.same + retry
 		if before {
-			hint = "they failed in an earlier run; " + v.same + " with --retry tries them again"
+			hint = "these tasks failed in an earlier run; " + v.same + " with --retry tries them again"
 		}
 		if first != "" {
 			hint = strings.TrimSuffix(first, ".") + "; then: " + v.same + retry
@@ -274,11 +274,11 @@ func (v *jobView) why(ctx context.Context, s *local.Status) error {
 		return fault.WithHint(fmt.Errorf("job %s: %d of %s failed: %s", s.Job, n, cli.Count(len(s.Tasks), "task"),
 			strings.Join(names, ", ")), hint)
 	case slices.ContainsFunc(s.Tasks, func(t local.TaskStatus) bool { return t.State == local.Waiting }):
-		return fault.WithHint(fmt.Errorf("job %s: its first frames are there, the others wait: %w", s.Job,
+		return fault.WithHint(fmt.Errorf("job %s: its first frames are ready; the others wait for approval: %w", s.Job,
 			fault.ErrTryAgain),
-			"look at them in "+cli.Quoted(v.results)+", then: "+v.same+" with --inspected")
+			"review them in "+cli.Quoted(v.results)+", then: "+v.same+" with --inspected")
 	}
-	return errors.New("job " + s.Job + ": not all of it is done")
+	return errors.New("job " + s.Job + ": the job is not complete")
 }
 
 // orDash is s in a table.

@@ -50,10 +50,10 @@ func (o *runTaskOptions) table() []optionGroup {
 		integer(&o.index, "index", "run task `N` of the job, counted from 0 (required)"),
 		text(&o.of, "of", "count --index in the tasks of `LIST`, as in 0-17,22 (default: all)"),
 		integer(&o.attempt, "attempt",
-			"number `K` of this attempt, never given twice; checkpoints of higher ones are left alone; without "+
-				"it, one after the last that has a log"),
+			"number `K` of this attempt, unique per task; checkpoints of later attempts are left alone (default: one "+
+				"more than the last that has a log)"),
 		truth(&o.gather, "gather",
-			"let an eval measure the models that are there: the tasks of the others have failed"),
+			"let an eval measure the models that exist, although the tasks of others failed"),
 		text(&o.roots, "roots",
 			"TOML `FILE` with the store's roots; without it, inputs are beside the job and outputs in "+
 				"farm-results here"),
@@ -71,7 +71,7 @@ func farmRunTaskCommand(console *cli.Console) *cobra.Command {
 	o := &runTaskOptions{index: -1, progress: meter.Plain}
 	cmd := &cobra.Command{
 		Use:   "run-task --spec FILE --index N",
-		Short: "Run one task of a job, as every scheduler does",
+		Short: "Run one task of a job, as schedulers do",
 		Long: "Run one task of a job: fetch its inputs, resume from its checkpoint if there is one, run it\n" +
 			"and commit its results. It needs no server and repeats nothing that is done. It ends with 0 once\n" +
 			"the results are in the store; with 75 if another attempt may succeed, as after SIGTERM, which\n" +
@@ -187,7 +187,7 @@ func runTask(console *cli.Console, o *runTaskOptions) error {
 		return fmt.Errorf("find this program: %w", err)
 	}
 	if n := o.attempt; n < 0 {
-		return fault.Usagef("leave it out, or give 1 or more", "flag --attempt: %d is no number of an attempt", n)
+		return fault.Usagef("leave it out, or give 1 or more", "flag --attempt: %d is not an attempt number", n)
 	}
 	var saved atomic.Bool
 	ctx, done := taskSignals(console, &saved)

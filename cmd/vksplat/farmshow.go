@@ -29,13 +29,13 @@ func farmListCommand(console *cli.Console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List the farm's jobs, or those of this machine",
-		Long: "List the jobs of the farm that run, of all owners, the newest first; jobs that have ended follow.\n" +
-			"Where this machine has joined no farm, or with --local, list those of farm run.",
+		Long: "List the running jobs of the farm, of all owners, newest first, then jobs that have ended.\n" +
+			"If this machine has joined no farm, or with --local, list jobs of farm run.",
 		Example: "  vksplat farm list\n  vksplat farm list --all",
 		Args:    none,
 	}
 	return asksJobs(console, cmd, []option{
-		truth(&o.all, "all", "list also jobs that have ended, as long as the farm knows them"),
+		truth(&o.all, "all", "also list jobs that have ended, while the farm still keeps them"),
 		integer(&o.limit, "limit", "list at most `N` jobs; 0: all of them"),
 		truth(&o.asJSON, "json", "print JSON"),
 	}, func(ctx context.Context, f *client.Farm, _ []string) error {
@@ -75,7 +75,7 @@ func (o *listOptions) print(console *cli.Console, list []client.Job, more bool) 
 		return console.PrintJSON(append([]client.Job{}, list...))
 	}
 	if len(list) == 0 && !o.all {
-		console.Printf("no job runs; vksplat farm list --all also lists those that have ended\n")
+		console.Printf("no job is running; vksplat farm list --all also lists those that have ended\n")
 		return nil
 	}
 	w := tabwriter.NewWriter(console.Stdout, 0, 8, 2, ' ', 0)
@@ -101,8 +101,8 @@ func farmShowCommand(console *cli.Console) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:     "show JOB",
-		Short:   "Show a job: counts, what runs where, failures",
-		Long:    "Show how far a job is: its counts, the tasks that run and where, and why tasks failed.",
+		Short:   "Show a job: counts, running tasks, failures",
+		Long:    "Show a job's progress: task counts, what is running where, and why tasks failed.",
 		Example: "  vksplat farm show film\n  vksplat farm show ben/film --json",
 		Args:    one("JOB"),
 	}
@@ -165,10 +165,10 @@ func printFarmJob(console *cli.Console, j *client.Job) error {
 		set = append(set, "at most "+cli.Count(s.Max, "task")+" at a time")
 	}
 	if s.Halted {
-		set = append(set, "nothing more begins: a task has failed, and keep_going is false")
+		set = append(set, "no more tasks start: one has failed, and keep_going is false")
 	}
 	if s.Gated > 0 {
-		set = append(set, fmt.Sprintf("%d wait until somebody has looked at the first frames: farm resume --inspected",
+		set = append(set, fmt.Sprintf("%d wait for approval of the first frames: farm resume --inspected",
 			s.Gated))
 	}
 	if len(set) > 0 {
@@ -244,7 +244,7 @@ func waitForJob(ctx context.Context, console *cli.Console, f *client.Farm, id st
 		j, err := f.Show(ctx, id)
 		switch {
 		case ctx.Err() != nil:
-			return fault.WithHint(fault.ErrInterrupted, "the job goes on; wait for it again with vksplat farm wait")
+			return fault.WithHint(fault.ErrInterrupted, "the job continues; wait for it again with vksplat farm wait")
 		case errors.Is(err, fault.ErrTryAgain) && time.Since(answered) < waitFor:
 			if before != "" {
 				console.Note("waiting for the farm: " + err.Error())
@@ -281,17 +281,17 @@ func jobEnd(console *cli.Console, j *client.Job) (over bool, err error) {
 		return true, nil
 	case j.Status == client.Canceled:
 		return true, fault.WithHint(fmt.Errorf("job %s was canceled: %w", j.Name, fault.ErrInterrupted),
-			"submit it again to do what is left")
+			"submit it again to do the rest")
 	case j.Over():
 		if err := printFarmJob(console, j); err != nil {
 			return true, err
 		}
-		hint := "put right what it says, then submit the job again: what is done stays done"
+		hint := "fix what it says, then submit the job again: finished tasks are kept"
 		return true, fault.WithHint(fmt.Errorf("job %s: %s", j.Name, orDash(j.Error)), hint)
 	case s.Gated > 0 && s.Queued == 0 && !s.Paused && s.Done+s.Failed+s.Skipped+s.Waiting == s.Tasks:
 		return true, &fault.Error{Op: "wait for job", Path: j.Name, Kind: fault.ErrTryAgain,
-			Err:  errors.New("its first frames are there, the others wait"),
-			Hint: "look at them, then: vksplat farm resume " + cli.Quoted(j.Name) + " --inspected"}
+			Err:  errors.New("its first frames are ready; the others wait for approval"),
+			Hint: "review them, then: vksplat farm resume " + cli.Quoted(j.Name) + " --inspected"}
 	}
 	return false, nil
 }
@@ -301,9 +301,9 @@ func farmLogsCommand(console *cli.Console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "logs JOB TASK",
 		Short: "Print the log of a task's last attempt",
-		Long: "Print what the last attempt at a task said, of whichever job of this name made it: jobs of one name\n" +
-			"have one folder of results, that of the job which was submitted last. Logs are in the store, 15\n" +
-			"seconds old at most; times are UTC.",
+		Long: "Print the log of the last attempt at a task. Jobs of the same name share one folder of results,\n" +
+			"so it may be that of an earlier job. Logs are in the store, at most 15\n" +
+			"seconds old; times are in UTC.",
 		Example: "  vksplat farm logs film model --roots roots.toml",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 2 {
@@ -349,7 +349,7 @@ func printLog(console *cli.Console, root store.Root, job, name string) error {
 	}
 	if errors.Is(err, fs.ErrNotExist) || err == nil && newest.Key == "" {
 		return fault.Usagef("vksplat farm run JOB.toml --dry-run lists the names of tasks",
-			"no attempt at a task %q of the job has said anything", name)
+			"no attempt at a task %q of this job has written a log", name)
 	}
 	if err != nil {
 		return store.Explain("read log", folder, err)

@@ -75,7 +75,7 @@ func (r *storedResults) tasks() ([]store.Task, error) {
 	list, err := store.Tasks(r.root, r.key)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fault.Usagef("name the folder that vksplat farm run says at its end",
-			"there is nothing at %s in %s",
+			"nothing found at %s in %s",
 			r.key, r.root)
 	}
 	return list, store.Explain("list results", r.key, err)
@@ -123,7 +123,7 @@ func fitsFile(pattern, task, file string) (bool, error) {
 	}
 	for _, name := range []string{path.Base(file), file, task + "/" + file} {
 		if fits, err := path.Match(pattern, name); err != nil {
-			return false, fault.Usagef("* and ? stand for parts of names", "%q is no pattern: %w", pattern, err)
+			return false, fault.Usagef("* and ? stand for parts of names", "%q is not a pattern: %w", pattern, err)
 		} else if fits {
 			return true, nil
 		}
@@ -174,8 +174,9 @@ func artifactsLsCommand(console *cli.Console) *cobra.Command {
 		Short: "List the files that tasks made",
 		Long: "List the files that tasks made. DIR is the folder or bucket that farm run names at its end.\n" +
 			"PATTERN matches names of files, as in *.ply, or a task. Exits with 1 if it matches nothing.",
-		Example: "  vksplat farm artifacts ls two-gardens\n  vksplat farm artifacts ls s3://bucket/results/film '*.mp4'",
-		Args:    orMore("DIR"),
+		Example: "  vksplat farm artifacts ls two-gardens\n  vksplat farm artifacts ls s3://bucket/results/film " +
+			"'*.mp4'",
+		Args: orMore("DIR"),
 	}
 	return resultsCommand(console, cmd, []option{truth(&asJSON, "json", "print JSON"), oldResults(&old)},
 		func(_ context.Context, r *storedResults, args []string) error {
@@ -188,8 +189,8 @@ func artifactsLsCommand(console *cli.Console) *cobra.Command {
 			case err != nil:
 				return err
 			case len(list) == 0 && pattern != "":
-				return fault.WithHint(fmt.Errorf("list results: there are none%s", matching(pattern)),
-					"without a pattern it lists all that there is")
+				return fault.WithHint(fmt.Errorf("list results: none found%s", matching(pattern)),
+					"without a pattern it lists all results")
 			case asJSON:
 				return console.PrintJSON(list)
 			}
@@ -242,7 +243,7 @@ func artifactsGetCommand(console *cli.Console) *cobra.Command {
 			return fetchFile(ctx, r.root, key, f.File, dir, path.Join(f.Task, f.Name))
 		})
 		if err == nil && n == 0 {
-			err = fault.WithHint(fmt.Errorf("get results: there are none%s", matching(second(args))),
+			err = fault.WithHint(fmt.Errorf("get results: none found%s", matching(second(args))),
 				"vksplat farm artifacts ls "+cli.Quoted(args[0])+" lists what there is")
 		}
 		if err != nil {
@@ -267,7 +268,7 @@ func refuseOther(ctx context.Context, dir *os.Root, name string, want store.File
 		return nil // where there is none, or no file, fetching says what is wrong
 	}
 	return fault.Usagef("name another folder with -o, or replace it with --overwrite",
-		"%s is there already, and is another file", filepath.Join(dir.Name(), filepath.FromSlash(name)))
+		"%s already exists with other content", filepath.Join(dir.Name(), filepath.FromSlash(name)))
 }
 
 // fetchFile copies a file of the store, and checks it on the way. What is there by its name is replaced once it is
@@ -368,18 +369,18 @@ func printFindings(console *cli.Console, findings []finding, whole int, repair, 
 	if len(findings) == 0 || repair {
 		return nil
 	}
-	return fault.WithHint(fmt.Errorf("check results: those of %s are damaged", cli.Count(len(findings), "task")),
-		"with --repair they are moved out of the way, and vksplat farm run makes them again")
+	return fault.WithHint(fmt.Errorf("check results: the results of %s are damaged", cli.Count(len(findings), "task")),
+		"--repair moves them out of the way, and vksplat farm run makes them again")
 }
 
 func farmGcCommand(console *cli.Console) *cobra.Command {
 	older, dryRun := spanFlag(30*24*time.Hour), false
 	cmd := &cobra.Command{
 		Use:   "gc DIR",
-		Short: "Remove what tasks left beside their results",
-		Long: "Remove what tasks left in DIR beside their results: unfinished commits, damaged and replaced\n" +
-			"results, checkpoints, also of unfinished tasks, if nothing was written for some time. Results\n" +
-			"and logs stay, and so do folders with files that vksplat did not make.",
+		Short: "Remove leftover files of tasks",
+		Long: "Remove leftover files of tasks in DIR: unfinished commits, damaged and replaced\n" +
+			"results, and checkpoints (also of unfinished tasks), if nothing was written for some time. Results\n" +
+			"and logs are kept, and so are folders with files that vksplat did not write.",
 		Example: "  vksplat farm gc two-gardens --older 30d",
 		Args:    one("DIR"),
 	}
@@ -408,7 +409,7 @@ func farmGcCommand(console *cli.Console) *cobra.Command {
 				return store.Explain("remove leftovers", t.Key, err)
 			}
 			for _, place := range kept {
-				console.Printf("kept: %s: %v; move what is yours away, or remove the folder\n", r.name(place),
+				console.Printf("kept: %s: %v; move your own files away, or remove the folder\n", r.name(place),
 					store.ErrForeign)
 			}
 		}
@@ -449,7 +450,7 @@ func (f *spanFlag) Set(s string) error {
 	}
 	d, err := time.ParseDuration(s)
 	if err != nil || d < 0 {
-		return fault.Usagef("as in 30s, 10m, 6h or 30d", "%q is no length of time", s)
+		return fault.Usagef("as in 30s, 10m, 6h or 30d", "%q is not a duration", s)
 	}
 	*f = spanFlag(d)
 	return nil

@@ -90,7 +90,7 @@ func TestFsckAndGc(t *testing.T) {
 	says(fault.ExitOK, "2 tasks with whole results", "fsck", job)
 	says(fault.ExitOK, "a=1/x  model.ply", "artifacts", "ls", job)
 	says(fault.ExitOK, "job/b      model.ply", "artifacts", "ls", dir, "*.ply")
-	says(fault.ExitFailure, "there are none that match", "artifacts", "ls", job, "*.png")
+	says(fault.ExitFailure, "none found that match", "artifacts", "ls", job, "*.png")
 	says(fault.ExitUsage, "there is no such folder", "fsck", filepath.Join(dir, "nobody"))
 	damaged := filepath.Join(job, "b", "out", "model.ply")
 	if err := os.WriteFile(damaged, []byte("x"), 0o666); err != nil {
@@ -112,7 +112,7 @@ func TestFsckAndGc(t *testing.T) {
 	if err := errors.Join(os.MkdirAll(filepath.Dir(mine), 0o777), os.WriteFile(mine, nil, 0o666)); err != nil {
 		t.Fatal(err)
 	}
-	says(fault.ExitOK, "kept: b/tmp/mine: it has files that no manifest names", "gc", job, "--older", "0s")
+	says(fault.ExitOK, "kept: b/tmp/mine: it holds files that are in no manifest", "gc", job, "--older", "0s")
 	if err := errors.Join(os.Remove(mine), os.RemoveAll(filepath.Join(job, "b", "tmp"))); err != nil {
 		t.Error("what somebody put there is gone: ", err)
 	}

@@ -29,7 +29,7 @@ func (f *settingsFlags) table() []option {
 		text(&f.priority, "priority", "the job's priority: `WORD` high, normal or low (default: the document's)").
 			oneOf(flow.Priorities...),
 		text(&f.pool, "pool", "run the job on the machines of the pool `NAME` (default: the document's)"),
-		integer(&f.max, "max", "at most `N` of its tasks at a time; 0: no bound"),
+		integer(&f.max, "max", "run at most `N` of its tasks at a time; 0: no limit"),
 	}
 }
 
@@ -37,9 +37,9 @@ func (f *settingsFlags) table() []option {
 func (f *settingsFlags) check() error {
 	switch {
 	case f.priority != "" && !slices.Contains(flow.Priorities, f.priority):
-		return fault.Usagef("give high, normal or low", "--priority %s: there is no such priority", f.priority)
+		return fault.Usagef("give high, normal or low", "--priority %s: unknown priority", f.priority)
 	case f.max < 0:
-		return fault.Usagef("give 1 or more, or 0 for no bound", "--max %d: no number of tasks", f.max)
+		return fault.Usagef("give 1 or more, or 0 for no limit", "--max %d: no number of tasks", f.max)
 	case f.pool != "" && !flow.IsPool(f.pool):
 		return fault.Usagef("as in gpu24", "--pool %s: pools have names of a-z, 0-9, '.', '_' and '-'", f.pool)
 	}
@@ -58,15 +58,15 @@ func farmSubmitCommand(console *cli.Console) *cobra.Command {
 		Use:   "submit JOB.toml",
 		Short: "Give a job to the farm",
 		Long: "Give the job JOB.toml to the farm. Its inputs must be in the root that the document names, which\n" +
-			"all workers see; with --paused they may come later. What has results is not done again: submit a\n" +
-			"job again to do what is left.",
+			"all workers see; with --paused they may come later. Finished tasks are not run again: submit a\n" +
+			"job again to do the rest.",
 		Example: "  vksplat farm submit job.toml --roots roots.toml\n" +
 			"  vksplat farm submit job.toml --priority low --max 4 --wait",
 		Args: one("JOB.toml"),
 	}
 	own := append([]option{truth(&wait, "wait", "wait for the job's end, as farm wait does"),
-		truth(&paused, "paused", "begin nothing until farm resume"),
-		truth(&settings.inspected, "inspected", "the first frames are fine: draw the others")}, settings.table()...)
+		truth(&paused, "paused", "start no task until farm resume"),
+		truth(&settings.inspected, "inspected", "approve the first frames and render the others")}, settings.table()...)
 	own = append(own, roots.table()...)
 	addFlags(console, cmd, []optionGroup{{options: append(own, farm.table()...)}}, helpLayout{})
 	cmd.RunE = runs(console, func(args []string) error {
@@ -83,7 +83,8 @@ func farmSubmitCommand(console *cli.Console) *cobra.Command {
 		}
 		return farm.withFarm(console, func(ctx context.Context, f *client.Farm) error {
 			if f.Owner == "" {
-				return &fault.Error{Op: "submit job", Err: errors.New("this machine's pass may look, not submit"),
+				return &fault.Error{Op: "submit job", Err: errors.New("this machine's pass is for viewing, not for " +
+					"submitting"),
 					Kind: fault.ErrSetup, Hint: "join with a token of role submit, into another folder with --pass"}
 			}
 			id, running, err := f.Submit(ctx, known, job, plan, flow.Settings{Paused: paused, Max: settings.max,
@@ -92,7 +93,7 @@ func farmSubmitCommand(console *cli.Console) *cobra.Command {
 				return err
 			}
 			if running {
-				console.Note("this job runs already; farm set changes it")
+				console.Note("this job is already running; farm set changes it")
 			}
 			console.Printf("job %s: %s; look at it: vksplat farm show %s%s\n", job.Name,
 				cli.Count(len(plan.Tasks), "task"), cli.Quoted(job.Name), farm.words())
@@ -141,7 +142,7 @@ func farmPauseCommand(console *cli.Console) *cobra.Command {
 		Short: "Pause a job (running tasks save first)",
 		Long:  "Pause a job. Running tasks save and stop, the others wait for farm resume.",
 	}, nil, func(ctx context.Context, f *client.Farm, id string) (string, error) {
-		return "pauses; tasks that run save first", f.Set(ctx, id, flow.Change{Paused: &yes})
+		return "is pausing; running tasks save first", f.Set(ctx, id, flow.Change{Paused: &yes})
 	})
 }
 
@@ -151,8 +152,9 @@ func farmResumeCommand(console *cli.Console) *cobra.Command {
 		Use:   "resume JOB",
 		Short: "Resume a paused job, or approve its first frames",
 		Long: "Resume a job that was paused or submitted with --paused. Tasks resume from their checkpoints.\n" +
-			"With --inspected also draw what waits until somebody has looked at the first frames.",
-	}, append([]option{truth(&inspected, "inspected", "the first frames are fine: draw the others")}, roots.table()...),
+			"With --inspected, also approve the first frames, so that the other frames are rendered.",
+	}, append([]option{truth(&inspected, "inspected", "approve the first frames and render the others")},
+		roots.table()...),
 		func(ctx context.Context, f *client.Farm, id string) (string, error) {
 			change := flow.Change{Paused: &no}
 			if inspected {
@@ -191,11 +193,11 @@ func noteInspected(ctx context.Context, f *client.Farm, flags *rootsFlags, id st
 func farmCancelCommand(console *cli.Console) *cobra.Command {
 	return changeCommand(console, &cobra.Command{
 		Use:   "cancel JOB",
-		Short: "End a job: tasks that run save, what is done stays",
-		Long: "End a job. Tasks that run save and stop. What is done stays done, and checkpoints are kept: the same\n" +
-			"job submitted again does what is left.",
+		Short: "Cancel a job (running tasks save first)",
+		Long: "Cancel a job. Running tasks save and stop. Finished tasks and checkpoints are kept: the same\n" +
+			"job submitted again does the rest.",
 	}, nil, func(ctx context.Context, f *client.Farm, id string) (string, error) {
-		return "ends; tasks that run save first", f.Cancel(ctx, id)
+		return "is ending; running tasks save first", f.Cancel(ctx, id)
 	})
 }
 
@@ -204,7 +206,8 @@ func farmSetCommand(console *cli.Console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "set JOB",
 		Short: "Change a job's priority, pool or number of tasks at a time",
-		Long: "Change a job that runs. Tasks that run go on, but for --pool: they save and move to other machines.\n" +
+		Long: "Change a running job. Its running tasks continue, except with --pool: they save and move to other " +
+			"machines.\n" +
 			"The word document for --priority and --pool gives each task its own again.",
 		Example: "  vksplat farm set film --priority low --max 2\n  vksplat farm set film --max 0",
 	}
@@ -228,13 +231,13 @@ func farmSetCommand(console *cli.Console) *cobra.Command {
 		if given("max") {
 			words = append(words, "at most "+cli.Count(settings.max, "task")+" at a time")
 			if c.Max = &settings.max; settings.max == 0 {
-				words[len(words)-1] = "no bound on tasks at a time"
+				words[len(words)-1] = "no limit on tasks at a time"
 			}
 		} else {
 			settings.max = 0
 		}
 		if len(words) == 0 {
-			return "", fault.Usagef("give --priority, --pool or --max", "nothing is to be changed")
+			return "", fault.Usagef("give --priority, --pool or --max", "nothing to change")
 		}
 		if err := settings.check(); err != nil {
 			return "", err

@@ -36,7 +36,7 @@ func (o *farmWorkerOptions) table() []option {
 		text(&o.devices, "devices",
 			"use these devices: all, none, or a `LIST` as in 0,1; indices, UUIDs or PCI addresses").
 			oneOf(train.DevicesAll, devicesNone),
-		integer(&o.others, "others", "run `N` tasks at a time that need no device; 0 for none"),
+		integer(&o.others, "others", "run up to `N` tasks that need no device at a time; 0: none"),
 		text(&o.work, "work",
 			"keep inputs and unfinished work in `DIR`, a local disk (default: state folder)").isFolder(),
 		other((*sizeFlag)(&o.cache), "cache-size",
@@ -51,9 +51,9 @@ func farmWorkerCommand(console *cli.Console) *cobra.Command {
 	o := &farmWorkerOptions{devices: train.DevicesAll, others: 1, cache: defaultCache}
 	cmd := &cobra.Command{
 		Use:   "worker",
-		Short: "Do the tasks of a farm on this machine",
-		Long: "Do the tasks of the farm that this machine has joined, one on each device at a time. Ctrl-C or\n" +
-			"SIGTERM lets tasks save and hands them back; other workers go on with them.",
+		Short: "Run the farm's tasks on this machine",
+		Long: "Run tasks of the farm that this machine has joined, one per device at a time. Ctrl-C or\n" +
+			"SIGTERM makes tasks save and hands them back for other workers to continue.",
 		Example: "  vksplat farm worker --roots roots.toml\n" +
 			"  vksplat farm worker --roots roots.toml --devices 0,1 --others 2",
 		Args: none,
@@ -65,7 +65,7 @@ func farmWorkerCommand(console *cli.Console) *cobra.Command {
 
 func farmWorker(console *cli.Console, o *farmWorkerOptions) error {
 	if o.farm.temporal == "" && o.pools != "" {
-		return fault.Usagef("leave it out: the pass says the pools", "--pools goes with --temporal")
+		return fault.Usagef("leave it out: the pass determines the pools", "--pools goes with --temporal")
 	}
 	w := worker.Options{Others: o.others, CacheMax: o.cache, Lacks: lackingKinds(), Version: cli.Version(),
 		Note: func(text string) { console.Note(text) }}
@@ -92,7 +92,7 @@ func farmWorker(console *cli.Console, o *farmWorkerOptions) error {
 		return err
 	}
 	w.Work = output.Absolute(cmp.Or(o.work, own))
-	ctx, stop := console.Stoppable(cli.Always("stopping once the tasks have saved"))
+	ctx, stop := console.Stoppable(cli.Always("stopping as soon as the tasks have saved"))
 	defer stop()
 	farm, p, err := o.join(ctx, console)
 	if err != nil {
@@ -116,7 +116,7 @@ func farmWorker(console *cli.Console, o *farmWorkerOptions) error {
 	if err := worker.Run(ctx, w); err != nil {
 		return err
 	}
-	console.Printf("stopped; other workers go on\n")
+	console.Printf("stopped; other workers continue\n")
 	return nil
 }
 

@@ -17,7 +17,7 @@ import (
 func memoryTable(f *train.MemoryFlags) []option {
 	return []option{
 		text(&f.ImageCache, "image-cache",
-			"keep decoded photos that do not fit in RAM in the folder `DIR` until the end").isFolder(),
+			"cache decoded photos that do not fit in RAM in folder `DIR` while the command runs").isFolder(),
 		other((*sizeFlag)(&f.ImageCacheBytes), "image-cache-size",
 			"let --image-cache take at most `BYTES` (default: what all photos take)"),
 		other((*sizeFlag)(&f.PhotoRAM), "photo-ram",
@@ -48,7 +48,7 @@ func (f *sizeFlag) String() string {
 func (f *sizeFlag) Set(s string) error {
 	n, err := pipeline.ParseBytes(s)
 	if err != nil {
-		return fault.Usagef("give bytes as in 32000000, 32M or 32MiB", "%q is no amount of memory", s)
+		return fault.Usagef("give bytes as in 32000000, 32M or 32MiB", "%q is not an amount of memory", s)
 	}
 	*f = sizeFlag(n)
 	return nil
@@ -59,13 +59,13 @@ func loadTable(f *captured.Options) []option {
 	return []option{
 		text(&f.Images, "images", "read photos from `DIR`; below SCENE or absolute (default: found)").
 			letter("i").from(fromINRIA).isFolder(),
-		other(&f.Downscale, "downscale", "shrink photos by 1, 2, 4 or 8; auto brings widths above 1600 to 1600").
+		other(&f.Downscale, "downscale", "shrink photos by 1, 2, 4 or 8; auto limits widths to 1600").
 			letter("r").from(fromINRIA).
 			oneOf("auto", "1", "2", "4", "8").also("data-factor", "resolution", "resize-factor"),
 		truth(&f.Full, "full-photos",
 			"with --downscale, shrink the full-size photos; even where a folder images_N has smaller ones"),
 		other(&f.Model, "model", "read COLMAP model `N` of several (default: the one with most images)"),
-		truth(&f.Strict, "strict", "fail on a photo that is missing, broken or has an impossible pose"),
+		truth(&f.Strict, "strict", "fail if a photo is missing or broken, or has an impossible pose"),
 		chosen(&f.Format, "format",
 			"read SCENE as `KIND`; "+wording.Or(append([]string{scene.FormatAuto}, scene.Formats...))+
 				"; auto takes the first of these that is there",
@@ -73,9 +73,9 @@ func loadTable(f *captured.Options) []option {
 		text(&f.Masks, "masks",
 			"read masks from `DIR`; white counts, black does not (default: masks beside the photos)").isFolder(),
 		truth(&f.Inverted, "invert-masks", "in masks, black counts and white does not").from(fromBrush),
-		integer(&f.GrowMasks, "grow-masks", "leave out `N` more of the masks' pixels around what they leave out"),
+		integer(&f.GrowMasks, "grow-masks", "grow masked-out regions by `N` pixels of the mask"),
 		truth(&f.Undo, "undo-applied-transform",
-			"write in the frame from before the applied_transform of transforms.json"),
+			"undo the applied_transform of transforms.json in what is written"),
 	}
 }
 
@@ -149,7 +149,7 @@ func (f *bytesFlag) Set(s string) error {
 	}
 	if bad {
 		return fault.Usagef("give bytes as in 6000000000, 6G or 512MiB, or a share as in 80%",
-			"%q is no amount of memory", s)
+			"%q is not an amount of memory", s)
 	}
 	*f = bytesFlag(s)
 	return nil

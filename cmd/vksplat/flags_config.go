@@ -41,7 +41,7 @@ func readPreset(name string) (settings, error) {
 	file := path.Join("presets", name+".toml")
 	data, err := presetFiles.ReadFile(file)
 	if err != nil {
-		return nil, fault.Usagef("give "+wording.Or(presetNames()), "there is no preset %q", name)
+		return nil, fault.Usagef("give "+wording.Or(presetNames()), "unknown preset %q", name)
 	}
 	return parseSettings("preset "+name, string(data))
 }
@@ -62,10 +62,10 @@ func readConfig(file string) (settings, error) {
 func readConfigText(file, hint string) (string, error) {
 	info, err := os.Stat(file)
 	if err == nil && !info.Mode().IsRegular() {
-		err = errors.New("this is no file")
+		err = errors.New("not a file")
 	}
 	if err == nil && info.Size() > maxConfigFile {
-		err = fmt.Errorf("%s, more than a configuration takes", pipeline.BytesText(info.Size()))
+		err = fmt.Errorf("%s, too large for a configuration", pipeline.BytesText(info.Size()))
 	}
 	var data []byte
 	if err == nil {
@@ -88,13 +88,13 @@ func checkText(data []byte) error {
 	case bytes.HasPrefix(data, []byte("\xff\xfe")), bytes.HasPrefix(data, []byte("\xfe\xff")):
 		return errors.New("it is UTF-16 text, save it as UTF-8")
 	case string(data) == mark:
-		return errors.New("it holds a byte order mark and nothing else")
+		return errors.New("it holds only a byte order mark")
 	}
 	for line, rest := 1, data; len(rest) > 0; line++ {
 		var text []byte
 		text, rest, _ = bytes.Cut(rest, []byte("\n"))
 		if !utf8.Valid(text) {
-			return fmt.Errorf("line %d is no UTF-8 text", line)
+			return fmt.Errorf("line %d is not UTF-8 text", line)
 		}
 	}
 	return nil
@@ -170,7 +170,7 @@ func (v *settingValue) take(data any) (err error) {
 	switch {
 	case v.option == nil && isTable(data):
 		return fault.Usagef("write its keys without a table, as in: iterations = 30000",
-			"%s is a table, and there are none in this file", v.key)
+			"%s is a table, which this file cannot have", v.key)
 	case v.option == nil || v.option.flag:
 		return v.unknown()
 	case v.twice:
@@ -186,7 +186,7 @@ func (v *settingValue) take(data any) (err error) {
 	case errors.Is(err, fault.ErrUsage):
 		return fault.Usagef("", "key %s: %w", v.key, err)
 	case errors.As(err, &number):
-		return fault.Usagef(v.option.example(), "key %s: %q is no number that it can hold", v.key, v.text)
+		return fault.Usagef(v.option.example(), "key %s: %q is out of range", v.key, v.text)
 	case err != nil:
 		return err
 	}
@@ -201,7 +201,7 @@ func (v *settingValue) take(data any) (err error) {
 // unknown is the error of a key that means nothing, with the nearest that does.
 func (v *settingValue) unknown() error {
 	if v.option != nil {
-		return fault.Usagef("give it on the command line: --"+v.option.name, "key %s: this is a flag and no setting",
+		return fault.Usagef("give it on the command line: --"+v.option.name, "key %s: this is a flag, not a setting",
 			v.key)
 	}
 	var keys []string
@@ -219,7 +219,7 @@ func (v *settingValue) unknown() error {
 // textOf returns a value of a file as the text for Set, if its type is right.
 func (o *option) textOf(data any) (string, error) {
 	if _, isText := data.(string); o.plainText() && !isText {
-		return "", fmt.Errorf("%s is needed, this is %s", kindNames[kindText], tomlName(data))
+		return "", fmt.Errorf("expected %s, got %s", kindNames[kindText], tomlName(data))
 	}
 	switch x := data.(type) {
 	case int64:
@@ -244,7 +244,7 @@ func (o *option) textOf(data any) (string, error) {
 			return listText(x)
 		}
 	}
-	return "", fmt.Errorf("%s is needed, this is %s", kindNames[o.kind], tomlName(data))
+	return "", fmt.Errorf("expected %s, got %s", kindNames[o.kind], tomlName(data))
 }
 
 // plainText reports whether an option is a text that says nothing by its form, as a file's name: a number or a list in
@@ -272,21 +272,21 @@ func listText(list []any) (string, error) {
 		case float64:
 			words[i] = strconv.FormatFloat(x, 'g', -1, 64)
 		default:
-			return "", fmt.Errorf("a list of numbers is needed, one of these is %s", tomlName(x))
+			return "", fmt.Errorf("expected a list of numbers, one of these is %s", tomlName(x))
 		}
 	}
 	return strings.Join(words, ","), nil
 }
 
 var kindNames = [...]string{
-	kindText: "a text in quotes", kindInt: "a whole number", kindFloat: "a number", kindBool: "true or false",
+	kindText: "a quoted string", kindInt: "a whole number", kindFloat: "a number", kindBool: "true or false",
 	kindNumbers: "a list of whole numbers",
 }
 
 // tomlName is what TOML calls a value.
 func tomlName(data any) string {
 	if isTable(data) {
-		return "a table, and there are none in this file"
+		return "a table, which this file cannot have"
 	}
 	switch data.(type) {
 	case int64:

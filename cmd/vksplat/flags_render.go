@@ -56,9 +56,9 @@ func renderTable(o *render.Options) []optionGroup {
 			text(&o.Cameras, "cameras",
 				"render the views of `SCENE|FILE`; a capture, a cameras.json or a run (default: the cameras.json "+
 					"of OUT)"),
-			integer(&o.Iteration, "iteration", "draw OUT's model of step `N` (default: the last)"),
+			integer(&o.Iteration, "iteration", "render OUT's model of step `N` (default: the last)"),
 			chosen(&o.Split, "split",
-				"only views of the photos that were trained on (train) or held out (test)",
+				"render only views of photos trained on (train) or held out (test)",
 				inria.SplitTrain, inria.SplitTest),
 			text(&o.Trajectory, "trajectory",
 				"fly along `PATH`: interp, ellipse, spiral, orbit or a file of cameras; see docs/render.md").

@@ -57,7 +57,7 @@ func trainTable(o *train.Options) []optionGroup {
 		settingsGroup(o, "Training", map[string][]option{
 			"iterations": append(follow["iterations"], stepOptions(o)...), "carve": initOptions(o)}),
 		settingsGroup(o, "How splats are added and removed", follow),
-		settingsGroup(o, "Refinement in detail", nil),
+		settingsGroup(o, "Refinement, advanced", nil),
 		settingsGroup(o, "Loss", map[string][]option{
 			"scale_reg": follow["scale_reg"], "vignetting_reg": depthOptions(o),
 			"depth_lambda_final": normalOptions(o)}),
@@ -75,7 +75,8 @@ func fileOptions(o *train.Options) []option {
 			"write to the folder `OUT` (required)").letter("m").flagOnly().isFolder().also("result-dir"),
 		other(&o.Block, "block", "train only block `K` of the plan SCENE; see vksplat partition").flagOnly(),
 		truth(&o.ShareSteps, "share-steps",
-			"train each block of a plan for its photos' share of the steps; learning rates rise to match").flagOnly(),
+			"train each block of a plan for a share of the steps in proportion to its photos, at higher learning "+
+				"rates").flagOnly(),
 		truth(&o.Eval, "eval", "hold out every 8th photo and measure on those").from(from3DGS),
 		stepList(&o.EvalAt, "eval-at",
 			"with --eval, also measure after steps `N,N,...`").also("eval-steps", "test-iterations"),
@@ -88,29 +89,30 @@ func fileOptions(o *train.Options) []option {
 			"also write the final model to `FILE`; its name chooses the format, as in model.spz; may be repeated, "+
 				"see docs/convert.md").flagOnly(),
 		other(&o.Origin, "origin",
-			"subtract this from written coordinates: auto, keep (nothing) or x,y,z; auto subtracts only far from "+
-				"zero: above 1e4, or 1e3 times the distance of the cameras").oneOf("auto", "keep"))
+			"subtract this from written coordinates: auto, keep (nothing) or x,y,z; auto: only if they are far from "+
+				"zero, above 1e4 or 1e3 times the camera distance").oneOf("auto", "keep"))
 }
 
 func stepOptions(o *train.Options) []option {
 	return []option{
 		float(&o.StepsScaler, "steps-scaler",
-			"multiply every number of steps by `X`, given or default").from(fromGsplat),
+			"scale all step counts by `X`, given or default").from(fromGsplat),
 		other(&o.TimeLimit, "time-limit",
-			"end within `TIME`, as in 90s or 5m; with fewer steps if needed").flagOnly(),
+			"finish within `TIME`, as in 90s or 5m, with fewer steps if needed").flagOnly(),
 	}
 }
 
 func initOptions(o *train.Options) []option {
 	return []option{
 		other(&train.InitFlag{Of: &o.Init}, "init",
-			"start from points, random or ply:FILE; points are those of the capture, FILE holds points (PLY, LAS) or is a "+
+			"start from points, random or ply:FILE; points are those of the capture, FILE holds points (PLY, LAS) or "+
+				"is a "+
 				"model that convert reads").
 			from(fromGsplat).oneOf("points", "random", "ply:").also("init-type"),
 		integer(&o.Init.Points, "init-points",
 			"number of random points, with --init random").from(fromGsplat).also("init-num-pts"),
 		float(&o.Init.Grid, "init-grid",
-			"thin points to one in each cube of edge `X`, in the capture's units (default: keep all)"),
+			"thin points to one per cube of edge `X`, in the capture's units (default: keep all)"),
 	}
 }
 
@@ -118,8 +120,8 @@ func initOptions(o *train.Options) []option {
 func followOptions(o *train.Options) map[string][]option {
 	return map[string][]option{
 		"iterations": {float(&o.IterationsFactor, "iterations-factor",
-			fmt.Sprintf("train for `X` times (training photos)^(2/3) steps, %g to %g, and stretch all schedules "+
-				"alike; --iterations overrides it (default: off)", train.IterationsFactors.Least,
+			fmt.Sprintf("train for `X` times (training photos)^(2/3) steps, %g to %g, and scale all schedules; "+
+				"--iterations overrides it (default: off)", train.IterationsFactors.Least,
 				train.IterationsFactors.Most)).in(train.IterationsFactors, &o.IterationsFactor)},
 		"splats": {float(&o.SplatsFactor, "splats-factor",
 			fmt.Sprintf("end with `X` times sqrt(training pixels * points of the capture) splats, %g to %g; --splats "+
@@ -135,27 +137,28 @@ func followOptions(o *train.Options) map[string][]option {
 func depthOptions(o *train.Options) []option {
 	return []option{
 		truth(&o.Depth.Points, "depth-loss",
-			"compare the depth of pictures with that of the capture's points").from(fromGsplat),
-		text(&o.Depth.Maps, "depths", "compare the depth of pictures with maps in `DIR`; below SCENE or absolute; "+
-			"PNG of 16 bits, NPY or EXR").letter("d").from(fromINRIA).isFolder().also("depths-path"),
+			"supervise depth with the capture's points").from(fromGsplat),
+		text(&o.Depth.Maps, "depths", "supervise depth with maps in `DIR`, below SCENE or absolute; 16-bit PNG, NPY "+
+			"or EXR").letter("d").from(fromINRIA).isFolder().also("depths-path"),
 		chosen(&o.Depth.Kind, "depth-kind", "--depths hold `KIND`: depth along the axis, inverse depth or distances "+
 			"along rays; auto is depth with --depth-unit or in files of floats, else inverse", depth.Kinds...),
-		float(&o.Depth.Unit, "depth-unit", "length of 1 in --depths, in the capture's units, as in 0.001 (default: "+
-			"found by the capture's points)"),
+		float(&o.Depth.Unit, "depth-unit", "unit of --depths in the capture's units, as in 0.001 (default: fitted to "+
+			"the capture's points)"),
 		text(&o.Depth.Cloud, "depth-points",
-			"compare the depth of pictures with the points of the PLY `FILE`, as of LiDAR, that no other hides"),
+			"supervise depth with the unoccluded points of the PLY `FILE`, as of LiDAR"),
 		truth(&o.Depth.Init, "depth-init",
-			"begin also with points at depths that are known, up to 100,000, in the photos' colours"),
+			"also initialise with points at known depths, up to 100,000, in the photos' colours"),
 	}
 }
 
 // normalOptions say what normals are compared.
 func normalOptions(o *train.Options) []option {
 	return []option{
-		text(&o.Normal.Maps, "normals", "compare the surfaces of pictures with maps of normals in `DIR`; below SCENE or "+
-			"absolute; PNG, NPY or EXR").isFolder(),
+		text(&o.Normal.Maps, "normals", "supervise normals with maps in `DIR`, below SCENE or absolute; PNG, NPY or "+
+			"EXR").isFolder(),
 		chosen(&o.Normal.Frame, "normal-frame", "--normals are in `AXES`: opencv is right, down, ahead of the camera; "+
-			"opengl right, up, back; world the capture's own; auto is whichever of these has the most of them face the "+
+			"opengl right, up, back; world the capture's own; auto is whichever of these has the most of them face "+
+			"the "+
 			"camera", depth.Frames...),
 	}
 }
@@ -172,8 +175,8 @@ func trainDeviceOptions(o *train.Options) []option {
 // progressOption is that of commands which show how far they are.
 func progressOption(how *string) option {
 	return chosen(how, "progress",
-		"show progress as `HOW`: auto, bar, plain, json or none; auto is a bar on a terminal and plain lines "+
-			"elsewhere, json an object a line",
+		"show progress as `HOW`: auto, bar, plain, json or none; auto: a bar on a terminal, else plain lines; json: "+
+			"one object per line",
 		meter.Auto, meter.Bar, meter.Plain, meter.JSON, meter.None)
 }
 
@@ -181,10 +184,10 @@ func showOptions(o *train.Options) []option {
 	return []option{
 		progressOption(&o.Progress),
 		integer(&o.MetricsEvery, "metrics-every",
-			"write a line of metrics.jsonl and a point of TensorBoard's curves every `N` steps").also("tb-every"),
+			"write to metrics.jsonl and TensorBoard every `N` steps").also("tb-every"),
 		truth(&o.Tensorboard, "tensorboard", "write curves and held-out pictures to OUT/tensorboard"),
 		text(&o.Viewer.Address, "viewer",
-			"show the training in the browser; at `PORT`, or any free port of this machine; see docs/view.md").
+			"show the training in the browser, at `PORT` or any free port of this machine; see docs/view.md").
 			orAlone("0").flagOnly(),
 		text(&o.Viewer.Server.Host, "host",
 			"with --viewer, listen on `ADDR`, for other machines (default: 127.0.0.1, this machine only)").flagOnly(),
@@ -193,11 +196,11 @@ func showOptions(o *train.Options) []option {
 		text(&o.Viewer.Server.KeyFile, "tls-key",
 			"with --viewer, the certificate's private key, a PEM `FILE`").flagOnly(),
 		text(&o.Preview.File, "preview",
-			"write a small JPEG of the model to `FILE` every half minute; of the first held-out view, or else the "+
-				"first").flagOnly(),
+			"write a small JPEG of the first held-out view, or else the first view, to `FILE` every half "+
+				"minute").flagOnly(),
 		float(&o.Preview.Every, "preview-every",
-			"with --preview, draw every `SECONDS`; less often if drawing took more than 1 % of the time").flagOnly(),
-		truth(&o.Verbose, "verbose", "print all notes; those that matter less are in report.html alone").flagOnly(),
+			"with --preview, render every `SECONDS`; less often if rendering takes over 1 % of the time").flagOnly(),
+		truth(&o.Verbose, "verbose", "print all notes; minor ones are otherwise only in report.html").flagOnly(),
 		truth(&o.Report, "report", "write OUT/report.html at the end; curves, held-out photos, settings"),
 	}
 }
@@ -205,9 +208,9 @@ func showOptions(o *train.Options) []option {
 func configOptions(o *train.Options) []option {
 	preset := &choice{p: &o.Preset, words: presetNames()}
 	return []option{
-		other(preset, "preset", "start from the preset `NAME`; without it, from default").oneOf(preset.words...),
+		other(preset, "preset", "start from the preset `NAME` (default: the preset default)").oneOf(preset.words...),
 		other((*onceValue)(&o.ConfigFile), "config",
-			"read settings from a TOML `FILE`; flags override it, it overrides a preset").flagOnly(),
+			"read settings from a TOML `FILE`; it overrides a preset, flags override it").flagOnly(),
 		truth(&o.PrintConfig, "print-config", "print all settings in effect as a TOML file and stop").flagOnly(),
 	}
 }

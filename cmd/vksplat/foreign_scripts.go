@@ -66,7 +66,8 @@ func (l *foreignLine) skipPython() {
 		l.rest = after[script:]
 	} else if len(after) > 1 && after[0] == "-m" {
 		l.rest, l.foreign = after[2:], true
-		l.refused = append(l.refused, "-m "+after[1]+": a module of Python's is no folder: leave the words up to it out")
+		l.refused = append(l.refused, "-m "+after[1]+": a module of Python's is not a folder: leave the words up to "+
+			"it out")
 	}
 }
 

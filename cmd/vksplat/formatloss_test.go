@@ -75,7 +75,7 @@ func TestFormatLoss(t *testing.T) {
 		}
 		fmt.Fprintf(&b, "| %s | %s | %.1f dB | %.1f dB |\n", c.name, size, mean, worst)
 		if c.format && !(mean >= leastPSNR) {
-			t.Errorf("%s: %.1f dB is no picture of the same scene", c.name, mean)
+			t.Errorf("%s: %.1f dB is not a picture of the same scene", c.name, mean)
 		}
 	}
 	t.Logf("\n%s", b.String())

@@ -27,9 +27,10 @@ func presetHelp(all bool) string {
 		fmt.Fprintf(&b, "  %-7s  %s\n", name, strings.Join(wrapped(summary, helpWidth-len(margin), false), "\n"+margin))
 	}
 	if all {
-		b.WriteString("\n" + reflowed("Without --preset it is the preset default. Defaults above are those of --preset "+
+		b.WriteString("\n" + reflowed("Without --preset it is the preset default. Defaults above are those of "+
+			"--preset "+
 			"3dgs; other presets change some of them, see: vksplat train --preset NAME --print-config\n\n"+
-			"In brackets: whose default it is; docs/train.md has the titles. Underscores stand for dashes, and many "+
+			"In brackets: the source of a default; see docs/train.md. Underscores stand for dashes, and many "+
 			"names of other trainers' flags are understood.") + "\n")
 	}
 	return b.String()
@@ -113,9 +114,9 @@ func completionCommand(console *cli.Console) *cobra.Command {
 	shells := []string{"bash", "zsh", "fish", "powershell"}
 	return &cobra.Command{
 		Use:   "completion bash|zsh|fish|powershell",
-		Short: "Print the script that makes a shell complete vksplat's commands",
-		Long: "Print the script that makes a shell complete commands, flags, devices, presets and\n" +
-			"files. To have it now and in every new shell:\n\n" +
+		Short: "Print a shell completion script",
+		Long: "Print a script that completes commands, flags, devices, presets and files in a shell. To\n" +
+			"load it in every new shell:\n\n" +
 			"  bash        echo 'source <(vksplat completion bash)' >> ~/.bashrc\n" +
 			"  zsh         echo 'source <(vksplat completion zsh)' >> ~/.zshrc\n" +
 			"  fish        vksplat completion fish > ~/.config/fish/completions/vksplat.fish\n" +
@@ -137,7 +138,7 @@ func completionCommand(console *cli.Console) *cobra.Command {
 				return root.GenPowerShellCompletionWithDesc(console.Stdout)
 			}
 			return fault.Usagef(cli.DidYouMean(args[0], shells, "give "+wording.Or(shells)),
-				"%q is no shell that is known", args[0])
+				"%q is not a supported shell", args[0])
 		},
 	}
 }

@@ -13,8 +13,8 @@ func infoCommand(console *cli.Console) *cobra.Command {
 		Use:   "info FILE|DIR [--json] [--bounds]",
 		Short: "Describe a checkpoint, a model, a capture or a run",
 		Long: "Describe a checkpoint or another safetensors file, a model in any format that convert\n" +
-			"reads, a PLY or LAS file of points, a capture, or the folder of a run. Of packed models\n" +
-			"(SPZ, SOG) only the header is read, unless --bounds is given.",
+			"reads, a PLY or LAS file of points, a capture, or the folder of a run. Only the header of\n" +
+			"packed models (SPZ, SOG) is read, unless --bounds is given.",
 		Args: one("FILE or folder"),
 		RunE: runs(console, func(args []string) error {
 			value, text, err := info.Describe(args[0], bounds)
@@ -33,7 +33,7 @@ func infoCommand(console *cli.Console) *cobra.Command {
 	}
 	addFlags(console, cmd, []optionGroup{{options: []option{
 		truth(&asJSON, "json", "print everything as JSON"),
-		truth(&bounds, "bounds", "unpack a packed model, to check its splats and find their bounds"),
+		truth(&bounds, "bounds", "unpack a packed model to check its splats and compute their bounds"),
 	}}}, helpLayout{})
 	return cmd
 }

@@ -15,10 +15,10 @@ func inspectCommand(console *cli.Console) *cobra.Command {
 	var flags *pflag.FlagSet
 	cmd := &cobra.Command{
 		Use:   "inspect SCENE",
-		Short: "Check a capture and say what is wrong with it",
-		Long: "Show what the capture SCENE holds (photos, cameras, points), what is wrong with it and what\n" +
-			"to do about it. The last line is the command that trains on it, or says what to mend. Exits\n" +
-			"with 65 if it cannot be trained on.",
+		Short: "Check a capture for problems",
+		Long: "Show what the capture SCENE holds (photos, cameras, points), what is wrong with it and how\n" +
+			"to fix it. The last line is the command that trains on it, or says what to fix. Exits with\n" +
+			"65 if it cannot be trained on.",
 		Example: "  vksplat inspect my_scene\n  vksplat inspect my_scene --photos\n" +
 			"  vksplat inspect my_scene --json --quick",
 		Args: one("SCENE folder"),
@@ -31,8 +31,9 @@ func inspectCommand(console *cli.Console) *cobra.Command {
 	addFlags(console, cmd, []optionGroup{{options: append([]option{
 		truth(&o.Json, "json", "print the report as JSON"),
 		truth(&o.Photos, "photos", "print a row for each photo"),
-		truth(&o.Quick, "quick", "do not decode photos, which finds black and blurred ones"),
-	}, loadTable(&o.Load)...)}}, helpLayout{first: []string{"photos", "json", "quick", "images", "downscale", "format", "model",
+		truth(&o.Quick, "quick", "skip decoding photos, so black and blurred ones are not found"),
+	}, loadTable(&o.Load)...)}}, helpLayout{first: []string{"photos", "json", "quick", "images", "downscale",
+		"format", "model",
 		"masks"}})
 	return cmd
 }

@@ -18,8 +18,8 @@ func levelsCommand(console *cli.Console) *cobra.Command {
 		Use:   "levels OUT",
 		Short: "Train coarser levels of detail of a model",
 		Long: "Train the levels of detail of the model in OUT, the folder of a training run: each has half\n" +
-			"the splats of the one before, trained on photos of half the size. They are in OUT/levels,\n" +
-			"and convert writes them as streamed SOG. The same command goes on after a stop.",
+			"the splats of the one before, trained on photos of half the size. They go to OUT/levels,\n" +
+			"and convert writes them as streamed SOG. The same command continues after a stop.",
 		Example: "  vksplat levels out\n  vksplat convert out city.ssog",
 		Args:    one("OUT"),
 	}

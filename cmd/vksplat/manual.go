@@ -32,7 +32,7 @@ func manualCommand(console *cli.Console) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			console.Started = true
 			if !atomicfile.IsDir(args[0]) {
-				return fault.Usagef("name a folder that exists", "manual: %s is no folder", args[0])
+				return fault.Usagef("name a folder that exists", "manual: %s is not a folder", args[0])
 			}
 			return writeManual(cmd.Root(), args[0])
 		},

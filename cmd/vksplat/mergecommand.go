@@ -36,7 +36,7 @@ func mergeCommand(console *cli.Console) *cobra.Command {
 			"the splats on the core of each block. The held-out photos are measured on it.\n" +
 			"\n" +
 			"The scene is in the capture's frame, for render, eval, view and convert. Held-out photos\n" +
-			"that were better in a block are listed, also in PLAN/merge.json. Models may be larger than\n" +
+			"that scored better in a block are listed, also in PLAN/merge.json. Models may be larger than\n" +
 			"memory.",
 		Example: "  vksplat merge city_plan\n  vksplat merge city_plan -o city.ply -o city.sog\n  vksplat merge " +
 			"city_plan --finetune 2000",

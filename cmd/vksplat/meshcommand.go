@@ -13,9 +13,9 @@ func meshCommand(console *cli.Console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "mesh FILE|OUT MESH",
 		Short: "Make a mesh of a model",
-		Long: "Make a mesh of a model, from the depths that the photos' cameras see. FILE is a model in any\n" +
+		Long: "Make a mesh of a model from depths rendered at the photos' cameras. FILE is a model in any\n" +
 			"format that convert reads, OUT the folder of a training run. MESH is a file .ply or .glb.\n" +
-			"docs/mesh.md says what to expect.",
+			"See docs/mesh.md.",
 		Example: "  vksplat mesh out scene.glb\n  vksplat mesh model.ply scene.ply --cameras my_scene --voxel 0.01",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 2 {
@@ -44,11 +44,11 @@ func meshTable(o *mesh.Options) []optionGroup {
 			float(&o.Voxel, "voxel",
 				"edge of a voxel, in the `UNITS` of the capture; 0 is two pixels at the median depth"),
 			text(&o.Triangles, "triangles",
-				"keep `N` triangles, or per cent as in 25% (default: as many as it needs)"),
+				"reduce to `N` triangles, or per cent as in 25% (default: no reduction)"),
 			float(&o.MaxDepth, "max-depth",
-				"leave out what is farther from a camera than `UNITS`; 0 is three times the median depth"),
-			integer(&o.MinViews, "min-views", "leave out what fewer than `N` views see"),
-			integer(&o.Clusters, "clusters", "keep the `N` largest parts; of 50 triangles or more"),
+				"ignore depths beyond `UNITS`; 0 is three times the median depth"),
+			integer(&o.MinViews, "min-views", "drop surfaces seen by fewer than `N` views"),
+			integer(&o.Clusters, "clusters", "keep the `N` largest connected parts of at least 50 triangles"),
 			overwriteOption(&o.Replace, "an existing MESH"),
 		)},
 		{"Capture", renderCaptureOptions(o.Draw)},

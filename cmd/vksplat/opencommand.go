@@ -19,10 +19,11 @@ type openFlags struct {
 
 // openTable lists the options of open: those of view's server, and which device is used.
 func openTable(o *openFlags) []optionGroup {
-	server := pickOptions([]optionGroup{{options: viewTable(&o.show)[0].options}}, "port", "no-open", "host", "tls-cert",
+	server := pickOptions([]optionGroup{{options: viewTable(&o.show)[0].options}}, "port", "no-open", "host",
+		"tls-cert",
 		"tls-key")
 	return []optionGroup{{options: append(server[0].options, integer(&o.maxUpload, "max-upload",
-		"take at most `N` gigabytes of uploads at once"))},
+		"accept at most `N` gigabytes of uploads at once"))},
 		{options: deviceOptions(&o.device)}}
 }
 
@@ -31,18 +32,18 @@ func openCommand(console *cli.Console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "open [FOLDER]",
 		Short: "Train, compare and export from a page in the browser",
-		Long: "Open a page from which one works with the mouse or a finger: choose photos, a video or a scene in\n" +
-			"FOLDER (default: the home folder), see what is wrong with it and what training takes, train, watch,\n" +
-			"stop and continue, compare runs, export, render flights. What is made goes to FOLDER/vksplat.\n" +
-			"\n" +
+		Long: "Open a page for working in the browser: choose photos, a video or a scene in FOLDER (default: the\n" +
+			"home folder), check it, train, watch, stop and continue, compare runs, export, render flights.\n" +
+			"Results go to FOLDER/vksplat.\n\n" +
 			"Ctrl-C ends it; trainings save first and can be continued.",
 		Example: "  vksplat open\n  vksplat open captures --port 8080 --no-open",
 		Args: func(_ *cobra.Command, args []string) error {
 			switch {
 			case len(args) > 1:
-				return fault.Usagef("name one", "open shows one folder")
+				return fault.Usagef("name one", "open takes one folder")
 			case len(args) == 1 && args[0] == "":
-				return fault.Usagef("name a folder, or leave it out for your home folder", "open: the folder's name is empty")
+				return fault.Usagef("name a folder, or leave it out for your home folder",
+					"open: the folder's name is empty")
 			}
 			return nil
 		},

@@ -118,7 +118,7 @@ func (c *choice) String() string { return *c.p }
 func (c *choice) Set(s string) error {
 	if !slices.Contains(c.words, s) {
 		return fault.Usagef(cli.DidYouMean(s, c.words, "give "+wording.Or(c.words)),
-			"%q is none of %s", s, strings.Join(c.words, ", "))
+			"%q is not one of %s", s, strings.Join(c.words, ", "))
 	}
 	*c.p = s
 	return nil

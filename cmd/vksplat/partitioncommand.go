@@ -14,11 +14,12 @@ func partitionCommand(console *cli.Console) *cobra.Command {
 		Load: captured.Options{Model: scene.AnyModel}}
 	cmd := &cobra.Command{
 		Use:   "partition SCENE -o PLAN",
-		Short: "Divide a capture that fits no device into blocks that do",
+		Short: "Divide a capture that is too large for a device into blocks",
 		Long: "Divide a capture on the ground plane into blocks with about as many cameras and points\n" +
 			"each. vksplat train PLAN then trains the blocks one after the other and merges them into\n" +
 			"one scene, PLAN/out. plan.png shows the blocks from above; docs/blocks.md says more.",
-		Example: "  vksplat partition city -o city_plan --eval\n  vksplat partition city -o city_plan --blocks 3x2\n  " +
+		Example: "  vksplat partition city -o city_plan --eval\n  vksplat partition city -o city_plan --blocks 3x2\n " +
+			" " +
 			"vksplat train city_plan",
 		Args: one("SCENE folder"),
 		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {

@@ -30,13 +30,13 @@ func resumeCommand(console *cli.Console) *cobra.Command {
 	}
 	cmd := &cobra.Command{
 		Use:   "resume OUT",
-		Short: "Continue a training that was stopped, or train on",
-		Long: "Continue the training in OUT with its own settings, from its newest checkpoint. The model\n" +
-			"has the bytes of a run that was never stopped.\n\n" +
-			"Photos, recipe, exports and what else the run was begun with need not be given again; what\n" +
-			"belongs to the machine (--device, --max-vram, --max-ram, --image-cache) or only shows the\n" +
-			"run (--viewer, --preview) is. A run that was stopped before its first checkpoint begins\n" +
-			"once more. More --iterations train a finished run on; other settings than the run's need\n" +
+		Short: "Continue a stopped training, or train further",
+		Long: "Continue the training in OUT with its own settings, from its newest checkpoint. The model is\n" +
+			"byte for byte that of a run that was never stopped.\n\n" +
+			"Photos, recipe, exports and the other flags of the run need not be given again, except those\n" +
+			"of the machine (--device, --max-vram, --max-ram, --image-cache) and of display (--viewer,\n" +
+			"--preview). A run that stopped before its first checkpoint starts from scratch. More\n" +
+			"--iterations train a finished run further; changing other settings requires\n" +
 			"--accept-changes. vksplat train SCENE -m OUT --resume does the same for scripts, and starts\n" +
 			"from scratch if OUT is empty.",
 		Example: "  vksplat resume out\n" +
@@ -61,7 +61,7 @@ func resumeCommand(console *cli.Console) *cobra.Command {
 		}
 	}
 	find(table, "iterations").help = "train to step `N` (default: the run's last)"
-	find(table, "dry-run").help = "print what would be trained, from which step and in what memory, and stop"
+	find(table, "dry-run").help = "print the plan (steps left, memory) and stop"
 	find(table, "accept-changes").help = "accept changed settings or photos, and continue with the new ones"
 	fs := cmd.Flags()
 	addFlags(console, cmd, table, helpLayout{first: resumeFirst})

@@ -36,7 +36,7 @@ func TestDriverShortage(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, text)
 	}
-	if !strings.Contains(string(text), "the device has less memory than its budget") ||
+	if !strings.Contains(string(text), "the device has less free memory than its budget") ||
 		!strings.Contains(string(text), "the model stops growing at") {
 		t.Errorf("the user is not told:\n%s", text)
 	}

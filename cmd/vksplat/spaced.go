@@ -47,7 +47,7 @@ func spacedError(console *cli.Console, cmd *cobra.Command, args []string, wrong 
 			continue
 		}
 		if fits, sure := suits(f.Value, value); fits && (wrong || sure) {
-			return fault.Usagef("write --"+f.Name+"="+value, "flag --%s: %s behind a space is taken for %s", f.Name,
+			return fault.Usagef("write --"+f.Name+"="+value, "flag --%s: %s after a space is read as %s", f.Name,
 				value, argumentOf(cmd))
 		}
 	}

@@ -17,9 +17,9 @@ func suiteCommand(console *cli.Console) *cobra.Command {
 		Long: "Train every capture of FILE.toml with every recipe and every seed, measure the models,\n" +
 			"and write tables of quality, time, memory and number of splats. The same command\n" +
 			"continues after a stop or a crash. docs/eval.md shows such files.\n\n" +
-			"Each run is a process of its own, and finished runs are kept. A failed run is reported,\n" +
-			"and the others go on. suite.md and suite.json are rewritten after each run.\n\n" +
-			"Presets name the captures of benchmarks whose data you have:\n" +
+			"Each run is a process of its own. Finished runs are kept; a failed run is reported and the\n" +
+			"others continue. suite.md and suite.json are rewritten after each run.\n\n" +
+			"Presets name the captures of benchmarks that you have downloaded:\n" +
 			strings.Join(suite.PresetNames(), ", ") + ".",
 		Example: "  vksplat suite mipnerf360.toml --dry-run\n  vksplat suite mipnerf360.toml",
 		Args:    one("FILE.toml"),

@@ -78,7 +78,7 @@ func trainCommand(console *cli.Console) *cobra.Command {
 		Short: "Train a model from photographs",
 		Long: "Train a model from the photos of SCENE: a folder that vksplat capture, COLMAP,\n" +
 			"nerfstudio or another program made (docs/capture.md lists eleven), or photos or a video\n" +
-			"whose cameras are still to be found. Ctrl-C saves and stops; vksplat resume continues.\n\n" +
+			"whose cameras are not known yet. Ctrl-C saves and stops; vksplat resume continues.\n\n" +
 			"The model is point_cloud/iteration_N/point_cloud.ply in OUT. With --eval, OUT also gets\n" +
 			"the scores and pictures of the held-out photos. Ctrl-C finishes the step, saves and\n" +
 			"measures; a second Ctrl-C, half a second later or more, aborts and saves nothing. SCENE\n" +
@@ -134,7 +134,7 @@ func printConfig(console *cli.Console, o *train.Options, args []string) error {
 // trainScene trains a capture.
 func trainScene(console *cli.Console, o *train.Options, scene string) error {
 	if flag := o.OfPlan(); flag != "" {
-		return fault.Usagef("make one with vksplat partition, and name its folder", "flag --%s: %s is no plan", flag,
+		return fault.Usagef("make one with vksplat partition, and name its folder", "flag --%s: %s is not a plan", flag,
 			scene)
 	}
 	if o.Out == "" && (!o.DryRun || o.Checkpoints.Resume != "") {

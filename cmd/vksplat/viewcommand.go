@@ -21,11 +21,11 @@ func viewTable(o *show.Options) []optionGroup {
 		text(&o.Server.KeyFile, "tls-key", "the certificate's private key, a PEM `FILE`"),
 		truth(&o.NoOpen, "no-open", "print the address and open no browser"),
 		truth(&o.Stream, "stream",
-			"draw on this machine and send pictures; for models too large for a browser; --stream=false sends the "+
-				"model, however large (default: from 10 million splats)"),
+			"render on this machine and send pictures, for models too large for a browser; --stream=false always "+
+				"sends the model (default: from 10 million splats)"),
 		truth(&o.Edit, "edit",
-			"remove splats, choose which way is up and export the rest as a new file; this machine draws"),
-		text(&o.Edits, "edits", "with --edit, continue the edits in `FILE`, which an export has beside it"),
+			"edit the model: remove splats, set which way is up, export a new file; implies --stream"),
+		text(&o.Edits, "edits", "with --edit, continue the edits in `FILE`, which an export writes next to the model"),
 		text(&o.ExportTo, "export-to", "with --edit, export into the folder `DIR` (default: the current one)"),
 		integer(&o.MaxSplats, "max-splats",
 			"show at most `N` splats of a streamed model (default: 2 or 4 million)"),
@@ -33,7 +33,7 @@ func viewTable(o *show.Options) []optionGroup {
 		other((*colourFlag)(&o.Background), "background",
 			"black, white or R,G,B from 0 to 1 (default: as trained, else black)").oneOf("black",
 			"white"),
-		text(&o.Page, "html", "write viewer and model as one page to `FILE` and stop; the page works offline"),
+		text(&o.Page, "html", "write viewer and model as one HTML page that works offline to `FILE`, and stop"),
 		overwriteOption(&o.Overwrite, "an existing page"),
 	}}}
 }
@@ -45,8 +45,8 @@ func viewCommand(console *cli.Console) *cobra.Command {
 		Short: "Show a model in the browser",
 		Long: "Show a model, or the newest one of a run, in the browser. Ctrl-C ends it.\n" +
 			"\n" +
-			"The viewer is part of vksplat and contacts no other machine. It starts at a training photo\n" +
-			"if cameras.json is beside the model. Models too large for a browser are drawn by this\n" +
+			"The viewer is part of vksplat and contacts no other machine. It starts at a training photo if\n" +
+			"cameras.json is next to the model. Models too large for a browser are rendered by this\n" +
 			"machine (--stream).",
 		Example: "  vksplat view out\n  vksplat view out --edit\n  vksplat view city_plan/out --stream\n" +
 			"  vksplat view model.ply --html model.html",

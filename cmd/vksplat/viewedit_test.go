@@ -383,10 +383,10 @@ func TestConvertEdits(t *testing.T) {
 		{[]string{model, "--edits", edits}, 0, "60 splats"},
 		{[]string{model, "--edits", edits, "--max-splats", "10"}, 0, "10 splats"},
 		{[]string{other, "--edits", edits}, 65, "of a model of 100 splats, this one has 101"},
-		{[]string{model, "--edits", bad}, 65, "this is no file of edits"},
+		{[]string{model, "--edits", bad}, 65, "not an edits file"},
 		{[]string{model, "--edits", filepath.Join(dir, "none")}, 65, "read edits"},
 		{[]string{model, "--edits", edits, "--orient", "up"}, 2, "the edits say where up is"},
-		{[]string{model, other, "--merge", "--edits", edits}, 2, "edits are of one model"},
+		{[]string{model, other, "--merge", "--edits", edits}, 2, "edits apply to one model"},
 	} {
 		var stdout, stderr bytes.Buffer
 		out := filepath.Join(dir, fmt.Sprint("out", i, ".ply"))
@@ -429,7 +429,8 @@ func TestPlayEdit(t *testing.T) {
 		n["brushed"] >= n["inside"] {
 		t.Errorf("splats: %v", n)
 	}
-	if n["phone reset"] != n["whole"] || n["phone two fingers"] != n["phone brushed"] || n["phone brushed"] >= n["whole"] ||
+	if n["phone reset"] != n["whole"] || n["phone two fingers"] != n["phone brushed"] || n["phone "+
+		"brushed"] >= n["whole"] ||
 		n["phone undone"] != n["whole"] {
 		t.Errorf("splats on the phone: %v", n)
 	}

@@ -99,7 +99,7 @@ func TestViewStream(t *testing.T) {
 			t.Errorf("%s: %d bytes %s, the JPEG file of render's picture has %d: %v", cam.Name, len(got), text,
 				len(want), err)
 		}
-		if _, text := asks(t, c, far); !strings.Contains(text, "more splats are in view") {
+		if _, text := asks(t, c, far); !strings.Contains(text, "too many splats in view") {
 			t.Errorf("all of the city at once: %q", text)
 		}
 		for _, mode := range []view.Mode{view.ModeDepth, view.ModeCentres, view.ModeEllipsoids} {

@@ -68,18 +68,18 @@ func explain(op, what string, err error) error {
 			e.Err = errors.New(own.Reason)
 		}
 		e.Kind, e.Hint = fault.ErrSetup,
-			"the pass of this machine does not allow that, or was revoked: whoever runs the farm "+
-				"makes a token for another one"
+			"this machine's pass does not allow that, or was revoked: ask the farm's administrator for a new token"
 	case errors.As(err, &own) && own.Text == flow.NoRoom:
 		e.Kind, e.Err, e.Hint = fault.ErrTryAgain, errors.New(flow.NoRoom),
-			"whoever runs the farm makes room; then try again: what the farm has accepted goes on by itself"
+			"the farm's administrator must make room on the server; then try again: accepted jobs continue by "+
+				"themselves"
 	case code == wire.InvalidArgument:
 		e.Kind, e.Hint = fault.ErrUsage, "change what the command asks for"
 	case errors.As(err, &own) && own.NoNamespace:
 		e.Kind, e.Hint = fault.ErrSetup, "name a namespace that the cluster has, with "+fault.Setting("namespace")
 	case code == wire.NotFound:
-		e.Kind, e.Err = fault.ErrUsage, errors.New("the farm knows no such job")
-		e.Hint = fault.Command("farm list") + " lists those that it knows; jobs of others are called OWNER/JOB"
+		e.Kind, e.Err = fault.ErrUsage, errors.New("no such job in the farm")
+		e.Hint = fault.Command("farm list") + " lists its jobs; jobs of other owners are called OWNER/JOB"
 	case flow.NeedsPass(err):
 		e.Kind, e.Err = fault.ErrSetup, errors.New(flow.Away(err))
 		e.Hint = "join it again, with a new token: " + fault.Command("farm join TOKEN --overwrite") + "; of a " +
@@ -91,7 +91,7 @@ func explain(op, what string, err error) error {
 			e.Hint = "set the clock of this machine, or of the farm's server"
 		}
 	default:
-		e.Kind, e.Hint = fault.ErrTryAgain, "look at what the farm's server says"
+		e.Kind, e.Hint = fault.ErrTryAgain, "see the messages of the farm's server"
 	}
 	return e
 }

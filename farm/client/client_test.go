@@ -258,7 +258,7 @@ func TestSteer(t *testing.T) {
 	}
 	for name, err := range map[string]error{
 		"change": f.Set(t.Context(), "anna/none", flow.Change{}), "cancel": f.Cancel(t.Context(), "anna/none")} {
-		if !errors.Is(err, fault.ErrUsage) || !strings.Contains(fmt.Sprint(err), "knows no such job") {
+		if !errors.Is(err, fault.ErrUsage) || !strings.Contains(fmt.Sprint(err), "no such job in the farm") {
 			t.Errorf("%s a job that is not known: %v", name, err)
 		}
 	}
@@ -301,7 +301,7 @@ func TestShow(t *testing.T) {
 		t.Errorf("%+v, %+v", got, got.State)
 	}
 	if len(got.Now) != 2 || got.Now[1].Host != "atlas" || got.Now[1].Step != 70 || !got.Now[1].Running ||
-		got.Now[1].Index != 1 || got.Now[0].Running || got.Now[0].Failure != "nothing was heard any more of nova" ||
+		got.Now[1].Index != 1 || got.Now[0].Running || got.Now[0].Failure != "lost contact with nova" ||
 		got.Now[0].Task != "task 0 of the document" {
 		t.Errorf("%+v", got.Now)
 	}
@@ -344,7 +344,7 @@ func TestSilent(t *testing.T) {
 			s.workflows["ben/film"].WorkflowExecutionInfo}}, nil
 	})
 	if _, err := f.Show(t.Context(), "anna/film"); !errors.Is(err, fault.ErrTryAgain) ||
-		!strings.Contains(err.Error(), "nobody runs it") {
+		!strings.Contains(err.Error(), "no server is running it") {
 		t.Error(err)
 	}
 	list, more, err := f.List(t.Context(), false, 0)

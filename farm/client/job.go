@@ -21,7 +21,7 @@ type memo struct {
 }
 
 // errRuns is of a job that cannot be submitted as one of its name runs.
-var errRuns = errors.New("a job of this name runs")
+var errRuns = errors.New("a job of this name is already running")
 
 // Submit puts a job's document into the store and starts the job. A job with the same document that runs goes on:
 // running says so. One that has ended does what is left.
@@ -49,7 +49,7 @@ func (f *Farm) Submit(ctx context.Context, roots store.Roots, job *spec.Job, pla
 		return id, true, nil
 	}
 	return id, false, &fault.Error{Op: "submit job", Path: id, Err: fmt.Errorf("%w, with another document", errRuns),
-		Hint: "wait for its end, or " + fault.Command("farm cancel") + " it: what is done stays done",
+		Hint: "wait for its end, or " + fault.Command("farm cancel") + " it: finished tasks are kept",
 		Kind: fault.ErrTryAgain}
 }
 
@@ -96,7 +96,7 @@ func (f *Farm) ended(op, id string, err error) error {
 
 func hasEnded(op, id string) error {
 	return &fault.Error{Op: op, Path: id, Err: errors.New("it has ended"),
-		Hint: "submit it again to do what is left", Kind: fault.ErrUsage}
+		Hint: "submit it again to do the rest", Kind: fault.ErrUsage}
 }
 
 // Document is where the document and the results of a job are.

@@ -201,8 +201,10 @@ func (f *Farm) Show(ctx context.Context, id string) (*Job, error) {
 	j := jobOf(d.Info)
 	s, err := f.state(ctx, id)
 	if wire.CodeOf(err) == wire.Slow && ctx.Err() == nil {
-		return nil, &fault.Error{Op: "show job", Path: id, Err: errors.New("the farm knows it, but nobody runs it"),
-			Hint: "on a cluster of your own vksplat-farmd flows must run; else look at what vksplat-farmd says",
+		return nil, &fault.Error{Op: "show job", Path: id,
+			Err: errors.New("the farm has it, but no server is running it"),
+			Hint: "on your own cluster, vksplat-farmd flows must be running; otherwise see the messages of " +
+				"vksplat-farmd",
 			Kind: fault.ErrTryAgain}
 	}
 	if err != nil {
@@ -262,7 +264,7 @@ func (f *Farm) now(ctx context.Context, chunk string, j *Job) error {
 		if a.Failure != nil {
 			t.Failure = a.Failure.Message
 			if a.Failure.Timeout != nil {
-				t.Failure = "nothing was heard any more of " + cmp.Or(t.Host, "its machine")
+				t.Failure = "lost contact with " + cmp.Or(t.Host, "its machine")
 			}
 		}
 		if t.Running || t.Failure != "" {

@@ -13,7 +13,7 @@ import (
 )
 
 // Follow finds the newest job whose document is in a folder of a root, and returns a function that tells how far it is.
-// It is nil where the farm knows no such job.
+// It is nil where no such job in the farm.
 func (f *Farm) Follow(ctx context.Context, o store.Options, folder string) (
 	func(context.Context) (*local.Status, error), error) {
 	list, _, err := f.list(ctx, true, 0)

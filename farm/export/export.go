@@ -61,7 +61,7 @@ func (o *Options) check() error {
 	}{{"GPUs", o.GPUs, 0}, {"CPUs", o.CPUs, 0}, {"GB of memory", o.MemoryGB, 0}, {"tasks at a time", o.Parallel, 0},
 		{"tasks of an array", o.MaxArray, 1}} {
 		if v.n < v.least || v.n > spec.MaxTasks {
-			return usage("", "", "%d is no number of %s, %d to %d are possible", v.n, v.what, v.least, spec.MaxTasks)
+			return usage("", "", "%s must be %d to %d, got %d", v.what, v.least, spec.MaxTasks, v.n)
 		}
 	}
 	return nil
@@ -71,7 +71,7 @@ func (o *Options) check() error {
 func safe(what, text string) error {
 	if text != "" && (!safeForm.MatchString(text) || strings.HasPrefix(text, "-")) {
 		return usage(text, "name a path, or a link to it, of letters A to Z, digits and . _ / @ + - alone",
-			"%s cannot stand in scripts: it has other characters", what)
+			"%s cannot be used in scripts: it has other characters", what)
 	}
 	return nil
 }

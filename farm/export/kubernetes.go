@@ -97,10 +97,10 @@ func (k *kube) check() error {
 			"a container image is needed")
 	}
 	if !gpuForm.MatchString(k.GPUResource) {
-		return usage(k.GPUResource, "as in nvidia.com/gpu or amd.com/gpu", "this is no resource of Kubernetes")
+		return usage(k.GPUResource, "as in nvidia.com/gpu or amd.com/gpu", "not the name of a Kubernetes resource")
 	}
 	if k.Queue != "" && !domainForm.MatchString(k.Queue) {
-		return usage(k.Queue, "", "this is no name of a queue: it may have small letters, digits, dots and dashes")
+		return usage(k.Queue, "", "not a queue name: only lower-case letters, digits, dots and dashes are allowed")
 	}
 	for root := range k.Claims {
 		if !slices.Contains(k.roots, root) {
@@ -111,13 +111,13 @@ func (k *kube) check() error {
 	for _, root := range k.roots {
 		if c := k.claim(root); !domainForm.MatchString(c) {
 			return usage(c, "name it with "+fault.Setting("claim")+" "+root+"=CLAIM",
-				"this is no name of a PersistentVolumeClaim")
+				"not a valid name for a PersistentVolumeClaim")
 		}
 	}
 	for i := range k.stages {
 		if n := len(rangeText(k.stages[i].tasks)); n > longestList {
-			return usage("", "write tasks of one kind after each other, or divide the job",
-				"the indices of stage %s are too scattered", k.stages[i].name)
+			return usage("", "list tasks of one kind together, or split the job",
+				"the task indices of stage %s have too many gaps", k.stages[i].name)
 		}
 	}
 	return nil

@@ -148,7 +148,7 @@ func Nth(list string, n int) (int, error) {
 		}
 		switch {
 		case err != nil || last < first:
-			return 0, usage("", "as in 0-17,22", "%.60q is no list of tasks", list)
+			return 0, usage("", "as in 0-17,22", "%.60q is not a list of tasks", list)
 		case n >= 0 && uint64(n) <= last-first:
 			return int(first) + n, nil
 		}
@@ -162,7 +162,7 @@ func checkPins(stages []stage) error {
 	for i := range stages {
 		if pin := stages[i].pin; pin != (spec.Pin{}) {
 			return usage("", "leave pin out, and give such devices a pool of their own",
-				"stage %s is pinned to a device or driver, which schedulers cannot do", stages[i].name)
+				"stage %s is pinned to a device or driver, which schedulers do not support", stages[i].name)
 		}
 	}
 	return nil

@@ -27,7 +27,7 @@ func Away(err error) string {
 	case strings.Contains(text, tlsRefused):
 		return "it does not accept this machine's pass: it was revoked, or has ended"
 	case strings.Contains(text, tlsForeign):
-		return "it is not the farm of this machine's pass: it was set up anew"
+		return "it is not the farm of this machine's pass: the farm was set up again"
 	case at >= 0:
 		return strings.TrimSuffix(text[at:], "\"")
 	}

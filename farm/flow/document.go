@@ -91,7 +91,7 @@ type Planned struct {
 }
 
 // ErrDocument is of a document that this program does not understand, though it is what was submitted.
-var ErrDocument = errors.New("the document is of another version of vksplat")
+var ErrDocument = errors.New("the document was written by another version of vksplat")
 
 // Documents reads documents and keeps the last ones: many tasks are of one.
 type Documents struct {
@@ -158,7 +158,7 @@ func (s *Documents) read(ctx context.Context, d Document) (*Planned, error) {
 	f, err := root.Attend(ctx, func(error) {}).Open(d.Key)
 	if errors.Is(err, fs.ErrNotExist) && !store.HasAny(root) {
 		return nil, &fault.Error{Op: "read job", Path: d.Key, Kind: fault.ErrSetup,
-			Err:  fmt.Errorf("nothing is below the root %s, %s", d.Root, root),
+			Err:  fmt.Errorf("root %s (%s) is empty", d.Root, root),
 			Hint: "mount the share with the results, or correct the root"}
 	} else if errors.Is(err, fs.ErrNotExist) {
 		return nil, wrong(err)

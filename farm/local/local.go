@@ -385,7 +385,7 @@ func (r *runner) awake(i int) {
 	}
 	if !r.inspected && slices.ContainsFunc(r.Plan.Tasks[i].Needs,
 		func(need int) bool { return r.Plan.Tasks[need].Inspect }) {
-		t.Message = "waits until somebody has looked at the first frames"
+		t.Message = "waits for approval of the first frames"
 		return
 	}
 	t.State, t.Message = Ready, ""

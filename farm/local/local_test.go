@@ -358,7 +358,7 @@ func TestLostDevice(t *testing.T) {
 	r.want(s, err, "a done", "a")
 }
 
-// TestFirstFrames waits until somebody has looked at the first frames, and remembers that.
+// TestFirstFrames waits for approval of the first frames, and remembers that.
 func TestFirstFrames(t *testing.T) {
 	r := newRig(t,
 		"[[task]]\nkind = \"render\"\nid = \"fly\"\nmodel = \"m\"\ntrajectory = \"orbit\"\nframes = \"0-3\"\nchunk = "+
@@ -391,7 +391,7 @@ func TestOnly(t *testing.T) {
 	}
 	r.o.Only = []string{"a", "nobody"}
 	if _, err = r.run(t.Context()); !errors.Is(err, fault.ErrUsage) {
-		t.Errorf("of two, one of which is not there: %v", err)
+		t.Errorf("of two, one of which does not exist: %v", err)
 	}
 }
 

@@ -133,7 +133,7 @@ func inspectedKey(j *spec.Job) string { return path.Join(j.Name, Folder, inspect
 // NoteInspected notes in the store that somebody has looked at the first frames of a job.
 func NoteInspected(outputs store.Root, j *spec.Job) error {
 	file := inspectedKey(j)
-	return store.Explain("note that frames were looked at", file, putJSON(outputs, file, time.Now()))
+	return store.Explain("record the approval of frames", file, putJSON(outputs, file, time.Now()))
 }
 
 // Inspected says whether somebody has.

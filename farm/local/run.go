@@ -320,9 +320,9 @@ func (d *device) judge(r *runner, err error) (lost bool) {
 	d.lost++
 	d.rests = time.Now().Add(time.Duration(d.lost) * coolDown)
 	if d.lost == mostLost {
-		r.Note(d.Name + " is not used any more: it was lost several times in a row")
+		r.Note(d.Name + " is no longer used: it was lost several times in a row")
 	} else {
-		r.Note(d.Name + " was lost; it rests")
+		r.Note(d.Name + " was lost; pausing before it is used again")
 	}
 	return true
 }
@@ -387,7 +387,7 @@ func (r *runner) cannot(i int, why error) {
 // fail tells the store that a task has failed for good. It counts as running until the store has answered.
 func (r *runner) fail(i int) {
 	t := &r.status.Tasks[i]
-	t.Message = "failed; the store takes note of it"
+	t.Message = "failed; recording that in the store"
 	r.running[i] = &attempt{}
 	r.halt()
 	note := failure{r.Plan.Hash(i), t.Attempts, t.Error, t.Hint, time.Now()}
@@ -412,7 +412,7 @@ func (r *runner) failed(i int, unknown error) {
 func (r *runner) halt() {
 	if !r.KeepGoing && !r.halted {
 		r.halted = true
-		r.Note("nothing more begins, as a task has failed and keep_going is false")
+		r.Note("no more tasks start: one has failed, and keep_going is false")
 	}
 }
 

@@ -40,14 +40,14 @@ func (p *pages) findTasks() (*local.Status, error) {
 			return nil, err
 		}
 		if at := later(one.Changed, said[one.Key]); t.State == begun && !at.IsZero() {
-			t.Message = "last heard of at " + at.Local().Format(time.DateTime)
+			t.Message = "last status at " + at.Local().Format(time.DateTime)
 		}
 		delete(said, one.Key)
 		s.Tasks = append(s.Tasks, t)
 	}
 	for key, at := range said {
 		s.Tasks = append(s.Tasks, local.TaskStatus{Task: p.nameOf(key), State: begun,
-			Message: "last heard of at " + at.Local().Format(time.DateTime)})
+			Message: "last status at " + at.Local().Format(time.DateTime)})
 	}
 	if len(s.Tasks) == 0 {
 		return nil, fs.ErrNotExist

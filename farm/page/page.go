@@ -112,7 +112,7 @@ func (p *pages) status() (*local.Status, error) {
 	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, &fault.Error{Op: "show job", Path: p.key,
-			Err:  errors.New("no task of a job has run there"),
+			Err:  errors.New("no job has run there"),
 			Hint: "name the folder that vksplat farm run names at its end",
 			Kind: fault.ErrUsage}
 	}
@@ -125,7 +125,7 @@ func (p *pages) status() (*local.Status, error) {
 	s = &local.Status{}
 	if err := json.Unmarshal(data, s); err != nil {
 		return nil, &fault.Error{Op: "show job", Path: path.Join(p.key, key), Err: strictjson.JSONError(err),
-			Hint: "run the job again: it writes the file anew"}
+			Hint: "run the job again: it rewrites the file"}
 	}
 	return s, nil
 }
@@ -180,7 +180,7 @@ func newRow(t *local.TaskStatus, runs bool) row {
 		return r
 	}
 	if !runs {
-		r.State, r.Message = "stopped", "nothing has been heard of it"
+		r.State, r.Message = "stopped", "no status received"
 		return r
 	}
 	if t.Rate > 0 && t.Unit != "" {
@@ -210,11 +210,11 @@ func (p *pages) verdict(s *local.Status) (state string, runs bool) {
 	counts := s.Counts()
 	switch {
 	case s.Updated.IsZero():
-		return "of those that have begun; vksplat farm run has not written here what runs", false
+		return "of the tasks that have started; vksplat farm run has not written its status here", false
 	case !s.Ended && p.isHeard(s):
 		return "running", true
 	case !s.Ended:
-		return "stopped: nothing has been heard of it since " + s.Updated.Local().Format(time.DateTime) +
+		return "stopped: no status since " + s.Updated.Local().Format(time.DateTime) +
 			"; vksplat farm run goes on", false
 	case counts[local.Failed] > 0:
 		return "failed", false

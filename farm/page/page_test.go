@@ -144,8 +144,8 @@ func TestPage(t *testing.T) {
 	if _, _, body := s.get("?state=failed"); strings.Contains(body, "a=1/x") {
 		t.Error("a state alone is asked for")
 	}
-	wants("task?name=a%3d1/x", 200, "last &lt;words&gt;", "Attempt 2 said")
-	wants("task?name=%3Cscript%3E", 200, "mend it", "It has said nothing")
+	wants("task?name=a%3d1/x", 200, "last &lt;words&gt;", "Log of attempt 2")
+	wants("task?name=%3Cscript%3E", 200, "mend it", "It has written no log")
 	for _, path := range []string{"task?name=b", "task", "task?name=..", "preview?index=1",
 		"preview?index=../x", "picture?name=a%3d1/x", "picture?name=..", "nowhere"} {
 		if code, _, _ := s.get(path); code != 404 {
@@ -157,7 +157,7 @@ func TestPage(t *testing.T) {
 	}
 	s.write("j/@run/preview/0.jpg", []byte("<html>"))
 	if code, _, _ := s.get("preview?index=0"); code != 404 {
-		t.Errorf("what is no picture: %d", code)
+		t.Errorf("what is not a picture: %d", code)
 	}
 }
 
@@ -175,7 +175,7 @@ func TestSilence(t *testing.T) {
 	}
 	says("tasks done, running")
 	status.Updated = time.Now().Add(-time.Hour)
-	says("nothing has been heard of it since")
+	says("no status since")
 	status.Ended, status.Tasks[0].State = true, local.Done
 	says("tasks done, done")
 	status.Tasks[0].State = local.Failed
@@ -214,9 +214,9 @@ func TestWithoutStatus(t *testing.T) {
 	s.write("j/done/log/a00001.log", []byte("that was it\n"))
 	picture := s.commit("j/done")
 	for path, words := range map[string][]string{
-		"": {"<b>1</b> of <b>2</b> tasks done", "of those that have begun", "works/a=1",
+		"": {"<b>1</b> of <b>2</b> tasks done", "of the tasks that have started", "works/a=1",
 			"some GPU"},
-		"?state=begun":            {"works/a=1", "last heard of at"},
+		"?state=begun":            {"works/a=1", "last status at"},
 		"task?name=done":          {"that was it", "picture?name=done"},
 		"task?name=works%2Fa%3D1": {"still at it", `class="state begun"`},
 		"?state=done&from=0":      {"some GPU"},
@@ -291,7 +291,7 @@ func TestFarm(t *testing.T) {
 	now.Tasks[1].State = local.Retrying // what runs has changed: the store is read again
 	says("<b>1</b> of <b>3</b> tasks done, running", "some GPU", "retrying", "preview?index=1")
 	away = true
-	says("<b>1</b> of <b>2</b> tasks done", "last heard of at")
+	says("<b>1</b> of <b>2</b> tasks done", "last status at")
 	away, now.Ended = false, true
 	now.Tasks[1].State, now.Tasks[2].State = local.Failed, local.Skipped
 	says("<b>1</b> of <b>3</b> tasks done, failed", "skipped")

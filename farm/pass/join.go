@@ -61,12 +61,12 @@ func Join(ctx context.Context, token, name, dir string, replace bool) (*Pass, er
 		return nil, err
 	}
 	if sha256.Sum256(reply.CA) != t.CA {
-		return nil, fault.Data("join farm", t.Address, "", "the farm's authority is not the token's")
+		return nil, fault.Data("join farm", t.Address, "", "the farm's certificate authority is not the token's")
 	}
 	if err := write(tmp, dir, reply, farm{t.Address, reply.Namespace,
 		time.Now().UTC().Truncate(time.Second)}); err != nil {
 		return nil, &fault.Error{Op: "write pass", Path: dir, Err: err, Kind: fault.ErrTryAgain,
-			Hint: "the token is used up: whoever runs the farm revokes the new pass and makes another token"}
+			Hint: "the token is used up: ask the farm's administrator to revoke the new pass and make another token"}
 	}
 	return Load(dir)
 }
@@ -77,7 +77,7 @@ func free(dir string, replace bool) error {
 	if errors.Is(err, os.ErrNotExist) || err == nil && info.IsDir() && os.Remove(dir) == nil {
 		return nil
 	}
-	e := &fault.Error{Op: "join farm", Path: dir, Err: errors.New("it is no folder of a pass"),
+	e := &fault.Error{Op: "join farm", Path: dir, Err: errors.New("not a pass folder"),
 		Hint: "name another folder, with " + fault.Setting("pass"), Kind: fault.ErrUsage}
 	if !Exists(dir) {
 		return e
@@ -250,7 +250,7 @@ func (w Who) Describe() string {
 	case View:
 		return w.Name + ", who sees all jobs"
 	case Admin:
-		return fmt.Sprintf("%s, who submits jobs of %s and steers those of everybody", w.Name, w.Owner)
+		return fmt.Sprintf("%s, who submits jobs of %s and controls everyone's", w.Name, w.Owner)
 	}
-	return fmt.Sprintf("%s, who submits and steers jobs of %s", w.Name, w.Owner)
+	return fmt.Sprintf("%s, who submits and controls jobs of %s", w.Name, w.Owner)
 }

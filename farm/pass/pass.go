@@ -106,7 +106,7 @@ func private(key string) error {
 	}
 	return &fault.Error{Op: "read pass", Path: key, Kind: fault.ErrSetup,
 		Err: fmt.Errorf("others can read it: mode %04o", info.Mode().Perm()),
-		Hint: "close it to others by chmod 600; if somebody may have read it, join the farm again with " +
+		Hint: "run chmod 600 on it; if someone else may have read it, join the farm again with " +
 			fault.Setting("overwrite") + ", and have the old pass revoked"}
 }
 

@@ -115,7 +115,7 @@ func TestLoadErrors(t *testing.T) {
 	}
 	for _, other := range []string{file, filepath.Dir(file)} {
 		if err := join(other, true); fault.ExitCode(err) != fault.ExitUsage {
-			t.Errorf("%s, which is no pass: %v", other, err)
+			t.Errorf("%s, which is not a pass: %v", other, err)
 		}
 	}
 	if _, err := os.Stat(file); err != nil {

@@ -24,7 +24,7 @@ func (r *reader) unknown(at path, key string, known []string, otherwise string) 
 			fault.Command("farm run --redo"), "unknown key %q", key)
 	}
 	if key == "clearance" { // a setting of train once
-		return r.wrong(at, "give carve, which removes the splats that clearance hid; 0 turns it off", "unknown key %q",
+		return r.wrong(at, "use carve, which removes the splats that clearance hid; 0 turns it off", "unknown key %q",
 			key)
 	}
 	return r.wrong(at, didYouMean(key, known, otherwise), "unknown key %.60q", key)
@@ -34,7 +34,7 @@ func (r *reader) unknown(at path, key string, known []string, otherwise string) 
 func (r *reader) table(at path, value any, fields []field) (map[string]any, error) {
 	t, isTable := value.(map[string]any)
 	if !isTable {
-		return nil, r.wrong(at, "as in docs/farm-jobs.md", "a table is needed, this is %s", treeName(value))
+		return nil, r.wrong(at, "as in docs/farm-jobs.md", "expected a table, got %s", treeName(value))
 	}
 	for _, key := range slices.Sorted(maps.Keys(t)) {
 		i := slices.IndexFunc(fields, func(f field) bool { return f.key == key })
@@ -89,7 +89,7 @@ func (r *reader) value(at path, v any, f *field) error {
 }
 
 func (r *reader) needs(at path, v any, want string) error {
-	return r.wrong(at, "docs/farm-jobs.md lists all keys", "%s is needed, this is %s", want, treeName(v))
+	return r.wrong(at, "docs/farm-jobs.md lists all keys", "expected %s, got %s", want, treeName(v))
 }
 
 func (r *reader) number(at path, v any, f *field) error {
@@ -106,10 +106,10 @@ func (r *reader) number(at path, v any, f *field) error {
 		return r.needs(at, v, "a number")
 	}
 	if x != f.min && f.min == f.max {
-		return r.wrong(at, "a newer vksplat may know it", "%v is not possible, only %v is", v, f.min)
+		return r.wrong(at, "a newer vksplat may know it", "%v is not supported, only %v is", v, f.min)
 	}
 	if x < f.min || x > f.max {
-		return r.wrong(at, "", "%v is not possible, %v to %v are", v, f.min, f.max)
+		return r.wrong(at, "", "%v is out of range, %v to %v are allowed", v, f.min, f.max)
 	}
 	return nil
 }
@@ -121,9 +121,9 @@ func (r *reader) list(at path, v any, f *field) error {
 	case !isList:
 		return r.needs(at, v, "a list")
 	case f.count > 0 && len(list) != f.count:
-		return r.wrong(at, "", "%d numbers are needed, these are %d", f.count, len(list))
+		return r.wrong(at, "", "expected %d numbers, got %d", f.count, len(list))
 	case f.count == 0 && (len(list) == 0 || len(list) > f.most):
-		return r.wrong(at, "", "the list has %d elements, 1 to %d are possible", len(list), f.most)
+		return r.wrong(at, "", "the list has %d elements, 1 to %d are allowed", len(list), f.most)
 	}
 	seen := map[any]bool{}
 	for i, x := range list {
@@ -145,7 +145,7 @@ func (r *reader) list(at path, v any, f *field) error {
 			}
 		}
 		if f.count == 0 && seen[x] {
-			return r.wrong(at, "give each once", "%v is there twice", x)
+			return r.wrong(at, "give each once", "%v occurs twice", x)
 		}
 		seen[x] = true
 	}
@@ -164,8 +164,8 @@ func (r *reader) text(at path, s string, f *field) error {
 		}
 	case typeWord:
 		if !wordRegexp.MatchString(s) {
-			return r.wrong(at, "roots and pools have names as in gpu24; "+fault.Setting("roots")+
-				" says which folder a root is", "%.80q is no such name", s)
+			return r.wrong(at, "names look like gpu24; "+fault.Setting("roots")+
+				" says which folder a root is", "%.80q is not a valid name", s)
 		}
 	case typeSpan:
 		_, err = span(s)
@@ -184,7 +184,7 @@ func (r *reader) text(at path, s string, f *field) error {
 				strings.Join(f.words, ", "))
 		}
 		if !isText(s) {
-			return r.wrong(at, "", "%.60q is too long, or has characters that are not possible", s)
+			return r.wrong(at, "", "%.60q is too long, or has characters that are not allowed", s)
 		}
 	}
 	return nil

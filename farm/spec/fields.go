@@ -102,7 +102,7 @@ var pinFields = []field{
 }
 
 var storeFields = []field{
-	plain("inputs", typeWord, "root that keys of inputs are below"),
+	plain("inputs", typeWord, "root that input keys are relative to"),
 	plain("outputs", typeWord, "root that results go to"),
 }
 
@@ -114,19 +114,19 @@ var commonFields = []field{
 		help: "tasks that must be done before, beside those that inputs name"},
 	plain("matrix", typeMatrix, "keys with lists of values: a task for every combination"),
 	plain("pool", typeWord, "machines that may run it, for schedulers and farms"),
-	oneOf("priority", "which tasks go first", priorities...),
-	table("retry", "what happens after a failure", retryFields),
-	table("limits", "what an attempt may take", limitFields),
+	oneOf("priority", "priority of the tasks", priorities...),
+	table("retry", "what to do after a failure", retryFields),
+	table("limits", "limits of an attempt", limitFields),
 	table("pin", "devices that may run it", pinFields),
 }
 
 var jobFields = []field{
-	number("version", typeInt, version, version, "of the form of this document").need(),
-	plain("name", typeName, "of the job and of its folder").need(),
-	oneOf("priority", "which tasks go first", priorities...),
+	number("version", typeInt, version, version, "version of this document's format").need(),
+	plain("name", typeName, "name of the job and of its folder").need(),
+	oneOf("priority", "priority of the tasks", priorities...),
 	plain("pool", typeWord, "machines that may run its tasks, for schedulers and farms"),
-	table("retry", "what happens after a failure", retryFields),
-	table("limits", "what an attempt may take", limitFields),
+	table("retry", "what to do after a failure", retryFields),
+	table("limits", "limits of an attempt", limitFields),
 	table("pin", "devices that may run its tasks", pinFields),
 	table("store", "roots of keys", storeFields),
 	{key: "task", kind: typeList, most: maxWritten, required: true, help: "the tasks"},

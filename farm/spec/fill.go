@@ -125,7 +125,7 @@ func (p *planner) input(at path, v *variant, text, want string, t *Task) (Input,
 	}
 	from := &p.specs[p.byID[id]]
 	if got := from.Kind.Makes; want != got {
-		return Input{}, p.wrong(at, "name a task that makes "+want, "%s is needed, %s makes %s", want, id, got)
+		return Input{}, p.wrong(at, "name a task that makes "+want, "%s is needed, but %s makes %s", want, id, got)
 	}
 	fits, err := p.matching(at, from, v.binds)
 	if err != nil {

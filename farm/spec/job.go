@@ -147,7 +147,7 @@ func Parse(name string, data []byte) (*Job, error) {
 		return nil, err
 	}
 	if n := len(j.Canonical()); n > MaxDocument {
-		return nil, j.wrong(nil, "divide it into several jobs", "as JSON it has %d KiB, %d are possible", (n+1023)>>10,
+		return nil, j.wrong(nil, "split it into several jobs", "as JSON it has %d KiB, %d are allowed", (n+1023)>>10,
 			MaxDocument>>10)
 	}
 	return j, nil

@@ -24,7 +24,7 @@ func (p *planner) sources(e *expanded, _ *variant, t *Task) error {
 			m.Source = t.Source
 		}
 		if m.Source.None() {
-			return p.wrong(path{"task", e.at}, "add: source", "nothing says which capture model %d was trained on", i+1)
+			return p.wrong(path{"task", e.at}, "add: source", "cannot tell which capture model %d was trained on", i+1)
 		}
 		if err := p.need(t, m.Source.Tasks, 0); err != nil {
 			return err

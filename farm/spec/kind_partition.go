@@ -58,7 +58,7 @@ var KindMerge = &Kind{
 func (p *planner) countBlocks(e *expanded, v *variant) (int, error) {
 	grid := intsOf(e.field(v, "blocks"))
 	if len(grid) != 2 || grid[0]*grid[1] > maxBlocks {
-		return 0, p.wrong(path{"task", e.at, "blocks"}, "", "there are %v blocks, %d are possible",
+		return 0, p.wrong(path{"task", e.at, "blocks"}, "", "there are %v blocks, %d are allowed",
 			e.field(v, "blocks"), maxBlocks)
 	}
 	return grid[0]*grid[1] + 2, nil

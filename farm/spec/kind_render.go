@@ -85,7 +85,7 @@ func (p *planner) pieces(e *expanded, v *variant, each func(f Frames, inspect bo
 	n, from := 0, 0 // places in all
 	for _, f := range first {
 		if f < all.First || f > all.Last || (f-all.First)%all.Step != 0 {
-			return 0, p.wrong(at.add("first"), "give frames of "+text, "frame %d is none of %s", f, text)
+			return 0, p.wrong(at.add("first"), "give frames of "+text, "frame %d is not in %s", f, text)
 		}
 		each(Frames{f, f, 1}, true)
 		n++

@@ -65,8 +65,8 @@ func (p *planner) expand(i int) error {
 	at := path{"task", e.at}
 	n := product(e.Matrix, MaxTasks)
 	if n > MaxTasks-p.tasks {
-		return p.wrong(at.add("matrix"), "give fewer values, or divide it into several jobs",
-			"the matrix has more combinations than the %d tasks that a job can have", MaxTasks)
+		return p.wrong(at.add("matrix"), "give fewer values, or split it into several jobs",
+			"the matrix has more combinations than a job may have tasks (%d)", MaxTasks)
 	}
 	for own := range n {
 		v := variant{own: own}
@@ -81,7 +81,7 @@ func (p *planner) expand(i int) error {
 			}
 		}
 		if len(e.variants)+len(list) > MaxTasks-p.tasks {
-			return p.wrong(at, "divide it into several jobs", "the job has more than %d tasks", MaxTasks)
+			return p.wrong(at, "split it into several jobs", "the job has more than %d tasks", MaxTasks)
 		}
 		e.variants = append(e.variants, list...)
 	}
@@ -128,7 +128,7 @@ func (p *planner) follow(e *expanded, v variant) ([]variant, error) {
 			for _, k := range fits {
 				binds, _ := join(a.binds, from.variants[k].binds)
 				if len(joined) >= MaxTasks-p.tasks {
-					return nil, p.wrong(at, "divide it into several jobs", "the job has more than %d tasks", MaxTasks)
+					return nil, p.wrong(at, "split it into several jobs", "the job has more than %d tasks", MaxTasks)
 				}
 				joined = append(joined, variant{own: v.own, binds: binds})
 			}
@@ -159,7 +159,7 @@ func (p *planner) matching(at path, from *expanded, binds []binding) (fits []int
 		return fits, nil
 	}
 	if p.pairs += len(from.variants); p.pairs > maxPairs {
-		return nil, p.wrong(at, "divide it into several jobs", "there are too many combinations of its inputs")
+		return nil, p.wrong(at, "split it into several jobs", "there are too many combinations of its inputs")
 	}
 	for k := range from.variants {
 		if _, fit := join(binds, from.variants[k].binds); fit {

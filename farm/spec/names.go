@@ -57,12 +57,13 @@ func isText(s string) bool {
 // CheckKey refuses what is no key below a root.
 func CheckKey(key string) error {
 	if len(key) > maxKey || !utf8.ValidString(key) || !keyRegexp.MatchString(key) {
-		return fmt.Errorf("%.80q is no key: keys are relative, as in scans/garden, without . in front of a part and "+
+		return fmt.Errorf("%.80q is not a key: keys are relative, as in scans/garden, without . in front of a part "+
+			"and "+
 			"without \\ : or control characters", key)
 	}
 	for part := range strings.SplitSeq(key, "/") {
 		if len(part) > maxKeyPart {
-			return fmt.Errorf("%.40q... is no key: a part of it has more than %d bytes", key, maxKeyPart)
+			return fmt.Errorf("%.40q... is not a key: a part of it has more than %d bytes", key, maxKeyPart)
 		}
 	}
 	return nil
@@ -71,11 +72,11 @@ func CheckKey(key string) error {
 // span reads a time as in 1h30m.
 func span(s string) (time.Duration, error) {
 	if !spanRegexp.MatchString(s) {
-		return 0, fmt.Errorf("%.40q is no time", s)
+		return 0, fmt.Errorf("%.40q is not a duration", s)
 	}
 	d, err := time.ParseDuration(s)
 	if err != nil || d <= 0 || d > maxSpan {
-		return 0, fmt.Errorf("%.40q is no time above 0 and up to %v", s, maxSpan)
+		return 0, fmt.Errorf("%.40q is not a duration above 0 and up to %v", s, maxSpan)
 	}
 	return d, nil
 }
@@ -90,7 +91,7 @@ type Frames struct {
 // ParseFrames reads A, A-B or A-BxN.
 func ParseFrames(s string) (Frames, error) {
 	if !frameRegexp.MatchString(s) {
-		return Frames{}, fmt.Errorf("%.40q is no range of frames", s)
+		return Frames{}, fmt.Errorf("%.40q is not a range of frames", s)
 	}
 	f := Frames{Step: 1}
 	first, rest, isRange := strings.Cut(s, "-")
@@ -103,7 +104,7 @@ func ParseFrames(s string) (Frames, error) {
 		}
 	}
 	if f.Last < f.First || f.Step < 1 {
-		return Frames{}, fmt.Errorf("%q is no range of frames: it goes backwards or nowhere", s)
+		return Frames{}, fmt.Errorf("%q is not a range of frames: it goes backwards or nowhere", s)
 	}
 	return f, nil
 }

@@ -128,7 +128,7 @@ func (r *reader) setting(at path, key string, value any) (Flag, error) {
 	}
 	text, fits := textOf(s, value)
 	if !fits {
-		return Flag{}, r.wrong(at, "as in train's configuration file, see docs/train.md", "%s is needed, this is %s",
+		return Flag{}, r.wrong(at, "as in train's configuration file, see docs/train.md", "expected %s, got %s",
 			typeNames[s.Type], treeName(value))
 	}
 	if s.Type == settingText {
@@ -137,7 +137,8 @@ func (r *reader) setting(at path, key string, value any) (Flag, error) {
 				strings.Join(s.Words, ", "))
 		}
 		if len(text) > maxText || !textRegexp.MatchString(text) {
-			return Flag{}, r.wrong(at, "names of files are not settings of a job", "%.40q is no value of a setting",
+			return Flag{}, r.wrong(at, "file names are not settings of a job",
+				"%.40q is not a valid value for a setting",
 				text)
 		}
 	}

@@ -169,7 +169,7 @@ func (p *planner) order() ([]int, error) {
 				for _, k := range chain[slices.Index(chain, next):] {
 					names = append(names, p.specs[k].ID)
 				}
-				return p.wrong(at[n], "no task can wait for itself", "the tasks wait for each other in a circle: %s",
+				return p.wrong(at[n], "a task cannot depend on itself", "the tasks depend on each other in a cycle: %s",
 					strings.Join(append(names, id), " -> "))
 			case state[next] == untouched:
 				if err := visit(next); err != nil {
@@ -208,7 +208,7 @@ func didYouMeanName(id string, known map[string]int) string {
 // count adds to the tasks, unless they become too many.
 func (p *planner) count(at path, n int) error {
 	if n > MaxTasks-p.tasks {
-		return p.wrong(at, "divide it into several jobs, or give larger chunks", "the job has more than %d tasks",
+		return p.wrong(at, "split it into several jobs, or give larger chunks", "the job has more than %d tasks",
 			MaxTasks)
 	}
 	p.tasks += n
@@ -218,7 +218,7 @@ func (p *planner) count(at path, n int) error {
 // need makes t wait for others. Copied is how many it waits for already that were not counted.
 func (p *planner) need(t *Task, others []int, copied int) error {
 	if len(others)+copied > MaxNeeds-p.needs {
-		return p.wrong(nil, "divide it into several jobs", "tasks wait for more than %d others together", MaxNeeds)
+		return p.wrong(nil, "split it into several jobs", "tasks have more than %d dependencies in all", MaxNeeds)
 	}
 	p.needs += len(others) + copied
 	t.Needs = append(t.Needs, others...)

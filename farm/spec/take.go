@@ -64,7 +64,7 @@ func (r *reader) task(at path, v any) (*TaskSpec, error) {
 	case !isText:
 		return nil, r.needs(at.add("kind"), t["kind"], "a text")
 	case k != nil && k.instead != "":
-		return nil, r.wrong(at.add("kind"), k.instead, "a task of kind %s is not written", kind)
+		return nil, r.wrong(at.add("kind"), k.instead, "a task of kind %s cannot be written in a job", kind)
 	case k == nil:
 		return nil, r.wrong(at.add("kind"), didYouMean(kind, writtenKinds(), "give "+wording.Or(writtenKinds())),
 			"there is no kind %.60q", kind)
@@ -133,7 +133,7 @@ func (r *reader) axes(at path, t map[string]any, k *Kind) (axes []Axis, given ma
 				return nil, nil, err
 			}
 			if text := labelOf(value); seen[text] {
-				return nil, nil, r.wrong(at.add(key), "give each value once", "%s is there twice", text)
+				return nil, nil, r.wrong(at.add(key), "give each value once", "%s occurs twice", text)
 			} else {
 				seen[text] = true
 			}
@@ -168,7 +168,7 @@ func (j *Job) nameTasks() error {
 		}
 		if other, twice := taken[fold(s.ID)]; twice {
 			return j.wrong(path{"task", i, "id"},
-				"folders are named after ids, and some systems tell no small from large letters",
+				"folders are named after ids, and some file systems ignore case",
 				"id %q is also that of task %d", s.ID, other+1)
 		}
 		taken[fold(s.ID)] = i

@@ -158,13 +158,13 @@ func (j *Job) plain(v any, at path) (any, error) {
 		return x, nil
 	case float64:
 		if math.IsNaN(x) || math.IsInf(x, 0) {
-			return nil, j.wrong(at, "give a finite number", "%v is no number that is possible", x)
+			return nil, j.wrong(at, "give a finite number", "%v is out of range", x)
 		}
 		return exact(x), nil
 	case int64, string, bool:
 		return x, nil
 	}
-	return nil, j.wrong(at, "put it in quotes", "a date or time is no value of a job")
+	return nil, j.wrong(at, "put it in quotes", "jobs have no dates or times")
 }
 
 func (j *Job) readJSON() error {
@@ -211,7 +211,7 @@ func (r *jsonReader) value(at path) (any, error) {
 	case json.Number:
 		return jsonNumber(t)
 	case nil:
-		return nil, errors.New("null is no value of a job")
+		return nil, errors.New("jobs have no null values")
 	}
 	return token, nil
 }
@@ -241,7 +241,7 @@ func (r *jsonReader) table(at path) (any, error) {
 			return nil, errors.New("a key is needed")
 		}
 		if _, twice := table[key]; twice {
-			return nil, fmt.Errorf("key %q is there twice", key)
+			return nil, fmt.Errorf("key %q occurs twice", key)
 		}
 		if table[key], err = r.value(at.add(key)); err != nil {
 			return nil, err
@@ -258,7 +258,7 @@ func jsonNumber(n json.Number) (any, error) {
 	}
 	x, err := strconv.ParseFloat(string(n), 64)
 	if err != nil || math.IsInf(x, 0) {
-		return nil, fmt.Errorf("%.40s is no number that is possible", n)
+		return nil, fmt.Errorf("%.40s is out of range", n)
 	}
 	return exact(x), nil
 }

@@ -34,7 +34,7 @@ func (b *bucket) readRegister(place string) (*register, error) {
 		}
 		defer body.Close() // only read
 		if g.tag = info.ETag; g.tag == "" {
-			return fmt.Errorf("the server says no ETag of %s", g.object)
+			return fmt.Errorf("the server sent no ETag for %s", g.object)
 		}
 		g.data, err = io.ReadAll(io.LimitReader(content{body, w}, maxManifest+1))
 		return err
@@ -128,7 +128,7 @@ func (b *bucket) Ready(task string) error {
 		refused := 0
 		for _, tag := range []string{"", "", strings.Repeat("0", 32)} {
 			g.tag = tag
-			err := b.replace(g, []byte("may results be written here on a condition?\n"))
+			err := b.replace(g, []byte("checking for conditional writes\n"))
 			a, _ := answer(err)
 			if errors.Is(err, ErrExists) {
 				refused++
@@ -137,9 +137,9 @@ func (b *bucket) Ready(task string) error {
 			}
 		}
 		if refused < 2 {
-			return setupError(b.label, "keep results in a folder, or on a server that knows If-None-Match and "+
-				"If-Match of PutObject: Amazon S3, MinIO, Ceph, Cloudflare R2, versitygw",
-				"this server does not do conditional writes: two attempts at a task could not be kept apart")
+			return setupError(b.label, "keep results in a folder, or on a server that supports If-None-Match and "+
+				"If-Match for PutObject: Amazon S3, MinIO, Ceph, Cloudflare R2, versitygw",
+				"this server does not support conditional writes, which keep two attempts at a task apart")
 		}
 		return nil
 	})

@@ -23,7 +23,7 @@ import (
 )
 
 // errIdle is the error of a request without traffic for long.
-var errIdle = errors.New("the server is silent")
+var errIdle = errors.New("the server does not respond")
 
 // idleWithin bounds the silence of a request with content.
 const idleWithin = time.Minute
@@ -185,12 +185,12 @@ func (b *bucket) explain(op, key string, err error) error {
 		return said(ErrSetup, "write the endpoint in the file of "+fault.Setting("roots")+" with https://",
 			"the endpoint says http, the server speaks https: %w")
 	case a.Code == badRequest && strings.HasPrefix(b.label, "http://"):
-		return said(ErrSetup, "look whether the server speaks https, and at the credentials",
-			"the server does not take the request: %w")
+		return said(ErrSetup, "check whether the server speaks https, and check the credentials",
+			"the server rejects the request: %w")
 	case a.Code == "InvalidAccessKeyId", a.Code == "SignatureDoesNotMatch", a.Code == "InvalidToken",
 		a.Code == expiredToken, a.Code == badRequest:
-		return said(ErrSetup, "look at the credentials: AWS_ACCESS_KEY_ID and its like, or the file that they are in",
-			"the server does not take the credentials: %w")
+		return said(ErrSetup, "check the credentials: AWS_ACCESS_KEY_ID and related variables, or the credentials file",
+			"the server rejects the credentials: %w")
 	case a.StatusCode == http.StatusForbidden:
 		return said(ErrSetup, "allow these credentials what docs/farm-tasks.md lists under Buckets",
 			"access is denied: %w")
@@ -201,8 +201,8 @@ func (b *bucket) explain(op, key string, err error) error {
 		return said(ErrSetup, "name the file of the certificate that signed the server's by ca = \"...\" in the "+
 			"file of "+fault.Setting("roots"), "the server cannot be trusted: %w")
 	case isAway(err):
-		return said(fault.ErrTryAgain, "look whether the server is up, and at the endpoint in the file of "+
-			fault.Setting("roots"), "the server is away or busy: %w")
+		return said(fault.ErrTryAgain, "check whether the server is up, and check the endpoint in the file of "+
+			fault.Setting("roots"), "the server is unreachable or busy: %w")
 	}
 	return err
 }

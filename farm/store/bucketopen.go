@@ -61,29 +61,29 @@ func newBucket(o Options) (*bucket, error) {
 	u, err := url.Parse(o.URL)
 	switch {
 	case err != nil:
-		return nil, setupError(bucketScheme, example, "the url cannot be read") // it may hold a password
+		return nil, setupError(bucketScheme, example, "cannot parse the url") // it may hold a password
 	case u.User != nil:
 		return nil, setupError(bucketScheme+u.Host, "put credentials into a file, and name it by credentials = \"...\"",
 			"credentials have no place in a url")
 	case u.Port() != "" || u.RawQuery != "" || u.Fragment != "":
-		return nil, setupError(o.URL, example+", with the server as endpoint", "it names no bucket and prefix")
+		return nil, setupError(o.URL, example+", with the server as endpoint", "it names no bucket or no prefix")
 	case o.Umask+o.Group+o.Mark != "":
 		return nil, setupError(o.URL, "leave them out; the bucket's policy says who may read",
-			"umask, group and mark are of folders")
+			"umask, group and mark apply to folders only")
 	}
 	if err := s3utils.CheckValidBucketNameStrict(u.Host); err != nil {
-		return nil, setupError(o.URL, example, "%q is no name of a bucket: %w", u.Host, err)
+		return nil, setupError(o.URL, example, "%q is not a bucket name: %w", u.Host, err)
 	}
 	prefix := strings.Trim(u.Path, "/")
 	if prefix != "" && (!fs.ValidPath(prefix) || strings.ContainsAny(prefix, "\\\x00")) {
-		return nil, setupError(o.URL, example, "%q is no prefix", prefix)
+		return nil, setupError(o.URL, example, "%q is not a prefix", prefix)
 	}
 	endpoint := cmp.Or(o.Endpoint, os.Getenv("AWS_ENDPOINT_URL_S3"), os.Getenv("AWS_ENDPOINT_URL"), amazon)
 	server, err := url.Parse(endpoint)
 	if err != nil || server.Scheme != "https" && server.Scheme != "http" || server.Host == "" || server.User != nil ||
 		strings.Trim(server.Path, "/") != "" {
 		return nil, setupError(o.URL, "as in endpoint = \"https://minio.lab:9000\"",
-			"the endpoint is no address of a server")
+			"the endpoint is not a server address")
 	}
 	isAmazon := s3utils.IsAmazonEndpoint(*server)
 	region := cmp.Or(o.Region, os.Getenv("AWS_REGION"), os.Getenv("AWS_DEFAULT_REGION"))
@@ -102,7 +102,7 @@ func newBucket(o Options) (*bucket, error) {
 		&minio.Options{Creds: keys, Secure: server.Scheme == "https", Transport: transport, Region: region,
 			BucketLookup: lookupOf(o), MaxRetries: 1})
 	if err != nil {
-		return nil, setupError(o.URL, "look at endpoint and region", "%w", err)
+		return nil, setupError(o.URL, "check endpoint and region", "%w", err)
 	}
 	label := strings.TrimSuffix(bucketScheme+u.Host+"/"+prefix, "/")
 	if !isAmazon {
@@ -150,7 +150,8 @@ func findCredentials(o Options, isAmazon bool) (*credentials.Credentials, error)
 	if o.Credentials != "" {
 		if err := isPrivate(o.Credentials); err != nil {
 			return nil, setupError(o.URL,
-				"credentials names a file as ~/.aws/credentials, by its whole path, that nobody else may read (chmod 600)", "%w", err)
+				"credentials names a file as ~/.aws/credentials, by its absolute path, that nobody else may read "+
+					"(chmod 600)", "%w", err)
 		}
 	}
 	providers := []credentials.Provider{&credentials.FileAWSCredentials{Filename: o.Credentials,
@@ -173,7 +174,7 @@ func findCredentials(o Options, isAmazon bool) (*credentials.Credentials, error)
 		(o.Credentials == "" || o.Profile != "") {
 		file := cmp.Or(o.Credentials, os.Getenv("AWS_SHARED_CREDENTIALS_FILE"), "~/.aws/credentials")
 		return nil, setupError(o.URL, fmt.Sprintf(
-			"look at profile in the file of %s, or AWS_PROFILE; the section needs aws_access_key_id and "+
+			"check profile in the file of %s, or AWS_PROFILE; the section needs aws_access_key_id and "+
 				"aws_secret_access_key: [%s] in %s",
 			fault.Setting("roots"), profile, file), "no credentials of the profile %q were found", profile)
 	}
@@ -192,9 +193,9 @@ func isPrivate(file string) error {
 	case err != nil:
 		return err
 	case !filepath.IsAbs(file):
-		return fmt.Errorf("%s is no whole path", file)
+		return fmt.Errorf("%s is not an absolute path", file)
 	case !info.Mode().IsRegular():
-		return fmt.Errorf("%s is no file", file)
+		return fmt.Errorf("%s is not a file", file)
 	case runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0:
 		return fmt.Errorf("others may read %s", file)
 	}

@@ -56,25 +56,25 @@ func TestComplaints(t *testing.T) {
 		{func(o *Options) { s.Denied = true }, "access is denied"},
 		{func(o *Options) { s.Region = "eu-west-3" }, "another region"},
 		{func(o *Options) { s.Skew = time.Hour }, "clocks"},
-		{func(o *Options) { t.Setenv("AWS_ACCESS_KEY_ID", "nobody") }, "does not take the credentials"},
+		{func(o *Options) { t.Setenv("AWS_ACCESS_KEY_ID", "nobody") }, "rejects the credentials"},
 		{func(o *Options) {
 			t.Setenv("AWS_ACCESS_KEY_ID", "")
 			t.Setenv("AWS_SHARED_CREDENTIALS_FILE", "/nowhere")
 		}, "no credentials were found"},
 		{func(o *Options) { o.URL = "s3://" + s3test.Access + ":" + s3test.Secret + "@lab/x" }, "no place in a url"},
-		{func(o *Options) { o.URL = "s3://" + s3test.Access + ":" + s3test.Secret + "%zz@lab/x" }, "cannot be read"},
-		{func(o *Options) { o.URL = "s3://L/x" }, "no name of a bucket"},
-		{func(o *Options) { o.URL = "s3:///x" }, "no name of a bucket"},
-		{func(o *Options) { o.URL = "s3://lab/../x" }, "no prefix"},
-		{func(o *Options) { o.URL = "s3://lab:9000/x" }, "no bucket and prefix"},
-		{func(o *Options) { o.URL = "s3://lab/x?y" }, "no bucket and prefix"},
-		{func(o *Options) { o.Umask = "0002" }, "of folders"}, {func(o *Options) { o.Mark = ".mounted" }, "of folders"},
-		{func(o *Options) { o.Endpoint = "minio.lab:9000" }, "no address of a server"},
-		{func(o *Options) { o.Endpoint = "ftp://minio.lab" }, "no address of a server"},
-		{func(o *Options) { o.Endpoint = "http://a:b@minio.lab" }, "no address of a server"},
+		{func(o *Options) { o.URL = "s3://" + s3test.Access + ":" + s3test.Secret + "%zz@lab/x" }, "cannot parse the url"},
+		{func(o *Options) { o.URL = "s3://L/x" }, "not a bucket name"},
+		{func(o *Options) { o.URL = "s3:///x" }, "not a bucket name"},
+		{func(o *Options) { o.URL = "s3://lab/../x" }, "not a prefix"},
+		{func(o *Options) { o.URL = "s3://lab:9000/x" }, "no bucket or no prefix"},
+		{func(o *Options) { o.URL = "s3://lab/x?y" }, "no bucket or no prefix"},
+		{func(o *Options) { o.Umask = "0002" }, "apply to folders only"}, {func(o *Options) { o.Mark = ".mounted" }, "to folders only"},
+		{func(o *Options) { o.Endpoint = "minio.lab:9000" }, "not a server address"},
+		{func(o *Options) { o.Endpoint = "ftp://minio.lab" }, "not a server address"},
+		{func(o *Options) { o.Endpoint = "http://a:b@minio.lab" }, "not a server address"},
 		{func(o *Options) { o.CA = "/nowhere" }, "no such file"},
 		{func(o *Options) { o.Credentials = "/nowhere" }, "no such file"},
-		{func(o *Options) { *o = Options{URL: t.TempDir(), PathStyle: &yes} }, "are of buckets"},
+		{func(o *Options) { *o = Options{URL: t.TempDir(), PathStyle: &yes} }, "apply to buckets only"},
 	} {
 		o := good
 		c.change(&o)
@@ -114,7 +114,7 @@ func TestCredentialFiles(t *testing.T) {
 		t.Error(r, err)
 	}
 	o.Profile = ""
-	if _, err := Open(o); !errors.Is(err, ErrSetup) || !strings.Contains(err.Error(), "does not take the credentials") {
+	if _, err := Open(o); !errors.Is(err, ErrSetup) || !strings.Contains(err.Error(), "rejects the credentials") {
 		t.Error(err)
 	}
 	t.Setenv("AWS_SHARED_CREDENTIALS_FILE", file)

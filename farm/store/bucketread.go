@@ -128,7 +128,7 @@ func (r *objectReader) get(ctx context.Context, w *watch, part int64, o minio.Ge
 	size := info.Size
 	if _, all, ranged := strings.Cut(header.Get("Content-Range"), "/"); ranged {
 		if size, err = strconv.ParseInt(all, 10, 64); err != nil {
-			return nil, fmt.Errorf("%s: the server says no size: %w", r.key, err)
+			return nil, fmt.Errorf("%s: the server sent no size: %w", r.key, err)
 		}
 	} else if size > int64(r.part) {
 		return nil, fmt.Errorf("%s: the server does not answer requests for a part of a file", r.key)

@@ -30,7 +30,7 @@ type Cache struct {
 }
 
 // ErrLocked is the error of a lock held by another process.
-var ErrLocked = errors.New("somebody else has it locked")
+var ErrLocked = errors.New("another process has it locked")
 
 // OpenCache opens a cache in a folder, and creates the folder if it is missing.
 func OpenCache(dir string, max int64) (*Cache, error) {

@@ -107,7 +107,7 @@ func testCheckpointsMoveOn(t *testing.T, r *rig) {
 	f.fetched(40)
 	f.whenFirst("open", "step-000000040", func() { save(50, 60) })
 	f.fetched(60)
-	// A share that fails is no reason to begin anew.
+	// A share that fails is no reason to start from scratch.
 	f.r.fault = func(op, key string) error {
 		if op == "open" && strings.HasSuffix(key, ".json") {
 			return f.r.away

@@ -32,7 +32,7 @@ func openFolder(dir, mark string, umask, gid int) (Root, error) {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, setupError(dir, "make the folder, or mount it", "there is no such folder")
 	case err != nil:
-		return nil, setupError(dir, "look at its permissions", "%w", err)
+		return nil, setupError(dir, "check its permissions", "%w", err)
 	}
 	if err := marked(root, mark); err != nil {
 		_ = root.Close()
@@ -50,7 +50,7 @@ func marked(root *os.Root, mark string) error {
 	}
 	_, err := root.Stat(mark)
 	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("its mark %s is missing: the share is not mounted", mark)
+		return fmt.Errorf("its marker file %s is missing: the share is not mounted", mark)
 	}
 	return err
 }

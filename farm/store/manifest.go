@@ -107,7 +107,7 @@ func readManifest(r Root, key string) (*Manifest, error) {
 	}
 	m := &Manifest{}
 	if err := json.Unmarshal(data, m); err != nil || len(data) > maxManifest {
-		return nil, fmt.Errorf("%s: %w: it is no manifest", key, ErrDamaged)
+		return nil, fmt.Errorf("%s: %w: not a manifest", key, ErrDamaged)
 	}
 	if m.Version != manifestVersion {
 		return nil, fmt.Errorf("%s: %w: it is of version %d, this program reads %d", key, ErrDamaged, m.Version,
@@ -283,7 +283,7 @@ func Commit(ctx context.Context, r Root, task string, dir *os.Root, names []stri
 			return first, own, first.Of(task, made.Hash)
 		}
 	}
-	return nil, false, fmt.Errorf("%s: %w: others put damaged results there again and again", OutOf(task), ErrDamaged)
+	return nil, false, fmt.Errorf("%s: %w: damaged results keep reappearing", OutOf(task), ErrDamaged)
 }
 
 // fill uploads the files of a local folder and the manifest to a stage.
@@ -317,7 +317,7 @@ func (m *Manifest) Of(task, hash string) error {
 	if m.Hash == hash {
 		return nil
 	}
-	return &fault.Error{Op: "run task", Path: task, Err: errors.New("results of another task of this name are there"),
+	return &fault.Error{Op: "run task", Path: task, Err: errors.New("another task of this name already has results there"),
 		Hint: "give the job or the task another name, or remove that folder", Kind: fault.ErrUsage}
 }
 
@@ -355,7 +355,7 @@ func Result(ctx context.Context, r Root, task string) (*Manifest, error) {
 }
 
 // ErrForeign is the error of files of other programs in a folder of results.
-var ErrForeign = errors.New("it has files that no manifest names")
+var ErrForeign = errors.New("it holds files that are in no manifest")
 
 // unnamed is Result for a folder of results without a manifest: stages if published in place, else foreign.
 func unnamed(ctx context.Context, r Root, task string) (*Manifest, error) {

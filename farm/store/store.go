@@ -135,20 +135,20 @@ func Open(o Options) (Root, error) {
 	}
 	if o.Endpoint+o.Region+o.CA+o.Credentials+o.Profile != "" || o.PathStyle != nil {
 		return nil, setupError(o.URL, "a bucket's url is as in s3://bucket/farm",
-			"endpoint, region, path_style, ca, credentials and profile are of buckets")
+			"endpoint, region, path_style, ca, credentials and profile apply to buckets only")
 	}
 	dir, err := o.Folder()
 	if err != nil {
 		return nil, err
 	}
 	if o.Mark != "" && !fs.ValidPath(o.Mark) {
-		return nil, setupError(o.URL, "as in mark = \".mounted\"", "%q is no file in it", o.Mark)
+		return nil, setupError(o.URL, "as in mark = \".mounted\"", "%q is not a file in it", o.Mark)
 	}
 	umask, gid := -1, -1
 	if o.Umask != "" {
 		n, err := strconv.ParseUint(o.Umask, 8, 9)
 		if err != nil {
-			return nil, setupError(o.URL, "as in umask = \"0002\"", "%q is no umask", o.Umask)
+			return nil, setupError(o.URL, "as in umask = \"0002\"", "%q is not a umask", o.Umask)
 		}
 		umask = int(n)
 	}
@@ -173,7 +173,7 @@ func (o Options) Folder() (string, error) {
 		case scheme != "file":
 			return "", setupError(o.URL,
 				"give a folder that all workers see, as in file:///srv/farm, or s3://bucket/prefix",
-				"roots of the kind %s:// are not known", scheme)
+				"unknown kind of root: %s://", scheme)
 		case u.Host != "" && u.Host != "localhost" || u.RawQuery != "" || u.Fragment != "":
 			return "", setupError(o.URL, "three slashes follow file:, as in file:///srv/farm",
 				"it names no folder of this machine")
@@ -206,7 +206,8 @@ type Roots map[string]Options
 func (r Roots) Open(name string) (Root, error) {
 	o, known := r[name]
 	if !known {
-		return nil, setupError(name, "add it to the file of "+fault.Setting("roots"), "no root has this name here")
+		return nil, setupError(name, "add it to the file of "+fault.Setting("roots"),
+			"no root of this name is configured here")
 	}
 	return Open(o)
 }
@@ -244,5 +245,5 @@ func Explain(op, path string, err error) error {
 	case errors.Is(err, ErrDamaged):
 		return &fault.Error{Op: op, Path: path, Err: err, Hint: "run the task that makes it again", Kind: fault.ErrData}
 	}
-	return &fault.Error{Op: op, Path: path, Err: err, Hint: "look at the disk or the network", Kind: fault.ErrTryAgain}
+	return &fault.Error{Op: op, Path: path, Err: err, Hint: "check the disk and the network", Kind: fault.ErrTryAgain}
 }

@@ -307,7 +307,7 @@ func testCacheIsOnTheDisk(t *testing.T, r *rig) {
 			t.Errorf("synced %s with %q, %v", file, data, err)
 		}
 		if entries, err := filepath.Glob(filepath.Join(c.dir, "*", entryFile)); err != nil || len(entries) > 0 {
-			t.Errorf("an entry is there already: %q, %v", entries, err)
+			t.Errorf("an entry already exists: %q, %v", entries, err)
 		}
 	}
 	_, release, err := c.Input(context.Background(), r, "in")

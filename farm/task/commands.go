@@ -41,7 +41,7 @@ func (r *runner) command(ctx context.Context) (func(context.Context, *os.Root) e
 		return work(r, ctx)
 	}
 	if r.task.Kind.Args == nil {
-		return nil, fmt.Errorf("there is no way to run a task of kind %s", r.task.Kind)
+		return nil, fmt.Errorf("tasks of kind %s cannot be run", r.task.Kind)
 	}
 	call, err := r.call(ctx)
 	if err != nil {

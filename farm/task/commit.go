@@ -141,7 +141,7 @@ func (c *committer) finishedBefore() *finished {
 			return nil
 		}
 	}
-	c.say(fmt.Sprintf("attempt %d has finished it here; nothing is made again", f.Made.Attempt), true)
+	c.say(fmt.Sprintf("attempt %d finished this task on this machine; committing its results", f.Made.Attempt), true)
 	f.Made.Job, f.Made.JobHash, f.Made.Task, f.Made.Index, f.Made.Attempt = c.Job.Name, c.Job.Hash(), c.task.Name,
 		c.task.Index, c.Attempt
 	return f

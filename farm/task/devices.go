@@ -35,7 +35,7 @@ func Devices(ctx context.Context, program, choice string) ([]Device, error) {
 		}
 	}
 	if len(list) == 0 {
-		return nil, errors.New("there is no Vulkan device that can be used")
+		return nil, errors.New("no usable Vulkan device")
 	}
 	return list, nil
 }

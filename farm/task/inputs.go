@@ -31,7 +31,7 @@ type stager struct {
 // A missing input is the job's fault, or the machine's if its root is empty: a share may not be mounted.
 var (
 	ErrNoInput    = errors.New("not found")
-	ErrNotMounted = errors.New("not found, as nothing is,")
+	ErrNotMounted = errors.New("not found (nothing is):")
 )
 
 // InputHint is the hint for a missing input.
@@ -123,8 +123,8 @@ func (s *stager) reads(ctx context.Context) (sum string, err error) {
 		fmt.Fprintln(h, m.Contents())
 	}
 	if !s.task.Without(s.isAbsent) {
-		return "", &fault.Error{Op: "fetch input", Path: s.key, Err: errors.New("none of its models is there"),
-			Hint: "put right why their tasks failed, and run these again", Kind: fault.ErrData}
+		return "", &fault.Error{Op: "fetch input", Path: s.key, Err: errors.New("none of its models exists"),
+			Hint: "fix why their tasks failed, then run this again", Kind: fault.ErrData}
 	}
 	return hex.EncodeToString(h.Sum(nil)), nil
 }

@@ -266,7 +266,7 @@ func (r *runner) perform(ctx context.Context) (m *store.Manifest, err error) {
 	if own {
 		r.say("done", true)
 	} else {
-		r.say("another attempt was faster, its results stay", true)
+		r.say("another attempt finished first; its results are kept", true)
 	}
 	return m, nil
 }
@@ -319,7 +319,7 @@ func (r *runner) openWork(ctx context.Context) (unlock func(), err error) {
 			return nil, explain(err)
 		}
 		return nil, &fault.Error{Op: "open work folder", Path: r.dir, Err: err,
-			Hint: "another process works on this task: wait until it has ended", Kind: fault.ErrTryAgain}
+			Hint: "another process is running this task: wait for it to finish", Kind: fault.ErrTryAgain}
 	}
 	defer func() {
 		if err != nil {

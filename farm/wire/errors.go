@@ -82,7 +82,7 @@ func errorOf(ctx context.Context, err error) error {
 	until, is := ctx.Deadline()
 	byServer := is && time.Until(until) < nearly && said.Code() == connect.CodeCanceled
 	if CodeOf(ctx.Err()) == Slow || byServer {
-		return &Error{Code: Slow, Text: "nothing came in time"}
+		return &Error{Code: Slow, Text: "no response in time"}
 	}
 	e := &Error{Code: Code(said.Code()), Text: said.Message()}
 	switch said.Code() {

@@ -75,7 +75,7 @@ func PayloadOf(value any) *Payload {
 // PayloadsOf carry one value.
 func PayloadsOf(value any) *Payloads { return &Payloads{List: []*Payload{PayloadOf(value)}} }
 
-var errNoValue = errors.New("no value of ours is there")
+var errNoValue = errors.New("it holds no value of vksplat's")
 
 // Read reads a value that JSON says.
 func (p *Payload) Read(to any) error {

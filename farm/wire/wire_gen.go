@@ -2061,7 +2061,7 @@ type Heard struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Canceled      bool                   `protobuf:"varint,1,opt,name=canceled,proto3" json:"canceled,omitempty"`
 	Paused        bool                   `protobuf:"varint,2,opt,name=paused,proto3" json:"paused,omitempty"`
-	Anew          bool                   `protobuf:"varint,3,opt,name=anew,proto3" json:"anew,omitempty"` // it is to begin anew
+	Anew          bool                   `protobuf:"varint,3,opt,name=anew,proto3" json:"anew,omitempty"` // it is to start from scratch
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2617,7 +2617,8 @@ func file_farm_wire_wire_proto_init() {
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
-			RawDescriptor: unsafe.Slice(unsafe.StringData(file_farm_wire_wire_proto_rawDesc), len(file_farm_wire_wire_proto_rawDesc)),
+			RawDescriptor: unsafe.Slice(unsafe.StringData(file_farm_wire_wire_proto_rawDesc),
+				len(file_farm_wire_wire_proto_rawDesc)),
 			NumEnums:      0,
 			NumMessages:   42,
 			NumExtensions: 0,

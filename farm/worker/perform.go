@@ -83,7 +83,8 @@ func (p *place) perform(given *wire.Given, leave func()) {
 }
 
 // errVanished is of a task whose attempts ended without a word too often.
-var errVanished = errors.New("attempts ended without a word: their workers were killed, or lost the farm")
+var errVanished = errors.New("attempts ended without a report: their workers were killed, or lost contact with the " +
+	"farm")
 
 // run does the task.
 func (a *attempt) run(leave func()) (err error) {
@@ -171,7 +172,7 @@ func (a *attempt) show(job, file string) {
 }
 
 // errNotMe is of a task that this worker does not understand, or has no device for: another one may.
-var errNotMe = errors.New("this worker cannot do it")
+var errNotMe = errors.New("this worker cannot run it")
 
 // options reads the task.
 func (a *attempt) options() (*task.Options, error) {
@@ -187,7 +188,7 @@ func (a *attempt) options() (*task.Options, error) {
 		return nil, err
 	}
 	if in.Index >= len(p.Plan.Tasks) || p.Plan.Tasks[in.Index].Name != in.Task || p.Plan.Hash(in.Index) != in.Hash {
-		return nil, fmt.Errorf("%w: its version of vksplat makes other tasks of the document than the farm's", errNotMe)
+		return nil, fmt.Errorf("%w: its vksplat plans other tasks from the document than the farm's does", errNotMe)
 	}
 	a.task = &p.Plan.Tasks[in.Index]
 	o := &task.Options{Job: p.Job, Plan: p.Plan, Index: in.Index, Fenced: true, Roots: a.Roots, Work: a.Work,
@@ -298,6 +299,6 @@ func (p *place) judge(err error) (lost bool) {
 	p.lost++
 	pause := min(time.Duration(p.lost)*coolDown, 20*coolDown)
 	p.rest(pause)
-	p.say(fmt.Sprintf("%s was lost; it rests for %v", p.device.Name, pause))
+	p.say(fmt.Sprintf("%s was lost; pausing before it is used again for %v", p.device.Name, pause))
 	return true
 }

@@ -16,7 +16,7 @@ const beatEvery = 5 * time.Second
 
 // Why the server wants an attempt no more, beside errors.
 var (
-	errCanceled = errors.New("it was taken back")
+	errCanceled = errors.New("it was withdrawn")
 	errPaused   = errors.New("it was paused")
 )
 

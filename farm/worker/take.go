@@ -52,7 +52,7 @@ func newPlace(w *worker, device *task.Device, slots int, queues []string) *place
 }
 
 // errBlind is of a server that does not say how many tasks queues have.
-var errBlind = errors.New("the server does not say how many tasks there are")
+var errBlind = errors.New("the server does not report the number of tasks")
 
 // mostLeft is how many tasks of a device may be beside the one that uses it, whose results go to the store.
 const mostLeft = 2

@@ -205,7 +205,7 @@ func TestSlots(t *testing.T) {
 	})
 }
 
-// TestBlind polls queues in turn where the server does not say how many tasks there are: none starves, and slots poll
+// TestBlind polls queues in turn where the server does not report the number of tasks: none starves, and slots poll
 // different ones.
 func TestBlind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -67,7 +67,7 @@ func run(ctx context.Context, o Options, do func(context.Context, task.Options) 
 	}
 	places := w.places()
 	if len(places) == 0 {
-		return fault.Usagef("give devices, or tasks beside them", "this worker has no place for any task")
+		return fault.Usagef("give devices, or tasks beside them", "this worker can run no task")
 	}
 	var slots sync.WaitGroup
 	for _, p := range places {
@@ -168,9 +168,10 @@ func (w *worker) hear(err error) {
 	case errors.As(err, &own) && own.Code == wire.Denied:
 		now, lasting = "the farm refuses this machine: "+cmp.Or(own.Reason, own.Text), true
 	case err != nil && flow.NeedsPass(err):
-		now, lasting = "the farm refuses this machine: "+flow.Away(err)+"; join it again, then start the worker again", true
+		now, lasting = "the farm refuses this machine: "+flow.Away(err)+"; join it again, then start the worker "+
+			"again", true
 	case err != nil:
-		now = "the farm does not answer; tasks that run go on: " + flow.Away(err)
+		now = "the farm does not respond; running tasks continue: " + flow.Away(err)
 	}
 	w.alone.Lock()
 	before := w.away
@@ -178,7 +179,7 @@ func (w *worker) hear(err error) {
 	w.alone.Unlock()
 	switch {
 	case now == "" && before != "":
-		w.say("the farm answers again")
+		w.say("the farm responds again")
 	case now != "" && (before == "" || lasting && now != before):
 		w.say(now)
 	}

@@ -107,7 +107,7 @@ func TestServerLost(t *testing.T) {
 	for _, token := range []string{"gpu0", "gpu1"} {
 		f.until(token+" is done", func() bool { return len(f.ended(token)) == 1 && isDone(f.ended(token)[0]) })
 	}
-	if !said.has("the farm answers again") {
+	if !said.has("the farm responds again") {
 		t.Error(said.list)
 	}
 }

@@ -119,7 +119,7 @@ func (e *Expander) admit(plan *spec.Plan, owner string) error {
 		queues[flow.Queue(t.Pool, flow.ClassOf(t))] = true
 	}
 	if len(queues) > MaxQueues {
-		return fmt.Errorf("its tasks use %d combinations of pool and device, at most %d are possible", len(queues),
+		return fmt.Errorf("its tasks use %d combinations of pool and device, at most %d are allowed", len(queues),
 			MaxQueues)
 	}
 	if e.Admit == nil {

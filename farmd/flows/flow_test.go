@@ -400,7 +400,7 @@ func TestPriority(t *testing.T) {
 	}
 }
 
-// TestFirstFrames waits until somebody has looked at the first frames.
+// TestFirstFrames waits for approval of the first frames.
 func TestFirstFrames(t *testing.T) {
 	r := newRig(t,
 		"[[task]]\nkind = \"render\"\nid = \"fly\"\nmodel = \"m\"\ntrajectory = \"orbit\"\nframes = \"0-3\"\n"+
@@ -448,7 +448,8 @@ func TestOneRoot(t *testing.T) {
 		t.Errorf("submitted: %v", err)
 	}
 	r.e.Roots = one
-	if s, err := r.run(flow.Settings{}); err == nil || s.Done != 0 || !strings.Contains(err.Error(), "among the inputs") {
+	if s, err := r.run(flow.Settings{}); err == nil || s.Done != 0 || !strings.Contains(err.Error(),
+		"among the inputs") {
 		t.Errorf("planned: %v, %+v", err, s)
 	}
 }

@@ -117,7 +117,7 @@ func (s Indices) each(f func(first, last int)) error {
 			last, err = strconv.Atoi(to)
 		}
 		if err != nil || first < 0 || last < first {
-			return fmt.Errorf("%.40q is no list of tasks", part)
+			return fmt.Errorf("%.40q is not a list of tasks", part)
 		}
 		f(first, last)
 	}

@@ -38,7 +38,7 @@ func TestUnmounted(t *testing.T) {
 	r.begin()
 	r.e.Roots = nil
 	r.e.documents = flow.Documents{} // which has kept the document
-	if _, err := r.run(flow.Settings{}); err == nil || !strings.Contains(err.Error(), "no root has this name") {
+	if _, err := r.run(flow.Settings{}); err == nil || !strings.Contains(err.Error(), "no root of this name") {
 		t.Errorf("a root that the server does not know: %v", err)
 	}
 }

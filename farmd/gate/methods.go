@@ -168,7 +168,7 @@ func (c *call) ownJob() error {
 	}
 	owner, job, _ := strings.Cut(id, "/")
 	if !pass.IsName(owner) || !pass.IsName(job) || owner != c.who.Owner && c.who.Role != pass.Admin {
-		return refuse("%s may steer jobs of %s", c.who.Name, c.who.Owner)
+		return refuse("%s may control jobs of %s", c.who.Name, c.who.Owner)
 	}
 	if change.Pool != nil {
 		return c.hasPool(*change.Pool)
@@ -190,7 +190,8 @@ func (c *call) read(from *commonpb.Payloads, into any) error {
 // hasPool refuses to move a job to a pool that no machine has or is to have.
 func (c *call) hasPool(name string) error {
 	if name != "" && !c.gate.HasPool(name) {
-		return serviceerror.NewInvalidArgumentf("no machine has the pool %.70q: vksplat-farmd token --pools makes a pass "+
+		return serviceerror.NewInvalidArgumentf("no machine has the pool %.70q: vksplat-farmd token --pools makes a "+
+			"pass "+
 			"for one", name)
 	}
 	return nil

@@ -171,7 +171,7 @@ func TestFirstStart(t *testing.T) {
 	}
 	s.stop()
 	s.start()
-	if text := s.says("nobody has joined"); strings.Contains(text, "vksfarm1-") {
+	if text := s.says("no machine has joined"); strings.Contains(text, "vksfarm1-") {
 		t.Errorf("the third start said:\n%s", text)
 	}
 	if _, err := pass.Join(t.Context(), token, "", s.passDir(), false); err != nil {

@@ -26,7 +26,7 @@ func TestReporter(t *testing.T) {
 	}
 	Report(Event{Event: EventViewer, URL: "http://here"})
 	Report(json.RawMessage(`{"event":"step","step":3,"total":10,"loss":null,"splats":7,"new":[1]}`))
-	fmt.Println(`{"event":"error","text":"what is printed is no event"}`)
+	fmt.Println(`{"event":"error","text":"what is printed is not an event"}`)
 	if how == "crash" {
 		os.Exit(fault.ExitUsage)
 	}
@@ -67,6 +67,6 @@ func TestEvents(t *testing.T) {
 func TestAsk(t *testing.T) {
 	var v []int
 	if err := Ask(t.Context(), os.Args[0], []string{"-test.run=^$"}, Options{}, &v); err == nil {
-		t.Error("PASS is no JSON")
+		t.Error("PASS is not JSON")
 	}
 }

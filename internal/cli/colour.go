@@ -40,7 +40,7 @@ func (f *Colour) Set(s string) error {
 	}
 	if err != nil {
 		return fault.Usagef("give black, white or three numbers from 0 to 1, as in 0.5,0.5,0.5",
-			"%q is no colour", s)
+			"%q is not a colour", s)
 	}
 	*f = Colour{float32(v[0]), float32(v[1]), float32(v[2])}
 	return nil

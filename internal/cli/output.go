@@ -54,7 +54,7 @@ func (o *Stdout) Checked(err error) error {
 		return err
 	}
 	lost := fault.WithHint(fmt.Errorf("write to standard output: %w", fault.Pathless(o.at)),
-		"text is missing there, and nothing else; make room, or send it elsewhere")
+		"only printed text is lost; make room, or redirect it elsewhere")
 	if err == nil || errors.Is(err, o.at) {
 		return lost
 	}

@@ -27,7 +27,7 @@ func ToldBefore(name string) bool {
 	return false
 }
 
-// Untell lets ToldBefore begin anew.
+// Untell lets ToldBefore start from scratch.
 func Untell(name string) {
 	if file, err := told(name); err == nil {
 		_ = os.Remove(file)

@@ -79,7 +79,7 @@ func (v *Steps) Set(s string) error {
 		n, err := strconv.Atoi(strings.TrimSpace(word))
 		if err != nil || n < 1 {
 			return fault.Usagef("give numbers of steps with commas between them, as in 7000,30000",
-				"%q is no list of steps", s)
+				"%q is not a list of steps", s)
 		}
 		list = append(list, n)
 	}

@@ -113,7 +113,7 @@ func TestSpeller(t *testing.T) {
 	for _, test := range []struct{ text, want string }{
 		{"", ""},
 		{"no flag -- here", "no flag -- here"},
-		{Named("max-splats") + ": 0 is no number", "setting MAX-SPLATS: 0 is no number"},
+		{Named("max-splats") + ": 0 is not a number", "setting MAX-SPLATS: 0 is not a number"},
 		{Named("fps", "seconds") + " exclude each other", "settings FPS and SECONDS exclude each other"},
 		{"raise " + Setting("max-vram") + " (" + Setting("max-ram") + "), or less\nor " + Setting("stream") + "=false",
 			"raise MAX-VRAM (MAX-RAM), or less\nor STREAM=false"},

@@ -40,7 +40,7 @@ func TrimPath(err error) error {
 }
 
 // ErrNotRegular is the error of a folder, pipe, socket or device in a file's place.
-var ErrNotRegular = errors.New("this is no file")
+var ErrNotRegular = errors.New("not a file")
 
 // Regular reports what keeps path from being read as a file. To ask after opening
 // is too late: a pipe that nobody writes to blocks there.
@@ -67,7 +67,7 @@ func Dangling(path string) error {
 		to = wording.Printable(to)
 		if errors.Is(broken, os.ErrNotExist) {
 			return &Error{Op: "write output", Path: at, Kind: ErrTryAgain,
-				Err:  fmt.Errorf("it is a symbolic link to %s, which is not there", to),
+				Err:  fmt.Errorf("it is a symbolic link to %s, which does not exist", to),
 				Hint: "make what it leads to, as by mounting its disk, or remove the link"}
 		}
 		return &Error{Op: "write output", Path: at, Kind: ErrUsage,

@@ -27,7 +27,7 @@ var errEnds = errors.New("the file ends early")
 // Parse reads a file of version 1, 2 or 3.
 func Parse(data []byte) (*Array, error) {
 	if len(data) < 12 || string(data[:6]) != "\x93NUMPY" {
-		return nil, errors.New("it is no NPY file")
+		return nil, errors.New("not an NPY file")
 	}
 	start, n := 10, int(binary.LittleEndian.Uint16(data[8:]))
 	switch data[6] {

@@ -55,8 +55,8 @@ func TestRefusals(t *testing.T) {
 		data []byte
 		want string
 	}{
-		"empty":      {nil, "no NPY file"},
-		"other":      {[]byte("PK\x03\x04 and so on"), "no NPY file"},
+		"empty":      {nil, "not an NPY file"},
+		"other":      {[]byte("PK\x03\x04 and so on"), "not an NPY file"},
 		"version":    {file(4, "<f8", "False", "2, 3", 6), "version 4"},
 		"header":     {whole[:30], "ends early"},
 		"claim":      {append([]byte("\x93NUMPY\x02\x00"), 255, 255, 255, 255), "ends early"},

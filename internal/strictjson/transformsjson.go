@@ -158,7 +158,7 @@ func decodeJSON(data []byte, dst any, want string) error {
 	switch {
 	case errors.As(err, &syntax):
 		at := min(max(int(syntax.Offset)-1, 0), len(data))
-		return fmt.Errorf("line %d: this is no JSON: %s", 1+bytes.Count(data[:at], []byte("\n")),
+		return fmt.Errorf("line %d: not JSON: %s", 1+bytes.Count(data[:at], []byte("\n")),
 			jsonCause(syntax, data[at:]))
 	case err != nil:
 		return fmt.Errorf("the file holds no JSON %s", want)
@@ -249,7 +249,7 @@ func (f Object) List(name string) (list []json.RawMessage, err error) {
 func Element(raw json.RawMessage, what string, i int) (Object, error) {
 	f := Object{Where: what + " " + strconv.Itoa(i) + ": "}
 	if err := json.Unmarshal(raw, &f.Members); err != nil || f.Members == nil {
-		return f, f.Errorf("it is %s, an object is expected", Shown(raw))
+		return f, f.Errorf("expected an object, got %s", Shown(raw))
 	}
 	return f, nil
 }

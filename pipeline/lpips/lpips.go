@@ -106,7 +106,7 @@ func (l *Scorer) Score(x, y []float32, width, height int) (float64, error) {
 	}
 	for _, p := range [][]float32{x, y} {
 		if len(p) != 3*width*height {
-			return 0, fmt.Errorf("compare pictures by LPIPS: %d numbers are no %dx%d pixels", len(p), width,
+			return 0, fmt.Errorf("compare pictures by LPIPS: %d numbers do not make %dx%d pixels", len(p), width,
 				height)
 		}
 		for i, v := range p {
@@ -126,8 +126,8 @@ func (l *Scorer) Score(x, y []float32, width, height int) (float64, error) {
 	}
 	score := l.prepared.score()
 	if math.IsNaN(score) || math.IsInf(score, 0) {
-		return 0, errors.New("compare pictures by LPIPS: the network's numbers overflow: are these its " +
-			"weights?")
+		return 0, errors.New("compare pictures by LPIPS: the network's numbers overflow: are these weights of this " +
+			"network?")
 	}
 	return score, nil
 }

@@ -165,7 +165,7 @@ func (c *Cache) load(job loadJob) (images []scene.Image, read bool, errs []error
 		if err == nil {
 			return []scene.Image{m}, true, []error{nil}
 		}
-		c.warn(fmt.Sprintf("the image cache cannot be read, photos are decoded again: %v", err))
+		c.warn(fmt.Sprintf("the image cache cannot be read; photos are decoded again: %v", err))
 		c.spill.stop()
 	}
 	photo.Recycle(job.image) // the decoder finds it there

@@ -493,7 +493,7 @@ var Settings = []Setting{
 	},
 	{
 		Name:    "refine_start",
-		Group:   "Refinement in detail",
+		Group:   "Refinement, advanced",
 		Help:    "start refining after step `N`",
 		Source:  "3DGS",
 		Aliases: []string{"refine-start-iter", "densify-from-iter"},
@@ -504,7 +504,7 @@ var Settings = []Setting{
 	},
 	{
 		Name:    "refine_stop",
-		Group:   "Refinement in detail",
+		Group:   "Refinement, advanced",
 		Help:    "stop refining before step `N` (default 15000; mcmc 25000)",
 		Source:  "3DGS",
 		Aliases: []string{"refine-stop-iter", "densify-until-iter"},
@@ -515,7 +515,7 @@ var Settings = []Setting{
 	},
 	{
 		Name:    "refine_every",
-		Group:   "Refinement in detail",
+		Group:   "Refinement, advanced",
 		Help:    "refine every `N` steps; 0: never",
 		Source:  "3DGS",
 		Aliases: []string{"densification-interval"},
@@ -525,7 +525,7 @@ var Settings = []Setting{
 	},
 	{
 		Name:    "reset_every",
-		Group:   "Refinement in detail",
+		Group:   "Refinement, advanced",
 		Help:    "reset opacities every `N` steps until {refine_stop}; 0: never, as with mcmc",
 		Source:  "3DGS",
 		Aliases: []string{"opacity-reset-interval"},
@@ -536,7 +536,7 @@ var Settings = []Setting{
 	},
 	{
 		Name:   "reset_opacity",
-		Group:  "Refinement in detail",
+		Group:  "Refinement, advanced",
 		Help:   "highest opacity after a reset",
 		Source: "3DGS",
 		Range:  Range{Most: 1, AboveLeast: true, BelowMost: true},
@@ -545,7 +545,7 @@ var Settings = []Setting{
 	},
 	{
 		Name:    "grow_grad2d",
-		Group:   "Refinement in detail",
+		Group:   "Refinement, advanced",
 		Help:    "grow splats whose mean 2D gradient is above `X`; in units of half the image",
 		Source:  "3DGS",
 		Aliases: []string{"densify-grad-threshold"},
@@ -555,7 +555,7 @@ var Settings = []Setting{
 	},
 	{
 		Name:    "grow_scale",
-		Group:   "Refinement in detail",
+		Group:   "Refinement, advanced",
 		Help:    "split growing splats larger than `X` times the scene; duplicate smaller ones",
 		Source:  "3DGS",
 		Aliases: []string{"grow-scale3d", "percent-dense"},
@@ -565,7 +565,7 @@ var Settings = []Setting{
 	},
 	{
 		Name:    "prune_opacity",
-		Group:   "Refinement in detail",
+		Group:   "Refinement, advanced",
 		Help:    "remove splats whose opacity is below `X`; mcmc relocates them",
 		Source:  "3DGS",
 		Aliases: []string{"prune-opa", "min-opacity"},
@@ -575,7 +575,7 @@ var Settings = []Setting{
 	},
 	{
 		Name:    "prune_scale",
-		Group:   "Refinement in detail",
+		Group:   "Refinement, advanced",
 		Help:    "remove splats larger than `X` times the scene; from the first reset of opacities on",
 		Source:  "3DGS",
 		Aliases: []string{"prune-scale3d"},
@@ -585,7 +585,7 @@ var Settings = []Setting{
 	},
 	{
 		Name:   "grow_factor",
-		Group:  "Refinement in detail",
+		Group:  "Refinement, advanced",
 		Help:   "mcmc: grow by the factor `X` at each refinement",
 		Source: "3DGS-MCMC",
 		Range:  Range{Least: 1, Most: math.MaxFloat32},
@@ -594,7 +594,7 @@ var Settings = []Setting{
 	},
 	{
 		Name:   "noise_lr",
-		Group:  "Refinement in detail",
+		Group:  "Refinement, advanced",
 		Help:   "mcmc: exploration noise, times the learning rate of positions",
 		Source: "3DGS-MCMC",
 		Range:  Range{Most: math.MaxFloat32},

@@ -146,7 +146,7 @@ func TestFormerWords(t *testing.T) {
 		t.Errorf("%+v, error %v", c, err)
 	}
 	if err := json.Unmarshal([]byte(`{"splats":"many"}`), &c); err == nil {
-		t.Error("a text is no number of splats")
+		t.Error("a text is not a number of splats")
 	}
 }
 

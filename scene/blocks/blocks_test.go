@@ -234,7 +234,7 @@ func TestGround(t *testing.T) {
 		cams[i].T = [3]float64{}
 	}
 	if up, err := findUp(cams); err == nil {
-		t.Errorf("cameras turned every way have the direction up %v", up)
+		t.Errorf("cameras turned every way have the up direction %v", up)
 	}
 }
 

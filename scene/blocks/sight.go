@@ -36,7 +36,7 @@ type Sight struct {
 }
 
 // NewSight finds the ground of a capture, which is in its own frame. train are the cameras to train on; up is the
-// direction up, nil to find it.
+// up direction, nil to find it.
 func NewSight(c *scene.Capture, train []int, up *[3]float64) (*Sight, error) {
 	s := &Sight{capture: c, train: train, tracked: make([]bool, len(c.Cameras))}
 	cams := make([]scene.Camera, len(train))

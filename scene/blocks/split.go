@@ -107,7 +107,7 @@ func (s *Sight) Shape(n int) (columns, rows int) {
 // CheckShape refuses numbers of columns and rows that no plan has.
 func CheckShape(columns, rows int) error {
 	if columns < 1 || rows < 1 || columns > MostBlocks || rows > MostBlocks || columns*rows > MostBlocks {
-		return fmt.Errorf("%d by %d blocks: 1 to %d are possible", columns, rows, MostBlocks)
+		return fmt.Errorf("%d by %d blocks: 1 to %d are allowed", columns, rows, MostBlocks)
 	}
 	return nil
 }

@@ -13,7 +13,7 @@ const (
 	nearUp    = 0.7 // cosine
 )
 
-// findUp is the direction up of a capture. The cameras' mean up or, for cameras that mostly look down and are turned
+// findUp is the up direction of a capture. The cameras' mean up or, for cameras that mostly look down and are turned
 // every way, against their mean view, says about where it is: photos that look down say little of it, and mislead.
 // Where the cameras spread over a plane, as those of a flight or of a walk through streets, that is level.
 func findUp(cams []scene.Camera) ([3]float64, error) {

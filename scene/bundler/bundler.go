@@ -177,7 +177,7 @@ func (w *words) count(what string) int {
 	text := w.next(what)
 	n, err := strconv.ParseUint(text, 10, 31)
 	if err != nil && w.err == nil {
-		w.err = fmt.Errorf("%.40q is no %s", text, what)
+		w.err = fmt.Errorf("%.40q is not a %s", text, what)
 	}
 	return int(n)
 }
@@ -187,7 +187,7 @@ func (w *words) floats(dst []float64) {
 		text := w.next("number")
 		v, ok := textnum.Float(text)
 		if !ok && w.err == nil {
-			w.err = fmt.Errorf("%.40q is no number", text)
+			w.err = fmt.Errorf("%.40q is not a number", text)
 		}
 		dst[i] = v
 	}

@@ -29,7 +29,7 @@ func TestRefusals(t *testing.T) {
 	for name, c := range map[string]struct{ from, to, want string }{
 		"version": {"v0.3", "v0.4", "version 0.3 is read"},
 		"focal":   {"60.25 ", "-60.25 ", "has the focal length -60.25"},
-		"number":  {"60.25 ", "x ", `"x" is no number`},
+		"number":  {"60.25 ", "x ", `"x" is not a number`},
 		"count":   {"\n5 8", "\n4 8", ""},
 		"huge":    {"\n5 8", "\n5 2000000000", "the file ends where a number is expected"},
 	} {

@@ -192,7 +192,7 @@ func ParseCameras(c *cursor) (map[uint32]Camera, error) {
 			return nil, err
 		}
 		if _, twice := out[cam.id]; twice {
-			return nil, fmt.Errorf("camera %d is there twice", cam.id)
+			return nil, fmt.Errorf("camera %d occurs twice", cam.id)
 		}
 		out[cam.id] = cam
 	}

@@ -231,7 +231,7 @@ func Records(file string, cameras map[uint32]Camera, views []Image) ([]scene.Rec
 	for i := 1; i < len(records); i++ {
 		if name := records[i].Cam.Name; name == records[i-1].Cam.Name {
 			return nil, &fault.Error{Op: op, Path: file,
-				Err:  fmt.Errorf("image %s is there twice", strconv.Quote(name)),
+				Err:  fmt.Errorf("image %s occurs twice", strconv.Quote(name)),
 				Hint: "export the model again from COLMAP"}
 		}
 	}

@@ -77,7 +77,7 @@ func (l *textLines) each(f func(line []byte) error) error {
 		case err != nil:
 			return err
 		case bytes.IndexByte(line, 0) >= 0:
-			return fmt.Errorf("line %d is no text", l.at)
+			return fmt.Errorf("line %d is not text", l.at)
 		}
 		at := l.at
 		if err := f(line); err != nil {
@@ -118,7 +118,7 @@ func (w *words) integer(what string, bits int) uint64 {
 	}
 	n, err := strconv.ParseUint(s, 10, bits)
 	if err != nil {
-		w.err = fmt.Errorf("%.40q is no %s", s, what)
+		w.err = fmt.Errorf("%.40q is not a %s", s, what)
 	}
 	return n
 }
@@ -131,7 +131,7 @@ func (w *words) floats(dst []float64, what string) {
 		}
 		v, ok := textnum.Float(s) // those that are not finite are judged later
 		if !ok {
-			w.err = fmt.Errorf("%.40q is no %s", s, what)
+			w.err = fmt.Errorf("%.40q is not a %s", s, what)
 			return
 		}
 		dst[i] = v
@@ -163,7 +163,7 @@ func parseTextCameras(r io.Reader) (map[uint32]Camera, error) {
 			return w.err
 		}
 		if _, twice := out[cam.id]; twice {
-			return fmt.Errorf("camera %d is there twice", cam.id)
+			return fmt.Errorf("camera %d occurs twice", cam.id)
 		}
 		if err := cam.check(width, height); err != nil {
 			return err

@@ -32,7 +32,7 @@ func Write(dir string, cams []scene.Camera, pts []scene.Point) error {
 			return &fault.Error{Op: "write cameras", Path: c.Name,
 				Err: colmapRefusal("only pinhole cameras and lenses of COLMAP's can be written")}
 		case c.Name == "" || strings.ContainsRune(c.Name, 0):
-			return &fault.Error{Op: "write images", Path: c.Name, Err: colmapRefusal("this is no name of a photo")}
+			return &fault.Error{Op: "write images", Path: c.Name, Err: colmapRefusal("not a photo name")}
 		}
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {

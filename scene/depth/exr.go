@@ -48,7 +48,7 @@ func exrText(data []byte) (text string, rest []byte, err error) {
 func readExrHeader(data []byte) (f exrFile, rest []byte, err error) {
 	le := binary.LittleEndian
 	if len(data) < 8 || le.Uint32(data) != 20000630 {
-		return f, nil, errors.New("it is no OpenEXR file")
+		return f, nil, errors.New("not an OpenEXR file")
 	}
 	if flags := le.Uint32(data[4:]) >> 8; flags&^4 != 0 { // long names are the one that matters not
 		return f, nil, errors.New("tiled, deep and multi-part OpenEXR files are not read: save it in scanlines")

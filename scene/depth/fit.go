@@ -50,7 +50,7 @@ func readParams(file string) (params map[string]inverseFit, err error) {
 	}
 	var data []byte
 	if err == nil && (!info.Mode().IsRegular() || info.Size() > maxParams) {
-		err = errors.New("this is no file of scales and offsets")
+		err = errors.New("not a file of scales and offsets")
 	}
 	if err == nil {
 		data, err = os.ReadFile(file)

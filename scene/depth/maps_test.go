@@ -234,9 +234,9 @@ func TestMapsRefuse(t *testing.T) {
 	}{
 		{"no map", "other.png", "no map of any photo", png16(t, 8, make([]float64, 48))},
 		{"8 bits", first + ".png", "16 bits", scenetest.PngBytes(t, grey)},
-		{"no NPY", first + ".npy", "no NPY file", []byte("some text")},
+		{"no NPY", first + ".npy", "not an NPY file", []byte("some text")},
 		{"a short NPY", first + ".npy", "ends early", depthsNPY(8, make([]float64, 48))[:200]},
-		{"no EXR", first + ".exr", "no OpenEXR file", []byte("some text")},
+		{"no EXR", first + ".exr", "not an OpenEXR file", []byte("some text")},
 		{"a short EXR", first + ".exr", "ends early", exr(t, 8, make([]float64, 48))[:300]},
 	} {
 		dir := t.TempDir()

@@ -77,9 +77,9 @@ func TestRefuseMany(t *testing.T) {
 		scenetest.Put(t, filepath.Join(dir, fmt.Sprintf("left/%02d.npy", i)), []byte("some text"))
 	}
 	for setting, err := range readBoth(c, dir) {
-		want := "left/00.npy: it is no NPY file; 11 more maps cannot be used, for this reason or others: left/01.npy, "
+		want := "left/00.npy: not an NPY file; 11 more maps cannot be used, for this reason or others: left/01.npy, "
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") ||
-			strings.Count(err.Error(), "no NPY file") != 1 || fault.Hint(err) == "" ||
+			strings.Count(err.Error(), "not an NPY file") != 1 || fault.Hint(err) == "" ||
 			fault.ExitCode(err) != fault.ExitData {
 			t.Errorf("%s: %v, hint %q", setting, err, fault.Hint(err))
 		}

@@ -24,7 +24,7 @@ func Cloud(c *scene.Capture) error {
 		for _, f := range files[1:] {
 			names = append(names, filepath.Base(f))
 		}
-		c.Warn("other-clouds", fmt.Sprintf("took the points of %s; %s ply:FILE begins with those of another",
+		c.Warn("other-clouds", fmt.Sprintf("using the points of %s; %s ply:FILE starts from those of another file",
 			filepath.Base(files[0]), fault.Setting("init")), names)
 	}
 	return ply.ReadCloud(c, files[0])

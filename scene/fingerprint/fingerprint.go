@@ -54,7 +54,7 @@ type fileNote struct {
 }
 
 // errChanged is the error of a file that is another one than at the start.
-var errChanged = errors.New("the file was changed after the run had begun to read the photos")
+var errChanged = errors.New("the file changed after the run had started to read the photos")
 
 // Start looks at every photo and mask, and then hashes them with so many workers (0: one per core) until Wait has the
 // result or Close is called. The capture must be in its own frame: call it before Normalise. It may be changed

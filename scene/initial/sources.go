@@ -75,7 +75,8 @@ func ParseInit(s string) (kind, file string, err error) {
 	case strings.ContainsAny(s, `./\`):
 		return InitPLY, s, nil
 	}
-	return "", "", initError("", "give points, random or a file, as in ply:FILE", "%q is no way to begin", s)
+	return "", "", initError("", "give points, random or a file, as in ply:FILE",
+		"%q is not a source of initial splats", s)
 }
 
 func initError(path, hint, format string, args ...any) error {
@@ -91,17 +92,18 @@ func (o Options) check() error {
 			return initError("", "as in ply:points.ply", "no file is named")
 		}
 	default:
-		return initError("", "give points, random or a file, as in ply:FILE", "%q is no way to begin", o.Kind)
+		return initError("", "give points, random or a file, as in ply:FILE",
+			"%q is not a source of initial splats", o.Kind)
 	}
 	switch {
 	case o.Points < 0 || o.Points > maxInitPoints:
-		return initError("", fmt.Sprintf("give a number up to %d", maxInitPoints), "%d points to begin with", o.Points)
+		return initError("", fmt.Sprintf("give a number up to %d", maxInitPoints), "%d initial points", o.Points)
 	case !(o.Grid >= 0) || math.IsInf(o.Grid, 0):
-		return initError("", "give the edge of a cell in the capture's units", "%g is no size of a cell", o.Grid)
+		return initError("", "give the edge of a cell in the capture's units", "%g is not a cell size", o.Grid)
 	case !(o.Opacity > 0 && o.Opacity < 1):
-		return initError("", "give a number between 0 and 1", "%g is no opacity to begin with", o.Opacity)
+		return initError("", "give a number between 0 and 1", "%g is not an initial opacity", o.Opacity)
 	case !(o.Scale > 0) || math.IsInf(o.Scale, 0):
-		return initError("", "give a positive number", "%g is no scale to begin with", o.Scale)
+		return initError("", "give a positive number", "%g is not an initial scale", o.Scale)
 	}
 	return nil
 }
@@ -157,7 +159,7 @@ func Splats(ctx context.Context, c *scene.Capture, o Options) (*scene.Splats, er
 
 // noPoints is the error of a capture that nothing can start from.
 func noPoints(c *scene.Capture) error {
-	hint := "begin with random points, " + fault.Setting("init") + " random, or with a point cloud, " +
+	hint := "start with random points, " + fault.Setting("init") + " random, or with a point cloud, " +
 		fault.Setting("init") + " ply:FILE"
 	if c.Format == scene.FormatColmap {
 		hint += ", or triangulate points from the known poses: colmap point_triangulator"
@@ -203,7 +205,7 @@ func splatsFromFile(ctx context.Context, c *scene.Capture, o Options) (*scene.Sp
 			o.warn(note)
 		}
 		if len(points) == 0 {
-			return nil, fault.Data("initialise splats", o.File, "begin with another file, or with "+
+			return nil, fault.Data("initialise splats", o.File, "start with another file, or with "+
 				fault.Setting("init")+" random", "the file has no points")
 		}
 		for i := range points {
@@ -214,7 +216,7 @@ func splatsFromFile(ctx context.Context, c *scene.Capture, o Options) (*scene.Sp
 		return splatsFromPoints(ctx, c, points, o)
 	}
 	if o.Grid > 0 {
-		return nil, initError(o.File, "leave out "+fault.Setting("init-grid")+", or begin with a point cloud",
+		return nil, initError(o.File, "leave out "+fault.Setting("init-grid")+", or start with a point cloud",
 			"a grid samples points, and this is a model of splats")
 	}
 	s, meta, err := read()
@@ -227,11 +229,12 @@ func splatsFromFile(ctx context.Context, c *scene.Capture, o Options) (*scene.Sp
 			"%d of %d splats hold NaN or infinite numbers", bad, s.N)
 	}
 	if bad := s.WithoutDirection(); bad > 0 {
-		return nil, fault.Data("initialise splats", o.File, fault.Command("convert "+o.File+" NEW.ply")+" leaves them out",
+		return nil, fault.Data("initialise splats", o.File,
+			fault.Command("convert "+o.File+" NEW.ply")+" leaves them out",
 			"%d of %d splats have no rotation: its length is zero, or too large to square", bad, s.N)
 	}
 	if s.N == 0 {
-		return nil, fault.Data("initialise splats", o.File, "begin with another file, or with "+fault.Setting("init")+
+		return nil, fault.Data("initialise splats", o.File, "start with another file, or with "+fault.Setting("init")+
 			" random", "the file has no splats")
 	}
 	var origin [3]float64

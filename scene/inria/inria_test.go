@@ -82,7 +82,7 @@ func TestReadCamerasRefuses(t *testing.T) {
 	cases := map[string]string{
 		``:                              "JSON",
 		`{}`:                            "the file holds no JSON list",
-		`[3]`:                           "entry 0: it is 3, an object is expected",
+		`[3]`:                           "entry 0: expected an object, got 3",
 		`[]`:                            "empty",
 		`[` + entry + `,` + entry + `]`: `entries 0 and 1 are both named "p"`,
 		`[` + strings.Replace(entry, `"p"`, `"../p"`, 1) + `]`:                         "relative path",
@@ -98,7 +98,7 @@ func TestReadCamerasRefuses(t *testing.T) {
 			`]`: "entry 0: there is no field position",
 		`[` + strings.Replace(entry, `"fx":3`, `"fx":null`, 1) + `]`: "entry 0: there is no field fx",
 		`[` + entry + `,` + strings.Replace(entry, `[1,2,3]`, `[1,NaN,3]`, 1) +
-			`]`: "entry 1, line 1: this is no JSON: NaN is not a number",
+			`]`: "entry 1, line 1: not JSON: NaN is not a number",
 		`[` + strings.Replace(entry, `"width":4`, `"width":0`, 1) + `]`:              "size",
 		`[` + strings.Replace(entry, `"width":4`, `"width":1000000`, 1) + `]`:        "size",
 		`[` + strings.Replace(entry, `"fx":3`, `"fx":0`, 1) + `]`:                    "focal",

@@ -263,7 +263,7 @@ func TestCutPhotos(t *testing.T) {
 		}
 	}
 	if photo.CutShort(t.TempDir()) || photo.CutShort(filepath.Join(t.TempDir(), "gone")) {
-		t.Error("what is no file is cut short")
+		t.Error("what is not a file is cut short")
 	}
 	root := loadtest.TinyCapture(t)
 	path := filepath.Join(root, "images", "p4.png")

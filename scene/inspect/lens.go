@@ -80,10 +80,10 @@ func (r *Report) checkLenses(c *scene.Capture) {
 		}
 	}
 	r.about(r.unlessLeft(len(empty)), "folded-lenses", empty,
-		"the distortion of %d of %d cameras is absurd: less than %d %% of the picture has a place in the photo",
+		"the distortion of %d of %d cameras is implausible: less than %d %% of the picture maps into the photo",
 		len(empty), len(c.Cameras), int(100*emptyPhoto))
 	r.about(SeverityWarning, "folded-lenses", folded,
-		"the distortion of %d of %d cameras folds over within the photo: up to %.0f %% of its pixels belong to no ray "+
+		"the distortion of %d of %d cameras folds over within the photo: up to %.0f %% of its pixels match no ray "+
 			"and are left out",
 		len(folded), len(c.Cameras), 100*(1-worst))
 }

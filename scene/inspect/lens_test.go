@@ -57,16 +57,16 @@ func TestInspectLenses(t *testing.T) {
 		"pincushion":        {k: opencv(0.2), n: 10},
 		"folds in corners":  {k: opencv(-0.7), n: 10, severity: SeverityWarning, want: "folds over within the photo"},
 		"one folds":         {k: opencv(-0.7), n: 1, severity: SeverityWarning, want: "1 of 10 cameras"},
-		"folds near centre": {k: opencv(-50), n: 10, severity: SeverityFatal, want: "absurd"},
-		"one is absurd":     {k: opencv(-50), n: 1, severity: SeverityWarning, want: "1 of 10 cameras is absurd"},
-		"blown up":          {k: opencv(1e6), n: 10, severity: SeverityFatal, want: "absurd"},
+		"folds near centre": {k: opencv(-50), n: 10, severity: SeverityFatal, want: "implausible"},
+		"one is absurd":     {k: opencv(-50), n: 1, severity: SeverityWarning, want: "1 of 10 cameras is implausible"},
+		"blown up":          {k: opencv(1e6), n: 10, severity: SeverityFatal, want: "implausible"},
 		"tangential":        {k: opencv(0, 0, 0.3, 0.3), n: 10, severity: SeverityWarning, want: "folds over"},
 		"fisheye": {k: scene.Calibration{Model: scene.LensOpenCVFisheye, Width: 640, Height: 480,
 			Params: []float64{250, 250, 320, 240, -0.02, 0.001, 0, 0}}, n: 10},
 		"circular fisheye": {k: scene.Calibration{Model: scene.LensOpenCVFisheye, Width: 640, Height: 480,
 			Params: []float64{150, 150, 320, 240, 0.01, 0, 0, 0}}, n: 10},
 		"fisheye that folds": {k: scene.Calibration{Model: scene.LensOpenCVFisheye, Width: 640, Height: 480,
-			Params: []float64{250, 250, 320, 240, -8, 0, 0, 0}}, n: 10, severity: SeverityFatal, want: "absurd"},
+			Params: []float64{250, 250, 320, 240, -8, 0, 0, 0}}, n: 10, severity: SeverityFatal, want: "implausible"},
 	} {
 		c := scenetest.Ring(10, 1000)
 		lensOf(t, c, test.k, test.n)

@@ -112,7 +112,8 @@ func (r *Report) judgeMasks(f *maskFindings, all, usable int, decoded bool) {
 	if len(f.turned) > 0 {
 		p := Problem{Severity: SeverityWarning, Code: "turned-masks", Count: len(f.turned),
 			Names: scene.FirstNames(f.turned),
-			Text: fmt.Sprintf("%d of %d masks lie on their side against their photos and are stretched to them (%s)",
+			Text: fmt.Sprintf("%d of %d masks are rotated by 90 degrees against their photos and are stretched to "+
+				"them (%s)",
 				len(f.turned), f.photos, f.example)}
 		if f.tagged {
 			p.Text = fmt.Sprintf("%d of %d masks are upright where the photos are stored turned, with an EXIF "+

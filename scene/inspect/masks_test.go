@@ -85,7 +85,7 @@ func TestInspectMasks(t *testing.T) {
 		{name: "square", masks: 2, write: draw(scenetest.Halves(24, 24, 24)), code: "stretched-masks",
 			severity: SeverityWarning, want: "24 x 24 pixels, its photo 32 x 24"},
 		{name: "turned", masks: 2, write: draw(scenetest.Halves(24, 32, 24)), code: "turned-masks",
-			severity: SeverityWarning, want: "on their side"},
+			severity: SeverityWarning, want: "rotated by 90 degrees"},
 		{name: "upright", masks: 2, tag: 6, write: draw(scenetest.Halves(24, 32, 24)), code: "turned-masks",
 			severity: SeverityWarning, want: "EXIF orientation"},
 		{name: "one black", masks: 1, write: draw(black), code: "black-masks", severity: SeverityWarning,

@@ -47,7 +47,8 @@ func (r *Report) checkPoses(c *scene.Capture) {
 		}
 	}
 	r.about(SeverityWarning, "far-cameras", far,
-		"%d of %d cameras are more than %d times as far from the mean camera as the median one, the farthest %.3g times",
+		"%d of %d cameras are more than %d times as far from the mean camera as the median one, the farthest %.3g "+
+			"times",
 		len(far), len(groups), farCamera, r.Extent/r.MedianDistance)
 	r.checkSamePoses(own, centres)
 }
@@ -95,21 +96,21 @@ func (r *Report) checkPoints(c *scene.Capture, o Options) {
 	n, all := len(c.Points), o.Coverage
 	switch {
 	case NeedsInit(c):
-		r.add(Problem{Severity: SeverityWarning, Code: "no-points", Text: "there are no points to begin with"})
+		r.add(Problem{Severity: SeverityWarning, Code: "no-points", Text: "there are no points to start with"})
 		return
 	case n == 0 && c.Synthetic:
-		r.add(Problem{Severity: SeverityNote, Code: "no-points", Remedy: "nothing needs to be done",
-			Text: fmt.Sprintf("there are no points; training begins with %d random ones within %g units of the origin",
+		r.add(Problem{Severity: SeverityNote, Code: "no-points", Remedy: "no action needed",
+			Text: fmt.Sprintf("there are no points; training starts with %d random ones within %g units of the origin",
 				initial.DefaultRandomPoints, initial.SyntheticHalf)})
 		return
 	case n == 0:
-		r.add(Problem{Severity: SeverityNote, Code: "no-points", Remedy: "nothing needs to be done",
-			Text: fmt.Sprintf("there are no points; training begins with %d random ones between the depths in %s",
+		r.add(Problem{Severity: SeverityNote, Code: "no-points", Remedy: "no action needed",
+			Text: fmt.Sprintf("there are no points; training starts with %d random ones between the depths in %s",
 				initial.DefaultRandomPoints, filepath.Base(c.Model))})
 		return
 	case n < fewPoints && !o.Unused:
 		r.add(Problem{Severity: SeverityWarning, Code: "few-points",
-			Text: fmt.Sprintf("there are only %d points to begin with", n)})
+			Text: fmt.Sprintf("there are only %d initial points", n)})
 	}
 	v := coverage{c: c, stride: (n + countedPoints - 1) / countedPoints}
 	v.counted = (n + v.stride - 1) / v.stride
@@ -179,7 +180,7 @@ func (r *Report) judgePoints(v *coverage, seen int) {
 	c := v.c
 	if seen == 0 {
 		r.add(Problem{Severity: SeverityFatal, Code: "unseen-points",
-			Text: "no camera sees any of the points: poses and points do not belong together"})
+			Text: "no camera sees any point: poses and points do not match"})
 		return
 	}
 	if 2*seen < v.counted {

@@ -105,7 +105,7 @@ func (d *jpegDecoder) segment() ([]byte, error) {
 // decode reads all segments until the image is complete.
 func (d *jpegDecoder) decode() error {
 	if len(d.data) < 2 || d.data[0] != 0xFF || d.data[1] != markerSOI {
-		return errors.New("the file is no JPEG")
+		return errors.New("the file is not a JPEG")
 	}
 	d.pos = 2
 	for {

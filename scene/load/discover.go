@@ -73,7 +73,7 @@ func discover(root string, o scene.LoadOptions) (found, []scene.Warning, error) 
 			out, warnings = this, more
 		default:
 			warnings = append(warnings, scene.Warning{Code: "other-format",
-				Text: fmt.Sprintf("took the cameras of %s; %s %s takes those of %s",
+				Text: fmt.Sprintf("using the cameras of %s; %s %s uses those of %s",
 					wording.Printable(filepath.ToSlash(out.model)), fault.Setting(formatFlag(o)), this.format,
 					wording.Printable(filepath.ToSlash(this.model)))})
 		}
@@ -101,7 +101,7 @@ func discoverFormat(root, format string, model int) (found, []scene.Warning, err
 	var warnings []scene.Warning
 	if more := files[1:]; len(more) > 0 {
 		w := scene.Warning{Code: "other-files", Count: len(more),
-			Text: fmt.Sprintf("took the cameras of %s; name another file of the same kind to take that",
+			Text: fmt.Sprintf("using the cameras of %s; name another file of the same kind to use that",
 				wording.Printable(filepath.ToSlash(files[0])))}
 		for _, f := range scene.FirstNames(more) {
 			w.Names = append(w.Names, filepath.ToSlash(f))
@@ -246,7 +246,7 @@ func largestModel(models []foundModel) (foundModel, []scene.Warning) {
 			w.Names = append(w.Names, fmt.Sprintf("%s (%d images)", filepath.ToSlash(m.dir), m.images))
 		}
 	}
-	w.Text = fmt.Sprintf("took model %d with %d images, the most of %d; %s N takes another",
+	w.Text = fmt.Sprintf("using model %d with %d images, the most of %d; %s N uses another",
 		models[best].number, models[best].images, len(models), fault.Setting("model"))
 	return models[best], []scene.Warning{w}
 }

@@ -88,7 +88,7 @@ func check(o scene.LoadOptions, root string) error {
 	switch o.Downscale {
 	case 0, 1, 2, 4, 8:
 	default:
-		return refuse("give 1, 2, 4 or 8, or 0 for auto", "%d is no downscale factor", o.Downscale)
+		return refuse("give 1, 2, 4 or 8, or 0 for auto", "%d is not a downscale factor", o.Downscale)
 	}
 	if o.GrowMasks < 0 || o.GrowMasks > mostGrowth {
 		return refuse(fmt.Sprintf("give 0 to %d", mostGrowth), "masks cannot grow by %d pixels", o.GrowMasks)
@@ -96,7 +96,7 @@ func check(o scene.LoadOptions, root string) error {
 	if o.Format == "" || o.Format == scene.FormatAuto || slices.Contains(scene.Formats, o.Format) {
 		return nil
 	}
-	return refuse("give auto, "+wording.Or(scene.Formats), "%q is no format of a capture", o.Format)
+	return refuse("give auto, "+wording.Or(scene.Formats), "%q is not a format of a capture", o.Format)
 }
 
 // chooseRoles leaves out photos that are for neither training nor evaluation, and

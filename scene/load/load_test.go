@@ -109,7 +109,7 @@ func badFiles() []badInput {
 		{name: "NaN focal", change: badFile("cameras.bin",
 			func(b []byte) []byte { return floatsAt(b, 32, math.NaN()) }), options: loadtest.AnyModel(),
 			want: []string{"p0.png", "more of the photos has parameters that are not finite"},
-			hint: "mend the calibration in", kind: nil},
+			hint: "fix the calibration in", kind: nil},
 		{name: "negative focal", change: badFile("cameras.bin", func(b []byte) []byte { return floatsAt(b, 32, -1) }),
 			options: loadtest.AnyModel(), want: []string{"focal", "p0.png"}, hint: "damaged", kind: nil},
 	}

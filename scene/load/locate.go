@@ -112,7 +112,7 @@ func warnUnregistered(c *scene.Capture, extra []string, all int) {
 	}
 	c.Warn("unregistered-photos", fmt.Sprintf("%d of %d photos have no pose from %s and are not used", len(extra), all,
 		filepath.Base(c.Model)), extra)
-	c.Warnings[len(c.Warnings)-1].Remedy = "nothing needs to be done; to use these photos too, align them in the " +
+	c.Warnings[len(c.Warnings)-1].Remedy = "no action needed; to use these photos too, align them in the " +
 		"program that wrote the file and export again"
 }
 

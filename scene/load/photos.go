@@ -256,7 +256,8 @@ func (m *mismatches) refuse() error {
 // turnedHint explains a photo whose sides are swapped against its calibration.
 func turnedHint(path string) string {
 	if tag, sideways := photo.SidewaysTag(path); sideways {
-		return fmt.Sprintf("the calibration is of upright pixels, the file stores them turned, with orientation tag %d: "+
+		return fmt.Sprintf("the calibration is of upright pixels, the file stores them turned, with orientation tag "+
+			"%d: "+
 			"apply the tags to copies of the photos (mogrify -auto-orient) and train on those", tag)
 	}
 	return "the photo was turned after calibration: use the files that COLMAP was given, without applying their " +
@@ -287,7 +288,7 @@ func report(c *scene.Capture, all, kept int, lost lostPhotos, strict bool) error
 		return refusePhotos(c, all, kept, lost)
 	}
 	if kept < scene.MinPhotos {
-		hint := "take more photos that overlap"
+		hint := "take more overlapping photos"
 		if c.Format == scene.FormatColmap {
 			hint += ", or choose another model with " + fault.Setting("model") + " N"
 		}

@@ -271,7 +271,7 @@ func TestSkewedPoses(t *testing.T) {
 	for _, cam := range c.Cameras {
 		if r, s, skew, err := geom.NearestRotation(cam.R); err != nil || skew > 1e-14 || math.Abs(s-1) > 1e-14 ||
 			math.Abs(r[0]-cam.R[0]) > 1e-14 {
-			t.Errorf("%s: %v is no rotation", cam.Name, cam.R)
+			t.Errorf("%s: %v is not a rotation", cam.Name, cam.R)
 		}
 	}
 	for code, name := range map[string]string{"skewed-poses": "images/p1.png", "scaled-poses": "images/p2.png"} {

@@ -191,7 +191,7 @@ func TestBadTransforms(t *testing.T) {
 		{"no frames", scenetest.JsonObject{"fl_x": 1}, "no field frames"},
 		{"frames no list", scenetest.JsonObject{"frames": "x"}, `field frames is "x", a list is expected`},
 		{"no frame", scenetest.JsonObject{"frames": []int{}}, "field frames is empty"},
-		{"frame no object", scenetest.JsonObject{"frames": []int{7}}, "frame 0: it is 7, an object is expected"},
+		{"frame no object", scenetest.JsonObject{"frames": []int{7}}, "frame 0: expected an object, got 7"},
 		{"no path", frame(scenetest.JsonObject{"file_path": nil}), "frame 2: field file_path names no photo"},
 		{"path no text", frame(scenetest.JsonObject{"file_path": 5}),
 			"frame 2: field file_path is 5, a text is expected"},
@@ -246,9 +246,9 @@ func TestBadTransforms(t *testing.T) {
 
 func TestBadJSON(t *testing.T) {
 	for text, want := range map[string]string{
-		"":                               "line 1: this is no JSON: the file ends too early",
+		"":                               "line 1: not JSON: the file ends too early",
 		"{\"frames\": [\n":               "the file ends too early",
-		"{\n\"frames\": [{\"a\": None}]": "line 2: this is no JSON: invalid character 'N'",
+		"{\n\"frames\": [{\"a\": None}]": "line 2: not JSON: invalid character 'N'",
 		"null":                           "no JSON object",
 		"\xef\xbb\xbf{\"frames\": {}}":   "field frames is {}",
 		"{\"a\": " + strings.Repeat("[", 100000) + "}":  "max depth",

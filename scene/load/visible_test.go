@@ -64,7 +64,7 @@ func TestMessagesAreVisible(t *testing.T) {
 		o := loadtest.AnyModel()
 		o.Format, o.Strict = scene.FormatTransforms, true
 		if _, err = load.Capture(root, o); err == nil {
-			t.Fatal("a missing mask is no error")
+			t.Fatal("a missing mask is not an error")
 		}
 		said = append(said, err.Error())
 	}

@@ -82,7 +82,7 @@ func badLens(c *scene.Capture, names []string) error {
 	if n := len(names); n > 1 {
 		whose = fmt.Sprintf("the camera of this and %d more of the photos", n-1)
 	}
-	return fault.Data("use calibration", names[0], "mend the calibration in "+filepath.Base(c.Model)+
+	return fault.Data("use calibration", names[0], "fix the calibration in "+filepath.Base(c.Model)+
 		", or calibrate again", "%s has parameters that are not finite or beyond %g", whose,
 		float64(scene.MaxCoordinate))
 }
@@ -109,7 +109,8 @@ func DropWildPoses(c *scene.Capture, strict bool) error {
 	if len(names) > 1 {
 		at += fmt.Sprintf(" to %.3g", farthest)
 	}
-	text := fmt.Sprintf("%d of %d photos whose poses cannot be right: they are %s away from the middle of the cameras, "+
+	text := fmt.Sprintf("%d of %d photos whose poses cannot be right: they are %s away from the middle of the "+
+		"cameras, "+
 		"the median one is %.3g away", len(names), len(groups), at, far.median)
 	if kept := len(groups) - len(names); strict || kept < scene.MinPhotos {
 		err := fmt.Errorf("%s", scene.Warning{Count: len(names), Names: scene.FirstNames(names), Text: text})

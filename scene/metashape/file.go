@@ -89,7 +89,7 @@ func off(enabled string) bool { return enabled == "false" || enabled == "0" }
 func parse(data []byte) (*document, error) {
 	var d document
 	if err := xml.NewDecoder(bytes.NewReader(data)).Decode(&d); err != nil {
-		return nil, fmt.Errorf("this is no XML of Metashape: %w", err)
+		return nil, fmt.Errorf("not a Metashape XML file: %w", err)
 	}
 	return &d, nil
 }
@@ -112,7 +112,7 @@ func numbers(text, what string, dst []float64) error {
 	for i, f := range fields {
 		v, ok := textnum.Float(f)
 		if !ok {
-			return fmt.Errorf("%s: %.40q is no number", what, f)
+			return fmt.Errorf("%s: %.40q is not a number", what, f)
 		}
 		dst[i] = v
 	}

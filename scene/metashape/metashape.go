@@ -70,7 +70,7 @@ func (d *document) choose(c *scene.Capture) (*chunk, error) {
 		return nil, fmt.Errorf("none of its %d chunks is enabled and has cameras with poses", len(d.Chunks))
 	}
 	if len(more) > 0 {
-		c.Warn("other-chunks", fmt.Sprintf("took the cameras of the chunk %s; export another alone to take that",
+		c.Warn("other-chunks", fmt.Sprintf("using the cameras of the chunk %s; export another alone to use that",
 			wording.Printable(chosen.Label)), more)
 	}
 	return chosen, nil
@@ -115,7 +115,7 @@ func (k *chunk) frames() (f frames, err error) {
 func (f frames) of(cam camera) (exported.Lens, similarity, error) {
 	lens, known := f.lenses[cam.Sensor]
 	if !known {
-		return nil, f.whole, fmt.Errorf("camera %.80q is of sensor %.20q, which is not there", cam.Label, cam.Sensor)
+		return nil, f.whole, fmt.Errorf("camera %.80q is of sensor %.20q, which does not exist", cam.Label, cam.Sensor)
 	}
 	world, known := f.worlds[cam.Component]
 	if !known {
@@ -144,7 +144,8 @@ func (k *chunk) records(c *scene.Capture) (records []scene.Record, first similar
 			cam.Component = posed.Component
 			against = f.rigs[posed.Sensor].inverse().after(f.rigs[cam.Sensor])
 			if master := cmp.Or(f.lost[cam.Sensor], f.lost[posed.Sensor]); master != "" && !off(cam.Enabled) {
-				return nil, first, fmt.Errorf("camera %.80q has its pose from a rig whose master_id %.20q no sensor has",
+				return nil, first, fmt.Errorf("camera %.80q has its pose from a rig whose master_id %.20q no sensor "+
+					"has",
 					cam.Label, master)
 			}
 		}

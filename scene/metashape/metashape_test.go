@@ -33,7 +33,8 @@ func TestPlaces(t *testing.T) {
 	root := loadtest.Fixture(t, "images")
 	c := loadtest.MustLoad(t, root, loadtest.AnyModel())
 	var cloud bytes.Buffer
-	cloud.WriteString("ply\nformat ascii 1.0\nelement vertex 1\nproperty double x\nproperty double y\nproperty double z\n" +
+	cloud.WriteString("ply\nformat ascii 1.0\nelement vertex 1\nproperty double x\nproperty double y\nproperty " +
+		"double z\n" +
 		"end_header\n10 -20 5\n")
 	scenetest.Put(t, filepath.Join(root, "tie_points.ply"), cloud.Bytes())
 	world := loadtest.MustLoad(t, root, loadtest.AnyModel())
@@ -50,7 +51,7 @@ func TestRefusals(t *testing.T) {
 		"p3":       {"<p1>", "<p3>0.1</p3><p1>", "p3 and p4"},
 		"focal":    {"<f>61.5</f>", "<f>-3</f>", "its f is -3"},
 		"size":     {`width="64"`, `width="64000000"`, "the resolution is"},
-		"sensor":   {`sensor_id="0"`, `sensor_id="7"`, `sensor "7", which is not there`},
+		"sensor":   {`sensor_id="0"`, `sensor_id="7"`, `sensor "7", which does not exist`},
 		"name":     {"IMG_0001", "IMG_0000", "two cameras have the photo"},
 		"disabled": {`enabled="true"`, `enabled="false"`, "none of its 1 chunks"},
 		"scale":    {`<scale locked="false">2.5`, `<scale locked="false">-1`, "scaled by -1"},

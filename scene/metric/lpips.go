@@ -160,7 +160,7 @@ func readLPIPSWeights(file *safetensors.File, net string) (w *LPIPSWeights, err 
 		}
 		for _, numbers := range [][]float32{w.Kernels[i], w.Channels[i]} {
 			if numbers != nil && !slices.ContainsFunc(numbers, func(x float32) bool { return x != 0 }) {
-				return nil, fmt.Errorf("layer %d holds nothing but zeros: every picture would be like every other", i)
+				return nil, fmt.Errorf("layer %d holds nothing but zeros: it cannot tell pictures apart", i)
 			}
 		}
 	}

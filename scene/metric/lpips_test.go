@@ -149,7 +149,7 @@ func TestReadLPIPSWeightsErrors(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = ReadLPIPSWeights(path, "")
-	checkLPIPSError(t, "another file", path, err, "no safetensors file")
+	checkLPIPSError(t, "another file", path, err, "not a safetensors file")
 }
 
 // checkLPIPSError requires an error that is the file's fault, says these texts, and names the script.

@@ -75,7 +75,7 @@ func Read(c *scene.Capture, _ scene.LoadOptions) ([]scene.Record, error) {
 		others = append(others, fmt.Sprintf("%d (%d photos)", i, len(r.Shots)))
 	}
 	if len(others) > 1 {
-		c.Warn("other-components", fmt.Sprintf("took component %d with %d photos, the most of %d", best,
+		c.Warn("other-components", fmt.Sprintf("using component %d with %d photos, the most of %d", best,
 			len(components[best].Shots), len(others)), slices.Delete(others, best, best+1))
 	}
 	r := components[best]
@@ -127,7 +127,7 @@ func (r reconstruction) records(c *scene.Capture) ([]scene.Record, error) {
 		if !made {
 			cam, known := r.Cameras[s.Camera]
 			if !known {
-				return nil, fmt.Errorf("shot %.80q is of camera %.80q, which is not there", name, s.Camera)
+				return nil, fmt.Errorf("shot %.80q is of camera %.80q, which does not exist", name, s.Camera)
 			}
 			var err error
 			if lens, err = cam.lens(); err != nil {

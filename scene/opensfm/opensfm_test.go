@@ -37,7 +37,7 @@ func TestFixture(t *testing.T) {
 func TestRefusals(t *testing.T) {
 	for name, c := range map[string]struct{ from, to, want string }{
 		"lens":   {`"brown"`, `"fisheye624"`, `its projection_type is "fisheye624"`},
-		"camera": {`"camera": "v2 brown"`, `"camera": "other"`, `camera "other", which is not there`},
+		"camera": {`"camera": "v2 brown"`, `"camera": "other"`, `camera "other", which does not exist`},
 		"focal":  {`"focal_x": 0.94`, `"focal_x": 0`, "its focal length is 0"},
 		"size":   {`"width": 64`, `"width": 1e9`, "its size is 1e+09"},
 		"type":   {`"width": 64`, `"width": "64"`, "a number is expected"},

@@ -185,7 +185,7 @@ func (g gltf) bytes(dir string, attributes map[string]int, name string, kind int
 		return nil, 0, fmt.Errorf("%w: %s goes beyond its buffer of %d bytes", errCloud, name, whole)
 	}
 	if g.left[file] -= a.Count * size; g.left[file] < 0 {
-		return nil, 0, fmt.Errorf("%w: it reads its buffer of %d bytes again and again", errCloud, whole)
+		return nil, 0, fmt.Errorf("%w: it reads its buffer of %d bytes repeatedly", errCloud, whole)
 	}
 	if a.Count == 0 {
 		return nil, 0, nil

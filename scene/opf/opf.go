@@ -206,7 +206,7 @@ func (k calibratedCameras) records(c *scene.Capture, list cameraList, input inpu
 		case !named:
 			return nil, fmt.Errorf("camera %d is not in the list of cameras", cam.ID)
 		case !known:
-			return nil, fmt.Errorf("camera %d is of sensor %d, which is not there", cam.ID, cam.Sensor)
+			return nil, fmt.Errorf("camera %d is of sensor %d, which does not exist", cam.ID, cam.Sensor)
 		case len(cam.Position) != 3 || len(cam.Angles) != 3:
 			return nil, fmt.Errorf("camera %d has a position of %d and an orientation of %d numbers, 3 are expected",
 				cam.ID, len(cam.Position), len(cam.Angles))
@@ -272,4 +272,4 @@ func (n internals) lens(size [2]float64) (exported.Lens, error) {
 	}, nil
 }
 
-var errCloud = errors.New("it is no cloud of points")
+var errCloud = errors.New("not a point cloud")

@@ -35,7 +35,7 @@ func TestRefusals(t *testing.T) {
 		"absent":  {"small.opf", "opf-camera-list", "opf-other", "it has no application/opf-camera-list+json"},
 		"size":    {"input-cameras.json", "64", "1e9", "its size is 1e+09"},
 		"cloud":   {"tracks/tracks.gltf", `"count": 8`, `"count": 9`, "goes beyond its buffer"},
-		"again":   {"tracks/tracks.gltf", `"mesh": 0`, `"mesh": 0 }, { "mesh": 0`, "again and again"},
+		"again":   {"tracks/tracks.gltf", `"mesh": 0`, `"mesh": 0 }, { "mesh": 0`, "repeatedly"},
 		"kind":    {"tracks/tracks.gltf", "5126", "5123", "POSITION is VEC3 of kind 5123"},
 	} {
 		t.Run(name, func(t *testing.T) {

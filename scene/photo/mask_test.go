@@ -162,7 +162,7 @@ func TestMaskErrors(t *testing.T) {
 		"black":  {black, true, "no pixel of the photo counts"},
 		"broken": {broken, false, "decode mask"},
 		"absent": {filepath.Join(dir, "no.png"), false, "decode mask"},
-		"folder": {dir, false, "this is no file"},
+		"folder": {dir, false, "not a file"},
 	} {
 		for _, lens := range []*scene.Lens{nil, fish.Lens} {
 			cam := fish

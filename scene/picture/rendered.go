@@ -75,7 +75,7 @@ func Write(path string, p *Picture, o Options) error {
 		case FormatNPY:
 			return o.encodeNPY(w, p)
 		}
-		return fmt.Errorf("write picture: %q is no format", o.Format)
+		return fmt.Errorf("write picture: %q is not a format", o.Format)
 	})
 }
 

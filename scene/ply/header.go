@@ -214,7 +214,7 @@ func (h *plyHeader) parse(line string) error {
 	case "property":
 		return h.parseProperty(fields)
 	}
-	return fmt.Errorf("header line %q starts with no known word", line)
+	return fmt.Errorf("header line %q starts with an unknown keyword", line)
 }
 
 func (h *plyHeader) parseFormat(fields []string) error {

@@ -283,7 +283,7 @@ func badPLYs() map[string]string {
 		le + "element vertex 1\nproperty float x\nproperty int x\nend_header\n": "twice",
 		le + "element vertex 1\nelement vertex 1\nend_header\n":                 "twice",
 		le + "element vertex 1\nproperty\nend_header\n":                         "type and a name",
-		le + "vertices 1\nend_header\n":                                         "no known word",
+		le + "vertices 1\nend_header\n":                                         "an unknown keyword",
 		le + "element vertex 0\nproperty float x\nend_header\n":                 "lacks",
 		le + "element vertex 1099511627776\n" + degree0 +
 			"end_header\n": "claims 1099511627776",

@@ -29,7 +29,7 @@ type Info struct {
 // Notes says what the file holds that splats have no place for, and what else a reader should know, a clause each.
 func (i *Info) Notes() (notes []string) {
 	if len(i.Ignored) > 0 {
-		notes = append(notes, "these properties mean nothing to a splat: "+strings.Join(i.Ignored, ", "))
+		notes = append(notes, "ignoring properties that splats do not have: "+strings.Join(i.Ignored, ", "))
 	}
 	if i.Flat {
 		notes = append(notes, fmt.Sprintf("the splats are flat disks (2DGS): scale_2 is missing, and %g is taken",
@@ -132,7 +132,7 @@ func (f *File) Read(pieceSplats int, put func(piece *scene.Splats) error) error 
 		return plyError(f.path, err) // the file was changed since
 	}
 	if rows.left != f.N || rows.cols.degree != f.Degree {
-		return plyError(f.path, fmt.Errorf("the file was changed while it was read"))
+		return plyError(f.path, fmt.Errorf("the file changed while it was read"))
 	}
 	room := scene.NewSplats(min(f.N, pieceSplats), f.Degree)
 	for rows.left > 0 {

@@ -26,12 +26,12 @@ func (h *plyHeader) surplus(vertex int, size int64) (note string, err error) {
 // Others mean nothing, and the note says that they are there.
 func Surplus(unit string, surplus, n, row int64) (note string, err error) {
 	const chance = 64 // fewer bytes may come out even by chance: a line break, a filled block
-	const hint = "the program that wrote it counts wrong: export it with another version, or in another format"
+	const hint = "the program that wrote it counts wrongly: export it with another version, or in another format"
 	switch {
 	case surplus <= 0:
 		return "", nil
 	case row > 0 && surplus%row == 0:
-		err = fmt.Errorf("the file goes on for %s of %s after the %d that the header counts",
+		err = fmt.Errorf("the file goes on for %s of %s after the %d that the header declares",
 			wording.Count(surplus/row, "more row"), wording.Count(row, unit), n)
 	case n > 1 && (n >= chance || unit != "byte") && surplus%n == 0 && surplus/n < row:
 		err = fmt.Errorf("%d %ss follow the last row, %d for each of the %d: rows have %d, not %d as the header says",

@@ -148,7 +148,7 @@ func parseRow(row []string, at map[string]int) (r scene.Record, err error) {
 		}
 		x, ok := textnum.Float(text)
 		if !ok {
-			return r, fmt.Errorf("%.40q is no number, in the column %s", text, name)
+			return r, fmt.Errorf("%.40q is not a number, in the column %s", text, name)
 		}
 		v[name] = x
 	}

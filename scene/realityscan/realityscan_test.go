@@ -25,7 +25,7 @@ func TestFixture(t *testing.T) {
 func TestRefusals(t *testing.T) {
 	for name, c := range map[string]struct{ from, to, want string }{
 		"name":   {"frame_00001", "frame_00002", "two cameras have the photo"},
-		"number": {",34.200000000000003", ",wide", `"wide" is no number, in the column f`},
+		"number": {",34.200000000000003", ",wide", `"wide" is not a number, in the column f`},
 		"focal":  {",34.200000000000003", ",0", "the focal length is 0"},
 		"short":  {",-0.12,", "\n", "it ends before the column k1"},
 	} {
@@ -37,7 +37,8 @@ func TestRefusals(t *testing.T) {
 
 func TestNotFinite(t *testing.T) {
 	fixture := func() string { return loadtest.Fixture(t, "images") }
-	for from, to := range map[string]string{",2.3521597868189796,": ",@,", ",34.200000000000003,": ",@,", ",-0.12,": ",@,",
+	for from, to := range map[string]string{",2.3521597868189796,": ",@,", ",34.200000000000003,": ",@,",
+		",-0.12,": ",@,",
 		",0.002,": ",@,"} {
 		loadtest.CheckNotFinite(t, fixture, "cameras.csv", from, to, "bad-poses", loadtest.NotFinite)
 	}

@@ -82,7 +82,7 @@ func parse(data []byte) ([]scene.Record, error) {
 		r := scene.Record{Cam: scene.Camera{Name: strconv.Itoa(i)}, Lens: exported.Fixed(k)}
 		turn, ok := geom.RotationFromQuat([4]float64{v[3], v[0], v[1], v[2]})
 		if !ok || !scene.InRange([3]float64(v[:3])) || !scene.InRange([3]float64(v[1:4])) {
-			r.Bad = scene.PoseError{Cause: fmt.Errorf("pose %d: %v is no quaternion", i, v[:4])}
+			r.Bad = scene.PoseError{Cause: fmt.Errorf("pose %d: %v is not a quaternion", i, v[:4])}
 		} else {
 			r.Bad = exported.Pose(&r.Cam, exported.FromOpenGL(turn), [3]float64(v[4:]))
 		}

@@ -274,7 +274,7 @@ func readResults(path string) (map[string]any, error) {
 		return map[string]any{}, nil
 	}
 	if err == nil && (!info.Mode().IsRegular() || info.Size() > maxResults) {
-		err = errors.New("this is no file of scores")
+		err = errors.New("not a scores file")
 	}
 	var data []byte
 	if err == nil {

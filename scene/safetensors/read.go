@@ -41,7 +41,7 @@ type File struct {
 }
 
 // ErrNotSafetensors says that a file has not the layout at all.
-var ErrNotSafetensors = errors.New("this is no safetensors file")
+var ErrNotSafetensors = errors.New("not a safetensors file")
 
 // ErrHash says that a file is not what was written.
 var ErrHash = errors.New("the file's hash is not the recorded one")

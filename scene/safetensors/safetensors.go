@@ -51,7 +51,7 @@ func (t TensorInfo) Bytes() (int64, error) {
 		return 0, fmt.Errorf("type %q is not known", t.DType)
 	}
 	if len(t.Shape) > maxTensorRank {
-		return 0, fmt.Errorf("it has %d dimensions, at most %d are possible", len(t.Shape), maxTensorRank)
+		return 0, fmt.Errorf("it has %d dimensions, at most %d are allowed", len(t.Shape), maxTensorRank)
 	}
 	empty := false
 	for _, d := range t.Shape {
@@ -127,7 +127,7 @@ func encodeHeader(metadata map[string]string, tensors []TensorInfo) (header []by
 		b.WriteByte(' ')
 	}
 	if b.Len() > maxHeader {
-		return nil, 0, fmt.Errorf("a header of %d bytes, at most %d are possible", b.Len(), maxHeader)
+		return nil, 0, fmt.Errorf("a header of %d bytes, at most %d are allowed", b.Len(), maxHeader)
 	}
 	return []byte(b.String()), digitsAt, nil
 }

@@ -139,10 +139,10 @@ func TestSafetensorsRefusals(t *testing.T) {
 		data []byte
 		want string
 	}{
-		{"empty", nil, "no safetensors"},
-		{"text", []byte("ply\nformat ascii 1.0\n"), "no safetensors"},
+		{"empty", nil, "not a safetensors"},
+		{"text", []byte("ply\nformat ascii 1.0\n"), "not a safetensors"},
 		{"long header", append([]byte{0xff, 0xff, 0xff, 5, 0, 0, 0, 0}, '{', '}'), "the file has"},
-		{"endless header", append(bytes.Repeat([]byte{0xff}, 8), '{', '}'), "no safetensors"},
+		{"endless header", append(bytes.Repeat([]byte{0xff}, 8), '{', '}'), "not a safetensors"},
 		{"not JSON", withHeader("{]", 0), "header"},
 		{"huge shape", withHeader(`{"a":{"dtype":"F32","shape":[4611686018427387904,4],"data_offsets":[0,4]}}`, 4),
 			"too many numbers"},

@@ -8,7 +8,7 @@ import (
 	"vksplat/scene/photo"
 )
 
-// meanUp returns the mean direction up of the photos as people see them: poses are of the pixels as stored, which
+// meanUp returns the mean up direction of the photos as people see them: poses are of the pixels as stored, which
 // phones turn. If the photos agree on none, as those do whose tags somebody forgot to change, it is that of the pixels.
 func meanUp(cams []scene.Camera) ([3]float64, error) {
 	shown := slices.Clone(cams)

@@ -162,7 +162,7 @@ func TestParseTransform(t *testing.T) {
 		}
 	}
 	for _, text := range []string{"turn 1,2,3", "turn", "move 1"} { // no word of it is the rows of a matrix
-		if _, err := ParseTransform(text); err == nil || !strings.Contains(err.Error(), "is none of scale") {
+		if _, err := ParseTransform(text); err == nil || !strings.Contains(err.Error(), "is not one of scale") {
 			t.Errorf("%q: %v", text, err)
 		}
 	}

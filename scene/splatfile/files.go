@@ -29,7 +29,7 @@ func openFile(op, path string) (*os.File, int64, error) {
 	return f, info.Size(), nil
 }
 
-var errNoFile = errors.New("this is no file")
+var errNoFile = errors.New("not a file")
 
 // readError names the file that was to be read in an error, and says what to do about it: hint, unless the error itself
 // tells. Nil stays nil.

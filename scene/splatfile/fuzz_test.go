@@ -103,7 +103,7 @@ func FuzzTransform(f *testing.F) {
 		back[1], back[3], back[2], back[6], back[5], back[7] = s.R[3], s.R[1], s.R[6], s.R[2], s.R[7], s.R[5]
 		for k, x := range product(s.R, back) {
 			if want := Unmoved().R[k]; !(math.Abs(x-want) < 1e-9) {
-				t.Fatalf("%q: %+v is no rotation", text, s)
+				t.Fatalf("%q: %+v is not a rotation", text, s)
 			}
 		}
 		if !(s.Scale > 0) || math.IsInf(s.Scale, 0) || math.IsNaN(s.T[0]+s.T[1]+s.T[2]) ||

@@ -38,7 +38,7 @@ func (f *glbFile) place(mesh int) (Similarity, error) {
 	total := matrix4{1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0}
 	for steps := 0; at >= 0; at = parent[at] {
 		if steps++; steps > len(nodes) {
-			return Unmoved(), errors.New("the nodes are above each other in a ring")
+			return Unmoved(), errors.New("the nodes form a cycle")
 		}
 		m, err := nodes[at].matrix()
 		if err != nil {

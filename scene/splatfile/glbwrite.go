@@ -82,7 +82,7 @@ func writeGLB(path string, model Source, o WriteOptions) ([]string, error) {
 		return nil, refuse(err, "")
 	}
 	if len(info.Meta.Comments) > 0 {
-		return []string{"glTF has no place for comments"}, nil
+		return []string{"glTF cannot store comments"}, nil
 	}
 	return nil, nil
 }

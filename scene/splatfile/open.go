@@ -15,7 +15,7 @@ import (
 )
 
 // ErrUnknown says that a file is of none of the formats.
-var ErrUnknown = errors.New("it is none of the formats that are known")
+var ErrUnknown = errors.New("not a known format")
 
 // Open opens a model of any format, by what the file holds or, where that says nothing, by its name. A folder is one of
 // SOG, with meta.json or lod-meta.json in it, or the OUT of a run of train, whose latest model or checkpoint is opened.

@@ -31,7 +31,7 @@ func named(err error, temp, path string) error {
 
 // taken is the error of something that is no part of an earlier model where a model is to be written.
 func taken(what string) error {
-	return &fault.Error{Err: fmt.Errorf("%s is there already, and no part of an earlier model", what),
+	return &fault.Error{Err: fmt.Errorf("%s already exists and is not part of an earlier model", what),
 		Hint: "name a file in a folder of its own, or move away what is there"}
 }
 

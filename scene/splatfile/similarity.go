@@ -50,7 +50,7 @@ func ParseTransform(text string) (Similarity, error) {
 	out := Unmoved()
 	for i := 0; i < len(words); i += 2 {
 		if !slices.Contains([]string{"scale", "rotate", "translate"}, words[i]) {
-			return out, fmt.Errorf("%q is none of scale, rotate, translate", words[i])
+			return out, fmt.Errorf("%q is not one of scale, rotate, translate", words[i])
 		}
 		if i+1 == len(words) {
 			return out, fmt.Errorf("nothing follows %q", words[i])
@@ -106,7 +106,7 @@ func numbers(text string, n int) ([]float64, error) {
 	for i, p := range parts {
 		x, err := strconv.ParseFloat(p, 64)
 		if err != nil || !(math.Abs(x) <= maxTransform) {
-			return nil, fmt.Errorf("%q is no number up to %g", p, float64(maxTransform))
+			return nil, fmt.Errorf("%q is not a number up to %g", p, float64(maxTransform))
 		}
 		v[i] = x
 	}
@@ -185,7 +185,7 @@ func Upright(up [3]float64) (Similarity, error) {
 	s := Unmoved()
 	length := math.Sqrt(up[0]*up[0] + up[1]*up[1] + up[2]*up[2])
 	if !(length > 0) || math.IsInf(length, 0) {
-		return s, errors.New("there is no direction up")
+		return s, errors.New("there is no up direction")
 	}
 	x, y, z := up[0]/length, up[1]/length, up[2]/length
 	// The shortest turn from u to v has the quaternion (1 + u.v, u x v); v is -y.

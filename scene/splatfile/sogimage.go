@@ -20,7 +20,7 @@ const (
 	sogSplatsPerByte = 64
 )
 
-var errNoWebP = errors.New("it is no lossless WebP image")
+var errNoWebP = errors.New("not a lossless WebP image")
 
 // losslessPart finds the chunk of a lossless WebP that holds the pixels, and reads its size in pixels. data may be the
 // file's start.

@@ -287,7 +287,7 @@ func (s *sogSource) degree() (int, error) {
 		}
 		return degree, nil
 	}
-	return 0, fmt.Errorf("%s: it is %d pixels wide, which is no width for a palette of degree %d",
+	return 0, fmt.Errorf("%s: it is %d pixels wide, which is not a width for a palette of degree %d",
 		wording.Printable(p.Files[0]), size[0], p.Bands)
 }
 

@@ -85,7 +85,7 @@ func writeSOG(path string, model Source, o WriteOptions) (lost []string, err err
 		return nil, err
 	}
 	if len(info.Meta.Comments) > 0 {
-		lost = append(lost, "SOG has no place for comments")
+		lost = append(lost, "SOG cannot store comments")
 	}
 	return lost, nil
 }

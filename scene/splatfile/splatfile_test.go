@@ -220,7 +220,7 @@ func TestOpenErrors(t *testing.T) {
 		write("empty.ply", ""):                 "empty",
 		write("photo.ply", "\xff\xd8\xff\xe0"): "it is a photo",
 		write("page.spz", "<!DOCTYPE html>"):   "it is a web page",
-		write("x.bin", "nothing"):              "none of the formats",
+		write("x.bin", "nothing"):              "not a known format",
 		write("mesh.ply", "ply\nformat ascii 1.0\nend_header\n"):     "no element vertex",
 		write("x.safetensors", "nothing"):                            "safetensors",
 		write("other", "\x02\x00\x00\x00\x00\x00\x00\x00{}"):         "no checkpoint of vksplat",

@@ -130,7 +130,7 @@ func (s *spzSource) readTail(stream io.Reader) ([]byte, error) {
 // longer is the error of a file that has more bytes than its header says. A wrong number of splats there shifts every
 // plane but the first.
 func (s *spzSource) longer() error {
-	return fmt.Errorf("the file goes on after the last of its %d splats", s.head.n)
+	return fmt.Errorf("the file has data after the last of its %d splats", s.head.n)
 }
 
 // spzStream is where the file has a plane of version 4.

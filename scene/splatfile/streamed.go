@@ -123,7 +123,7 @@ func (s *streamer) run(path string, model Source, o WriteOptions) (lost []string
 		return nil, writeError(op, path, err, "")
 	}
 	if len(model.Info().Meta.Comments) > 0 {
-		lost = append(lost, "SOG has no place for comments")
+		lost = append(lost, "SOG cannot store comments")
 	}
 	return lost, nil
 }

@@ -59,13 +59,13 @@ func TestLeavesClosed(t *testing.T) {
 		t.Error(err)
 	}
 	if _, err := OpenLeaves(write(`{"0":{"file":3,"offset":0,"count":50}}`)); err == nil {
-		t.Error("a leaf of no file is no error")
+		t.Error("a leaf of no file is not an error")
 	}
 	if err := os.WriteFile(filepath.Join(dir, "1.sog"), []byte("PK"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := OpenLeaves(write(`{"0":{"file":2,"offset":0,"count":50}}`)); err == nil {
-		t.Error("a damaged archive is no error")
+		t.Error("a damaged archive is not an error")
 	}
 	if n := openFiles(t); n != before {
 		t.Errorf("%d files are open, %d before", n, before)

@@ -88,7 +88,7 @@ func OpenLeaves(file string) (l *Leaves, err error) {
 		}
 		sog, ok := sources[i].(*sogSource)
 		if !ok {
-			return l, fail(fmt.Errorf("%s is no SOG", path.Clean(name)))
+			return l, fail(fmt.Errorf("%s is not a SOG", path.Clean(name)))
 		}
 		if l.add(sog); originOf(sog.info) != originOf(l.Info) {
 			return l, fail(fmt.Errorf("%s has another origin than %s", path.Clean(name), path.Clean(m.Files[0])))

@@ -21,7 +21,7 @@ const (
 	opReadStreamed   = "read streamed sog"
 	hintStreamed     = "the model may be cut short: copy or export it again, with all folders that it names"
 	streamedMaxFiles = 1 << 16
-	// levels that are read leaf by leaf: each halves the splats, of which 2^31 are possible
+	// levels that are read leaf by leaf: each halves the splats, of which 2^31 are allowed
 	streamedMaxLevels = 32
 
 	// The most bytes and objects of a tree in JSON, where a leaf takes some 300 and up to fifteen: a hostile one is
@@ -113,7 +113,7 @@ func readStreamed(file string) (*streamedMeta, error) {
 			return nil, fmt.Errorf("the name %q leads out of the folder", name)
 		}
 		if name = path.Clean(name); known[name] {
-			return nil, fmt.Errorf("the name %q is there twice", name)
+			return nil, fmt.Errorf("the name %q occurs twice", name)
 		}
 		known[name] = true
 	}

@@ -28,8 +28,9 @@ func TestSurplus(t *testing.T) {
 	}
 	rows := map[string]int{"a.ply": 4 * 26, "a.compressed.ply": 16, "a.glb": 4 * 23, "a.ksplat": 24 + 2*9}
 	for name, write := range files {
-		for more, want := range map[int]string{0: "", 1: "has 1 byte more", 7: "7 bytes more", rows[name]: "1 more row of",
-			200: "2 for each of the 100"} {
+		for more, want := range map[int]string{0: "", 1: "has 1 byte more", 7: "7 bytes more",
+			rows[name]: "1 more row of",
+			200:        "2 for each of the 100"} {
 			path := filepath.Join(t.TempDir(), name)
 			if err := write(path); err != nil {
 				t.Fatal(err)
@@ -127,7 +128,8 @@ func TestOtherKinds(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, name := range []string{"a.ply", "a.compressed.ply", "a.splat", "a.ksplat", "a.spz", "a.glb", "a.sog", "meta.json",
+	for _, name := range []string{"a.ply", "a.compressed.ply", "a.splat", "a.ksplat", "a.spz", "a.glb", "a.sog",
+		"meta.json",
 		"lod-meta.json", "tileset.json", "a.safetensors", "a"} {
 		write(name, pointer)
 		check(name, "pointer of Git LFS", "git lfs pull")
@@ -147,5 +149,5 @@ func TestOtherKinds(t *testing.T) {
 		t.Fatal(err)
 	}
 	write("sog/quats.webp", pointer)
-	check("sog", "quats.webp: it is no lossless WebP image: it is a pointer", "git lfs pull")
+	check("sog", "quats.webp: not a lossless WebP image: it is a pointer", "git lfs pull")
 }

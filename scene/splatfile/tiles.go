@@ -103,7 +103,7 @@ func (t *tiler) run(path string, model Source) (lost []string, err error) {
 		return nil, fail(named(err, t.temp, path))
 	}
 	if len(info.Meta.Comments) > 0 {
-		lost = append(lost, "3D Tiles have no place for comments")
+		lost = append(lost, "3D Tiles cannot store comments")
 	}
 	if !t.o.PlainTiles {
 		lost = t.packs.lost(lost)

@@ -261,7 +261,7 @@ func TestTilesRead(t *testing.T) {
 		"unexpected end":     `{"geometricError":1,"root":{`,
 		"it names no tiles":  `{"geometricError":1}`,
 		"no tile has splats": `{"geometricError":1,"root":{}}`,
-		"is there twice":     `{"geometricError":1,"root":{"children":[` + twice + `,` + twice + `]}}`,
+		"occurs twice":       `{"geometricError":1,"root":{"children":[` + twice + `,` + twice + `]}}`,
 		"objects of JSON": `{"geometricError":1,"root":{"children":[` + strings.Repeat("{},", maxTreeObjects) +
 			`{}]}}`,
 		"null":                  `{"geometricError":1,"root":{"children":[null]}}`,

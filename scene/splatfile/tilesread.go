@@ -62,7 +62,7 @@ func openTiles(file string) (Source, error) {
 	known := map[string]bool{}
 	for _, name := range names {
 		if known[name] {
-			return nil, fail(fmt.Errorf("the tile %s is there twice", wording.Printable(name)))
+			return nil, fail(fmt.Errorf("the tile %s occurs twice", wording.Printable(name)))
 		}
 		known[name] = true
 		if !filepath.IsLocal(filepath.FromSlash(name)) || strings.Contains(name, ":") {

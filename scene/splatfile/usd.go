@@ -73,7 +73,7 @@ func writeUSD(path string, model Source, o WriteOptions) ([]string, error) {
 		return nil, refuse(err, "")
 	}
 	if len(info.Meta.Comments) > 0 {
-		return []string{"USD has no place for comments"}, nil
+		return []string{"USD cannot store comments"}, nil
 	}
 	return nil, nil
 }

@@ -65,23 +65,25 @@ func (o WriteOptions) FolderFor(path string) string {
 // antialiased or nothing.
 func lostOf(info Info, format string, keepsAntialiased bool) (lost []string) {
 	if info.Meta.Antialiased && !keepsAntialiased {
-		lost = append(lost, format+" cannot say that the model was trained antialiased: viewers may show small splats "+
+		lost = append(lost, format+" cannot record that the model was trained antialiased: viewers may show small "+
+			"splats "+
 			"too thick")
 	}
 	if info.Meta.Origin != nil {
-		lost = append(lost, fmt.Sprintf("%s has no place for the origin that was subtracted from the coordinates: %v",
+		lost = append(lost, fmt.Sprintf("%s cannot store the origin that was subtracted from the coordinates: %v",
 			format, *info.Meta.Origin))
 	}
 	if b := info.Meta.Background; b != nil && *b != [3]float32{} {
-		lost = append(lost, fmt.Sprintf("%s cannot say that the model was trained on the background %g,%g,%g", format,
+		lost = append(lost, fmt.Sprintf("%s cannot record that the model was trained on the background %g,%g,%g",
+			format,
 			b[0], b[1], b[2]))
 	}
 	if info.Meta.Near != 0 {
-		lost = append(lost, fmt.Sprintf("%s cannot say that the model was trained with the near plane %g", format,
+		lost = append(lost, fmt.Sprintf("%s cannot record that the model was trained with the near plane %g", format,
 			info.Meta.Near))
 	}
 	if info.Meta.Exposure {
-		lost = append(lost, format+" cannot say that the model was trained with a colour map for each photo")
+		lost = append(lost, format+" cannot record that the model was trained with a colour map for each photo")
 	}
 	return lost
 }

@@ -180,7 +180,7 @@ func TestSimplifyClosed(t *testing.T) {
 			t.Errorf("%d faces with at most %d", len(out.Faces), c.most)
 		}
 		if c.most != 1 && math.Abs(area/(4*math.Pi)-1) > 0.05 {
-			t.Error("this is no ball")
+			t.Error("this is not a ball")
 		}
 	}
 }

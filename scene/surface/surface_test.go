@@ -224,6 +224,6 @@ func TestSphere(t *testing.T) {
 	want := 4 * math.Pi * radius * radius
 	t.Logf("area %.3f, %.3f is the ball's; %d open edges of %d", area, want, open, len(edges))
 	if math.Abs(area/want-1) > 0.03 || open > 0 {
-		t.Error("this is no ball")
+		t.Error("this is not a ball")
 	}
 }

@@ -26,7 +26,7 @@ type Options struct {
 	Seed          uint64     // moves cameras a little and chooses the points
 	Scale         float64    // length of a scene unit in the capture's frame, default 1
 	Offset        [3]float64 // where the middle of the scene lies in the capture's frame
-	City          bool       // a city that is flown over, in place of things on a table that are walked around
+	City          bool       // a city from the air instead of objects on a table that are walked around
 	// share of the points that stand right in front of a camera, as wrong matches of photos do; 0 to 1
 	Wrong   float64
 	Passers bool // people walk through a third of the photos, see HasPassers; not in a city
@@ -110,7 +110,7 @@ func (o Options) withDefaults() (Options, error) {
 	case !(o.Wrong >= 0 && o.Wrong <= 1):
 		return o, fmt.Errorf("make capture: a share of %v wrong points, want 0 to 1", o.Wrong)
 	case o.City && o.Passers:
-		return o, errors.New("make capture: nobody walks through a city that is flown over")
+		return o, errors.New("make capture: a city from the air has no passers-by")
 	case o.Lens != nil && o.City:
 		return o, errors.New("make capture: a city is photographed without distortion")
 	case o.City && o.Shutter != 0:

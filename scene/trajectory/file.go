@@ -186,7 +186,7 @@ func parseKeyframes(top strictjson.Object, like scene.Camera) (*File, error) {
 		return nil, err
 	}
 	if len(list) == 0 || len(list) > maxTrajectory {
-		return nil, fmt.Errorf("field keyframes has %d entries, 1 to %d are possible", len(list), maxTrajectory)
+		return nil, fmt.Errorf("field keyframes has %d entries, 1 to %d are allowed", len(list), maxTrajectory)
 	}
 	if like, err = sized(top, "width", "height", like); err != nil {
 		return nil, err
@@ -325,7 +325,7 @@ func parseCameraPath(top strictjson.Object, like scene.Camera) (*File, error) {
 		return nil, err
 	}
 	if len(list) == 0 || len(list) > maxTrajectory {
-		return nil, fmt.Errorf("field camera_path has %d entries, 1 to %d are possible", len(list), maxTrajectory)
+		return nil, fmt.Errorf("field camera_path has %d entries, 1 to %d are allowed", len(list), maxTrajectory)
 	}
 	kind := "perspective"
 	if err := top.Into("camera_type", &kind, "a text"); err != nil {

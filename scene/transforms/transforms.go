@@ -363,7 +363,7 @@ func noteFrames(c *scene.Capture, t *File, records []scene.Record) {
 			scaled)
 	}
 	if len(unclear) > 0 {
-		c.Warn("unclear-motion", fmt.Sprintf("the motion of %d of %d cameras cannot be told; they count as still: %v",
+		c.Warn("unclear-motion", fmt.Sprintf("the motion of %d of %d cameras is unknown; they are treated as still: %v",
 			len(unclear), len(records), why), unclear)
 	}
 }

@@ -64,7 +64,7 @@ const look = async () => {
         lost.hidden = true;
         document.body.dataset.ready = 'true';
     } catch (err) {
-        lost.textContent = err.status ? 'vksplat was started again: open the address that it printed' : err.message;
+        lost.textContent = err.status ? 'vksplat was restarted: open the address that it printed' : err.message;
         lost.hidden = false;
         return;
     }

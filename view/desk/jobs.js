@@ -47,7 +47,7 @@ export const showProgress = (bar, j) => {
 export const stopButton = (j) => action('Stop', async () => {
     await post('stop', { job: j.id });
     asked();
-}, { title: j.kind === 'train' ? 'save and stop; it can be continued' : 'stop' });
+}, { title: j.kind === 'train' ? 'save and stop; you can continue it later' : 'stop' });
 
 export const watchLink = (j) => h('a', { class: 'button primary', href: `show/${j.id}/?desk` }, 'Watch in 3D');
 

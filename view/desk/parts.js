@@ -68,9 +68,9 @@ const failed = async (answer) => {
     try {
         said = await answer.json();
     } catch {
-        said = { error: `vksplat answers ${answer.status}` };
+        said = { error: `vksplat returned status ${answer.status}` };
     }
-    const err = new Error(said.error || 'vksplat does not answer');
+    const err = new Error(said.error || 'vksplat does not respond');
     err.hint = said.hint || '';
     err.status = answer.status;
     return err;
@@ -81,7 +81,7 @@ const ask = async (address, options) => {
     try {
         answer = await fetch(address, options);
     } catch {
-        throw new Error('vksplat does not answer: is it still running?');
+        throw new Error('vksplat does not respond: is it still running?');
     }
     if (!answer.ok) {
         throw await failed(answer);

@@ -43,7 +43,7 @@ const flightCard = (path) => {
 };
 
 const endNow = (job) => action('End now', async () => {
-    if (window.confirm('End it without saving? What was trained since the last checkpoint is lost.')) {
+    if (window.confirm('End it without saving? Training since the last checkpoint will be lost.')) {
         await post('stop', { job: job.id, now: true });
         asked();
     }
@@ -126,7 +126,7 @@ const film = (path) => h('video', { src: fileAddress(path), controls: true, play
     'aria-label': `flight ${path.split('/').pop()}` });
 
 const shotOf = (run, job) => {
-    const first = job && !run.picture ? h('p', { class: 'dim' }, 'The first picture comes in a moment.') : null;
+    const first = job && !run.picture ? h('p', { class: 'dim' }, 'The first picture will appear in a moment.') : null;
     return [picture(run, `the newest picture of ${run.name}`), first];
 };
 

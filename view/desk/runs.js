@@ -39,8 +39,8 @@ const runCard = (run, jobs, now) => {
 };
 
 const steps = [
-    ['Photos or a video', 'Sharp, overlapping, from all around. 50 to 300 photos are a good number.'],
-    ['Check', 'Where the camera stood is found, and problems are named before anything is trained.'],
+    ['Photos or a video', 'Sharp, overlapping, from all around. 50 to 300 photos work well.'],
+    ['Check', 'Camera positions are found, and problems are reported before training.'],
     ['Train', 'Watch the model grow, stop and continue, then look around in it and share it.'],
 ];
 
@@ -59,7 +59,7 @@ export const runsPage = (main) => {
     const list = jobList(), grid = h('div', { class: 'grid' }), hello = h('div', {});
     const compare = h('a', { class: 'button', href: '#/compare' }, 'Compare');
     const title = h('div', { class: 'line' }, h('h1', { class: 'small' }, 'Runs'), compare);
-    const reading = h('p', { class: 'wait' }, 'Reading the runs');
+    const reading = h('p', { class: 'wait' }, 'Loading runs');
     title.hidden = true;
     main.append(hello, list.box, reading, title, grid);
     const mark = () => { compare.textContent = `Compare ${chosen.size || ''}`; };

@@ -47,7 +47,7 @@ const judgement = (report) => {
     if (has('fatal')) {
         return ['bad', 'Cannot be trained'];
     }
-    return has('warning') ? ['doubtful', 'Can be trained, but look at this'] : ['good', 'Ready to train'];
+    return has('warning') ? ['doubtful', 'Can be trained, with warnings'] : ['good', 'Ready to train'];
 };
 
 const problem = (p) => h('p', { class: severities[p.severity] || 'note' },
@@ -62,7 +62,7 @@ const sizes = (list) => {
 
 const verdict = (c) => {
     if (!c.ready) {
-        return [h('p', { class: 'wait' }, 'Looking at photos and cameras')];
+        return [h('p', { class: 'wait' }, 'Checking photos and cameras')];
     }
     if (c.error) {
         return [h('h2', { class: 'bad' }, 'Cannot be trained'), complaint(c.error, c.hint)];
@@ -79,10 +79,10 @@ const verdict = (c) => {
 // ---- the training
 
 const presets = {
-    default: 'Steps and splats are chosen for the capture.',
-    mcmc: 'Exactly one million splats, moved to where they are needed.',
+    default: 'Steps and number of splats follow the capture.',
+    mcmc: 'Exactly one million splats, moved to where they are needed (MCMC).',
     quality: 'The same with three million: more detail, more memory.',
-    '3dgs': 'The recipe of the paper, 30,000 steps, for comparisons.',
+    '3dgs': 'The recipe of the 3DGS paper, 30,000 steps, for comparisons.',
 };
 const limits = [[0, 'no limit'], [60, '1 minute'], [300, '5 minutes'], [900, '15 minutes'], [3600, '1 hour']];
 
@@ -91,7 +91,7 @@ const lasts = (s) => (s > 86400 ? 'more than a day' : about(s));
 
 const need = (c) => {
     if (!c || !c.ready) {
-        return h('p', { class: 'wait' }, 'Measuring this device with your photos');
+        return h('p', { class: 'wait' }, 'Timing this device on your photos');
     }
     if (c.error) {
         return complaint(c.error, c.hint);

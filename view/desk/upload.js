@@ -14,7 +14,7 @@ const send = (file, folder, told) => new Promise((resolve, reject) => {
         try {
             said = JSON.parse(r.responseText);
         } catch {
-            said = { error: `vksplat answers ${r.status}` };
+            said = { error: `vksplat returned status ${r.status}` };
         }
         if (r.status === 200) {
             resolve(said.path);
@@ -74,7 +74,7 @@ const sendAll = async (files, folder, sum) => {
 
 const done = ({ left }) => {
     const some = left.length > 3 ? `${left.slice(0, 3).join(', ')} and ${left.length - 3} more` : left.join(', ');
-    const without = left.length ? ` Left out, as no photos or twice there: ${some}.` : '';
+    const without = left.length ? ` Skipped, not photos or already there: ${some}.` : '';
     toast(`Uploaded. Looking for the cameras now.${without}`);
 };
 
@@ -129,7 +129,7 @@ const dropped = async (data) => {
     try {
         upload(entries.length ? (await Promise.all(entries.map(filesOf))).flat() : plain);
     } catch {
-        toast('What was dropped cannot be read.', true);
+        toast('The dropped items cannot be read.', true);
     }
 };
 

@@ -12,7 +12,7 @@ const post = async (name, body) => {
     const answer = await fetch(name, { method: 'POST', headers, body: JSON.stringify(body) });
     const said = await answer.json().catch(() => ({}));
     if (!answer.ok) {
-        throw new Error([said.error || 'vksplat does not answer', said.hint].filter(Boolean).join(' — '));
+        throw new Error([said.error || 'vksplat does not respond', said.hint].filter(Boolean).join(' — '));
     }
     return said;
 };

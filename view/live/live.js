@@ -16,7 +16,7 @@ let shownSize = [16, 16];
 let status = { paused: false };
 let socket = null;
 let over = false;       // the training has ended
-const finished = Boolean(scene.splats); // a model: nothing is trained
+const finished = Boolean(scene.splats); // a model: no training is running
 let editor = null;      // of a model that is edited
 
 if (chosen >= 0 || finished) {
@@ -56,7 +56,7 @@ const connect = () => {
         }
         element('doing').textContent = 'not connected';
         note(reason ||
-            (connected ? 'The connection to vksplat is lost: it may have ended.' : 'vksplat does not answer.'));
+            (connected ? 'Lost the connection to vksplat: it may have ended.' : 'vksplat does not respond.'));
         setTimeout(connect, 2000);
     };
 };

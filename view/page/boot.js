@@ -21,7 +21,7 @@ const load = async () => {
     if (!element) {
         const response = await fetch(scene.content);
         if (!response.ok) {
-            throw new Error(`the server does not give the model any more (${response.status})`);
+            throw new Error(`the server no longer serves the model (${response.status})`);
         }
         return response;
     }

@@ -55,25 +55,27 @@ func (o *Options) Check(captures []string) error {
 		return fault.Usagef("leave out one of the two", "%s: these models are measured without SCENE, and "+
 			"%s is given", fault.Named("suite"), captures[0])
 	case len(captures) == 0 && (o.TrainSteps > 0 || o.Init.Kind != initial.InitAuto):
-		return fault.Usagef("name a capture, or leave them out", "%s: without SCENE nothing is trained before",
+		return fault.Usagef("name a capture, or leave them out", "%s: without SCENE there is no training beforehand",
 			fault.Named("init", "warm-steps"))
 	case len(captures) > 0 && o.trained() > o.Config.Iterations:
 		return fault.Usagef("give "+fault.Setting("iterations")+" too",
 			"%s: the recipe has %d steps, fewer than %d", fault.Named("warm-steps"), o.Config.Iterations, o.trained())
 	case o.Steps == 0:
-		return fault.Usagef("give 1 or more, as in 200", "%s: 0 is no number of steps to measure", fault.Named("steps"))
+		return fault.Usagef("give 1 or more, as in 200", "%s: 0 is not a number of steps to measure",
+			fault.Named("steps"))
 	case o.Rounds < 1 || o.Rounds > 1000:
-		return fault.Usagef("give 1 to 1000, as in 3", "%s: %d is no number of rounds", fault.Named("repeat"), o.Rounds)
+		return fault.Usagef("give 1 to 1000, as in 3", "%s: %d is not a number of rounds", fault.Named("repeat"),
+			o.Rounds)
 	case !(o.MaxSlowdown >= 0):
-		return fault.Usagef("give a factor, as in 1.05", "%s: %g is no factor", fault.Named("max-slowdown"),
+		return fault.Usagef("give a factor, as in 1.05", "%s: %g is not a factor", fault.Named("max-slowdown"),
 			o.MaxSlowdown)
 	case o.MaxSlowdown > 0 && o.Against == "":
-		return fault.Usagef("give "+fault.Setting("against")+" FILE", "%s: there is nothing to compare with",
+		return fault.Usagef("give "+fault.Setting("against")+" FILE", "%s: nothing to compare with",
 			fault.Named("max-slowdown"))
 	case dangling != nil:
 		return dangling
 	case o.Json != "" && isOther(o.Json):
-		return fault.Usagef("name a file", "%s: %s is no regular file", fault.Named("json"), o.Json)
+		return fault.Usagef("name a file", "%s: %s is not a regular file", fault.Named("json"), o.Json)
 	case o.Json != "" && (output.IsFolder(o.Json) || !output.IsFolder(filepath.Dir(o.Json))):
 		return fault.Usagef("name a file in a folder that exists", "%s: %s cannot be written", fault.Named("json"),
 			o.Json)
@@ -191,7 +193,7 @@ func (f *autoFlag) Set(s string) error {
 	}
 	n, err := strconv.Atoi(s)
 	if err != nil || n < 0 || n > mostAuto {
-		return fault.Usagef("give auto, or a number as in 100", "%q is no number of steps up to %d", s, mostAuto)
+		return fault.Usagef("give auto, or a number as in 100", "%q is not a number of steps up to %d", s, mostAuto)
 	}
 	*f = autoFlag(n)
 	return nil

@@ -190,7 +190,7 @@ func readBench(path string) (*benchFile, error) {
 	hint := "name a file that " + fault.Command("bench --json") + " wrote"
 	info, err := os.Stat(path)
 	if err == nil && (!info.Mode().IsRegular() || info.Size() > maxBenchFile) {
-		err = errors.New("this is no file of results")
+		err = errors.New("not a results file")
 	}
 	var data []byte
 	if err == nil {

@@ -76,7 +76,7 @@ func (b *bencher) suite(ctx context.Context) error {
 		}
 	}
 	if len(b.file.Scenes) == 0 {
-		return fault.WithHint(errors.New("no model of the suite fits into memory"),
+		return fault.WithHint(errors.New("no model of the suite fits in memory"),
 			"raise "+fault.Setting("max-vram")+", or close other programs that use the device")
 	}
 	return nil

@@ -66,7 +66,8 @@ func milliseconds(s spread) string {
 // times as long are an error, and so are scenes that were not measured before; not if most is 0.
 func compareBench(console *cli.Console, before, now *benchFile, most float64) error {
 	if before.Device != now.Device {
-		console.Warn(fmt.Sprintf("the results to compare with are of %s, %s", before.Device.Name, before.Device.Driver))
+		console.Warn(fmt.Sprintf("the results to compare with are from %s, %s", before.Device.Name,
+			before.Device.Driver))
 	}
 	var errs []error
 	for _, s := range now.Scenes {

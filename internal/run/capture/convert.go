@@ -113,7 +113,7 @@ func (c *conversion) program(file string) (*converter, error) {
 	}
 	first := c.by[0].program
 	return nil, &fault.Error{Op: "convert photo", Path: file, Kind: fault.ErrMachine,
-		Err: fmt.Errorf("%s files are not read, and of the programs that convert them none is there: %w",
+		Err: fmt.Errorf("%s files are not read, and no program that converts them is installed: %w",
 			filepath.Ext(file), fault.ErrMissing),
 		Hint: "of " + strings.Join(c.programs(), ", ") + " one is enough; for " + first + ", " + installHint(first)}
 }

@@ -71,7 +71,8 @@ func (m *mapper) featureOptions(k *colmapCall, plan cameraPlan) error {
 		}
 	}
 	if o.MaxSize > 0 {
-		err := k.must(fmt.Sprint(o.MaxSize), "max-size", "FeatureExtraction.max_image_size", "SiftExtraction.max_image_size")
+		err := k.must(fmt.Sprint(o.MaxSize), "max-size", "FeatureExtraction.max_image_size",
+			"SiftExtraction.max_image_size")
 		if err != nil {
 			return err
 		}
@@ -93,7 +94,7 @@ func writeLines(path string, lines []string) error {
 }
 
 // errNoModel is the cause of an error about photos whose cameras cannot be found.
-var errNoModel = errors.New("no part of the photos hangs together well enough to find their cameras")
+var errNoModel = errors.New("no group of photos overlaps enough to find their cameras")
 
 func (m *mapper) findCameras() error {
 	program, args, err := m.mapperCommand()
@@ -112,7 +113,7 @@ func (m *mapper) findCameras() error {
 		found := listComponents(folder)
 		if len(found) == 0 && !errors.Is(err, fault.ErrInterrupted) {
 			if err != nil {
-				m.console.Note("the mapper says: " + err.Error())
+				m.console.Note("mapper: " + err.Error())
 			}
 			return "", m.noModel()
 		}
@@ -159,8 +160,8 @@ func (m *mapper) noModel() error {
 			dark++
 		}
 	}
-	hint := "take photos that overlap their neighbours by two thirds, from different places: turning on the spot shows " +
-		"no depth; sharp and with detail: bare walls have none"
+	hint := "take photos that overlap by two thirds, from different places (turning on the spot shows no depth), " +
+		"sharp and with detail (bare walls have none)"
 	switch {
 	case dark > len(looks)/2:
 		hint = "most photos are dark: take them with more light"

@@ -74,8 +74,8 @@ type Options struct {
 	Inputs []string // folders of photos, photos and videos
 	Out    string   // the scene's folder
 
-	Fps    float64 // frames that are taken of a second of video; 0: chosen
-	Frames int     // frames that are taken of each video; 0: by Fps
+	Fps    float64 // frames to extract per second of video; 0: chosen
+	Frames int     // frames to extract per video; 0: by Fps
 
 	Masks       string // folder of masks, "" for none
 	Cameras     string // Auto, CamerasOne, CamerasMany or CamerasFolder
@@ -115,9 +115,10 @@ func (o *Options) check() error {
 		return fault.Usagef("give one of them", "%s exclude each other", fault.Named("fps", "frames"))
 	case !(o.Fps >= leastRate && o.Fps <= mostRate) && (o.Fps != 0 || math.Signbit(o.Fps)):
 		return fault.Usagef(fmt.Sprintf("give frames a second from %g to %d, as in 2 or 0.5", leastRate, mostRate),
-			"%s: %g is no rate", fault.Named("fps"), o.Fps)
+			"%s: %g is not a rate", fault.Named("fps"), o.Fps)
 	case o.Frames < 0 || o.Frames > mostTaken:
-		return fault.Usagef(fmt.Sprintf("give a number from 1 to %d", mostTaken), "%s: %d frames", fault.Named("frames"),
+		return fault.Usagef(fmt.Sprintf("give a number from 1 to %d", mostTaken), "%s: %d frames",
+			fault.Named("frames"),
 			o.Frames)
 	case o.MaxSize != 0 && (o.MaxSize < LeastSize || o.MaxSize > MostSize):
 		return fault.Usagef(fmt.Sprintf("give pixels from %d to %d, as in 1600", LeastSize, MostSize), "%s: %d pixels",

@@ -67,7 +67,7 @@ func (r *running) takePhotos() error {
 			}
 		}
 		if n := len(r.several); n > 0 {
-			r.console.Note(fmt.Sprintf("%s with several pictures, as %s: the first is taken", cli.Count(n, "file"),
+			r.console.Note(fmt.Sprintf("%s with several pictures, as %s: the first is used", cli.Count(n, "file"),
 				r.several[0]))
 		}
 		done := cli.Count(len(r.photos), "photo")
@@ -125,7 +125,8 @@ func (r *running) takeMasks() error {
 		}
 	}
 	if len(found) == 0 {
-		return fault.Data("find masks", r.o.Masks, "the mask of a.jpg is a.png, a.jpg.png or a.mask.png below that folder",
+		return fault.Data("find masks", r.o.Masks, "the mask of a.jpg is a.png, a.jpg.png or a.mask.png below that "+
+			"folder",
 			"there is no mask of any photo")
 	}
 	if sameFile(r.o.Masks, r.o.in(masksFolder)) {

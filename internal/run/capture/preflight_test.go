@@ -248,7 +248,7 @@ func TestEndlessVideo(t *testing.T) {
 	}{
 		{endless: "1", want: "it lasts 3 seconds, and ffmpeg makes more than 160 frames of it at 10 a second"},
 		{endless: "1", fps: 1, want: "more than 130 frames of it at 5 a second"},
-		{seconds: "N/A", endless: "1", fps: 0.02, want: "after 8640 frames at 0.1 a second there is no end"},
+		{seconds: "N/A", endless: "1", fps: 0.02, want: "more than 8640 frames at 0.1 a second"},
 		{seconds: "N/A", want: ""},
 		{seconds: "1e7", fps: 1, want: "it lasts 1e+07 seconds, which are 1e+07 frames at 1 a second"},
 	} {

@@ -94,7 +94,7 @@ func (b *base) run(p process) error {
 	case diskFull.MatchString(strings.Join(last, "\n")):
 		hint, kind = "make room on the disk; the same command continues with this stage", fault.ErrMachine
 	case strings.Contains(err.Error(), "killed"):
-		hint = "the system ended it, probably for want of memory: try " + fault.Setting("max-size") + " 1600"
+		hint = "the system killed it, probably for lack of memory: try " + fault.Setting("max-size") + " 1600"
 	case lacksModel.MatchString(strings.Join(last, "\n")):
 		hint = "this COLMAP cannot download what that needs: leave out " + fault.Setting("features") + " or " +
 			fault.Setting("loops") + ", name a tree with " + fault.Setting("vocab-tree") + ", or install COLMAP from " +

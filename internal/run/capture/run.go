@@ -35,7 +35,7 @@ func Run(console *cli.Console, o *Options) error {
 	if err := claimable(o, sources); err != nil {
 		return err
 	}
-	ctx, stop := console.Stoppable(cli.Always("stopping; what is done stays"))
+	ctx, stop := console.Stoppable(cli.Always("stopping; finished stages are kept"))
 	defer stop()
 	r := newRunning(ctx, console, o, sources)
 	if err := r.preflight(); err != nil {
@@ -153,10 +153,10 @@ func claimable(o *Options, sources []*source) error {
 		case name == imagesFolder && inPlace, name == masksFolder && o.Masks == "":
 		case name == imagesFolder:
 			return fault.Usagef("choose another folder, or give that folder of photos as the input",
-				"%s is there already", o.in(name))
+				"%s already exists", o.in(name))
 		case !o.Overwrite:
 			return fault.Usagef("choose another folder, or replace it with "+fault.Setting("overwrite"),
-				"%s is there already", o.in(name))
+				"%s already exists", o.in(name))
 		}
 	}
 	return nil

@@ -61,7 +61,7 @@ func findSources(console *cli.Console, o *Options) ([]*source, error) {
 	}
 	list = onlyOnce(console, list)
 	if len(list) == 0 {
-		return nil, fault.Usagef("give a folder of photos, or a video", "there is nothing to make a scene of")
+		return nil, fault.Usagef("give a folder of photos, or a video", "nothing to make a scene from")
 	}
 	return list, nameSources(list)
 }
@@ -93,7 +93,7 @@ func onlyOnce(console *cli.Console, list []*source) (left []*source) {
 		}
 	}
 	if again > 0 {
-		console.Note(fmt.Sprintf("%s taken once, although named more than once", cli.Count(again, "file")))
+		console.Note(fmt.Sprintf("%s used once, although named more than once", cli.Count(again, "file")))
 	}
 	return left
 }
@@ -146,7 +146,8 @@ func folderSources(console *cli.Console, dir string, o *Options) ([]*source, err
 		return nil, &fault.Error{Op: "read folder", Path: s.path, Err: fault.TrimPath(err), Kind: fault.ReadKind(err),
 			Hint: "check the permissions of the folder"}
 	case len(s.photos) == 0 && len(videos) == 0:
-		return nil, fault.Data("find photos", s.path, "give a folder with photos (JPEG, PNG, WebP, HEIC, TIFF, raw), or a "+
+		return nil, fault.Data("find photos", s.path, "give a folder with photos (JPEG, PNG, WebP, HEIC, TIFF, raw), "+
+			"or a "+
 			"video", "there is no photo in the folder")
 	case len(s.photos) == 0:
 		return videos, nil

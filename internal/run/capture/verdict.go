@@ -121,16 +121,16 @@ func (v *verdict) advise() {
 			"others, so that neighbours overlap by two thirds", v.found, v.places, v.called))
 	}
 	if len(v.others) > 0 {
-		v.advice = append(v.advice, fmt.Sprintf("the photos fall into %d components that share too little: photos that "+
-			"show parts of both join them; %s N takes another", len(v.others)+1, fault.Setting("model")))
+		v.advice = append(v.advice, fmt.Sprintf("the photos fall into %d components with too little overlap: add "+
+			"photos that show parts of both; %s N uses another component", len(v.others)+1, fault.Setting("model")))
 	}
 	if v.taken.Angle < smallAngle {
 		v.advice = append(v.advice, fmt.Sprintf("the median viewing angle is only %.1f degrees: the photos were taken "+
-			"almost from one place, which shows little depth; walk, and do not turn on the spot", v.taken.Angle))
+			"almost from one place, which shows little depth; walk instead of turning on the spot", v.taken.Angle))
 	}
 	if v.taken.Error > largeError {
-		v.advice = append(v.advice, fmt.Sprintf("points miss their places by %.1f pixels in the mean: the lens "+
-			"model may be wrong (%s), or things moved", v.taken.Error, fault.Setting("camera-model")))
+		v.advice = append(v.advice, fmt.Sprintf("the mean reprojection error is %.1f pixels: the lens model may be "+
+			"wrong (%s), or things moved", v.taken.Error, fault.Setting("camera-model")))
 	}
 }
 

@@ -27,7 +27,7 @@ const (
 	smallerSide = 640 // pixels of the longer side at which sharpness is measured
 )
 
-// How many frames may be looked at of a video. Where the times of its frames jump, ffmpeg repeats one for as long as
+// How many frames may be looked at of a video. Where its timestamps jump, ffmpeg repeats one for as long as
 // the gap lasts, which can be years.
 const (
 	ofLength   = 2         // times as many as its length allows, which some files only estimate
@@ -57,8 +57,8 @@ func (b *base) probeVideo(file string) (*video, error) {
 	}
 	kind := photo.ForeignKindIn(file)
 	if kind == nil || !kind.Video {
-		return nil, fault.Data("read video", file, "give the video itself, or "+convertFilm, "by its content it is none of "+
-			"MP4, MOV, MKV, WebM, AVI and MPEG; a playlist, which names other files, is not read")
+		return nil, fault.Data("read video", file, "give the video itself, or "+convertFilm, "by its content it is "+
+			"not one of MP4, MOV, MKV, WebM, AVI and MPEG; a playlist, which names other files, is not read")
 	}
 	said, errs, err := answers(b.ctx, path, append([]string{"-v", "error", "-select_streams", "v:0", "-show_streams",
 		"-show_format", "-of", "json"}, opening(kind.Reader, file)...)...)
@@ -275,11 +275,12 @@ func (b *base) sharpness(stage, ffmpeg, file string, v *video, how sampling) ([]
 	}
 	switch {
 	case len(g.sharp) > most && v.seconds > 0:
-		return nil, fault.Data("read video", file, convertFilm, "it says that it lasts %.4g seconds, and ffmpeg makes more "+
-			"than %d frames of it at %.4g a second: the times of its frames jump", v.seconds, most, how.rate)
+		return nil, fault.Data("read video", file, convertFilm,
+			"it says that it lasts %.4g seconds, and ffmpeg makes more "+
+				"than %d frames of it at %.4g a second: its timestamps jump", v.seconds, most, how.rate)
 	case len(g.sharp) > most:
-		return nil, fault.Data("read video", file, convertFilm, "it does not say how long it lasts, and after %d frames at "+
-			"%.4g a second there is no end", most, how.rate)
+		return nil, fault.Data("read video", file, convertFilm, "its length is unknown, and it has more than %d "+
+			"frames at %.4g a second", most, how.rate)
 	case len(g.sharp) == 0:
 		return nil, fault.Data("read video", file, "check that a player shows it", "it holds no pictures")
 	}

@@ -62,7 +62,7 @@ func ReadRecord(out string) (*Record, error) {
 		return nil, nil
 	}
 	if err == nil && (!st.Mode().IsRegular() || st.Size() > maxCaptureRecord) {
-		err = errors.New("this is no record of a capture")
+		err = errors.New("not a capture record")
 	}
 	var data []byte
 	if err == nil {

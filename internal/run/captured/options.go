@@ -44,7 +44,7 @@ func (f *modelFlag) String() string {
 func (f *modelFlag) Set(s string) error {
 	n, err := strconv.Atoi(s)
 	if err != nil || n < 0 {
-		return fault.Usagef("models count from 0, as in sparse/0", "%q is no model number", s)
+		return fault.Usagef("models count from 0, as in sparse/0", "%q is not a model number", s)
 	}
 	*f = modelFlag(n)
 	return nil
@@ -70,7 +70,7 @@ func (f *DownscaleFlag) Set(s string) error {
 	case "1", "2", "4", "8":
 		*f = DownscaleFlag(s[0] - '0')
 	default:
-		return fault.Usagef("give auto, 1, 2, 4 or 8", "%q is no downscale factor", s)
+		return fault.Usagef("give auto, 1, 2, 4 or 8", "%q is not a downscale factor", s)
 	}
 	return nil
 }
@@ -87,12 +87,12 @@ func (f *OriginFlag) String() string { return string(*f) }
 func (f *OriginFlag) Set(s string) error {
 	at, err := (&scene.Capture{}).Origin(s)
 	if err != nil {
-		return fault.Usagef(fault.Hint(err), "%q is no origin", s)
+		return fault.Usagef(fault.Hint(err), "%q is not an origin", s)
 	}
 	for _, x := range at {
 		if math.Abs(x) > maxOrigin {
 			return fault.Usagef("coordinates of maps are below 1e8",
-				"%q is no origin: beyond %g no tenth of a unit is left", s, float64(maxOrigin))
+				"%q is not an origin: beyond %g no tenth of a unit is left", s, float64(maxOrigin))
 		}
 	}
 	*f = OriginFlag(s)

@@ -78,7 +78,7 @@ func (o *Options) format() (*splatfile.Format, error) {
 		}
 	}
 	return nil, fault.Usagef("formats that can be written: "+FormatNames(true),
-		"%s: %q is no format that can be written", fault.Named("to"), o.To)
+		"%s: %q is not a format that vksplat writes", fault.Named("to"), o.To)
 }
 
 // writableFormat returns the format that a file's name says. Remedy is what can be done besides giving it another name.
@@ -92,7 +92,8 @@ func writableFormat(path, remedy string) (*splatfile.Format, error) {
 		return nil, fault.Usagef("name the file as in model.ply; "+known, "no file is named")
 	}
 	if f == nil {
-		return nil, fault.Usagef("name the file as in model.ply"+remedy+"; "+known, "the name %s says no format", path)
+		return nil, fault.Usagef("name the file as in model.ply"+remedy+"; "+known,
+			"cannot tell the format of %s from its name", path)
 	}
 	if f.Write == nil {
 		return nil, fault.Usagef(known, "%s: %s is read and not written", path, f.Name)
@@ -117,12 +118,13 @@ func (o *Options) check(f *splatfile.Format) error {
 			"%d models to read and one to write", len(o.In))
 	case len(o.In) == 1 && o.Merge:
 		return fault.Usagef("as in: "+fault.Command("convert --merge a.ply b.ply both.ply"),
-			"%s: one model is nothing to merge", fault.Named("merge"))
+			"%s: merging needs two or more models", fault.Named("merge"))
 	case o.Degree < -1 || o.Degree > scene.MaxSHDegree || o.Pad < -1 || o.Pad > scene.MaxSHDegree:
-		return fault.Usagef("degrees are 0 to 3", "%s: %d is no degree", fault.Named("sh-degree", "pad-sh"),
+		return fault.Usagef("degrees are 0 to 3", "%s: %d is not a degree", fault.Named("sh-degree", "pad-sh"),
 			pickBad(o.Degree, o.Pad))
 	case !(o.Opacity >= 0 && o.Opacity <= 1):
-		return fault.Usagef("give a number from 0 to 1", "%s: %g is no opacity", fault.Named("min-opacity"), o.Opacity)
+		return fault.Usagef("give a number from 0 to 1", "%s: %g is not an opacity", fault.Named("min-opacity"),
+			o.Opacity)
 	case !(o.Outlier >= 0) || math.IsInf(o.Outlier, 0):
 		return fault.Usagef("give a number as in 4", "%s: %g deviations", fault.Named("prune-outliers"), o.Outlier)
 	case o.Most < 0:
@@ -135,9 +137,9 @@ func (o *Options) check(f *splatfile.Format) error {
 			o.Orient)
 	case o.Cameras != "" && o.Orient == "":
 		return fault.Usagef("add "+fault.Setting("orient")+" up",
-			"%s says where up is, and nothing is to be turned", fault.Setting("cameras"))
+			"%s gives an up direction, but nothing is to be turned", fault.Setting("cameras"))
 	case o.Edits != "" && o.Merge:
-		return fault.Usagef("apply the edits first, and merge what that makes", "%s: edits are of one model",
+		return fault.Usagef("apply the edits first, and merge what that makes", "%s: edits apply to one model",
 			fault.Named("edits", "merge"))
 	case o.Write.Version != 0 && f.Name != "spz":
 		return fault.Usagef("leave it out, or name OUT as in model.spz", "%s: what is written is %s",
@@ -157,7 +159,7 @@ func (o *Options) check(f *splatfile.Format) error {
 	case o.Write.Iterations < 0:
 		return fault.Usagef("give a number from 1 up", "%s: %d", fault.Named("sog-iterations"), o.Write.Iterations)
 	case o.Write.TempDir != "" && !output.IsFolder(o.Write.TempDir):
-		return fault.Usagef("name a folder that is there", "%s: %s is no folder", fault.Named("temp-dir"),
+		return fault.Usagef("name a folder that is there", "%s: %s is not a folder", fault.Named("temp-dir"),
 			o.Write.TempDir)
 	}
 	return o.checkOut()
@@ -178,7 +180,7 @@ func (o *Options) checkOut() error {
 	}
 	out, err := os.Stat(o.Out)
 	if err != nil {
-		// it is not there yet, perhaps others are
+		// it does not exist yet, perhaps others are
 		return output.RefuseExisting("", o.Replace, splatfile.Outputs(o.Out)...)
 	}
 	for _, in := range o.In {
@@ -191,7 +193,7 @@ func (o *Options) checkOut() error {
 		}
 	}
 	if !out.Mode().IsRegular() {
-		return fault.Usagef("choose another name for what is written", "%s is no regular file", o.Out)
+		return fault.Usagef("choose another name for what is written", "%s is not a regular file", o.Out)
 	}
 	return output.RefuseExisting("", o.Replace, splatfile.Outputs(o.Out)...)
 }
@@ -204,7 +206,8 @@ func (o *Options) place() (*tiles.Place, error) {
 	n := 3 + min(1, max(0, strings.Count(o.Place, ",")-2))
 	v, err := cli.SomeNumbers(o.Place, n)
 	if err != nil || math.Abs(v[0]) > 90 || math.Abs(v[1]) > 180 || math.Abs(v[2]) > 1e7 {
-		return nil, fault.Usagef("give degrees north, degrees east and metres above the ellipsoid, then the heading of z "+
+		return nil, fault.Usagef("give degrees north, degrees east and metres above the ellipsoid, then the heading "+
+			"of z "+
 			"if it is not 0, as in 46.5197,6.6323,420,90", "%s: %q is no place", fault.Named("georeference"), o.Place)
 	}
 	p := &tiles.Place{Latitude: v[0], Longitude: v[1], Height: v[2]}
@@ -234,7 +237,7 @@ func (o *Options) selection() (s splatfile.Selection, err error) {
 		v, err := cli.SomeNumbers(o.Box, 6)
 		if err != nil || v[0] > v[3] || v[1] > v[4] || v[2] > v[5] {
 			return s, fault.Usagef("give six numbers, the least x, y, z and then the greatest, as in -1,-1,-1,1,1,1",
-				"%s: %q is no box", fault.Named("crop"), o.Box)
+				"%s: %q is not a box", fault.Named("crop"), o.Box)
 		}
 		s.Box = (*[6]float64)(v)
 	}
@@ -242,7 +245,7 @@ func (o *Options) selection() (s splatfile.Selection, err error) {
 		v, err := cli.SomeNumbers(o.Sphere, 4)
 		if err != nil || !(v[3] > 0) {
 			return s, fault.Usagef("give four numbers, the centre and a radius above 0, as in 0,0,0,2.5",
-				"%s: %q is no sphere", fault.Named("sphere"), o.Sphere)
+				"%s: %q is not a sphere", fault.Named("sphere"), o.Sphere)
 		}
 		s.Sphere = (*[4]float64)(v)
 	}
@@ -297,7 +300,7 @@ func Run(console *cli.Console, o *Options) (err error) {
 		return err
 	}
 	defer release()
-	ctx, stop := console.Interruptible(cli.Always("stopping; nothing is left behind"))
+	ctx, stop := console.Interruptible(cli.Always("stopping; partial output is removed"))
 	defer stop()
 	console.OnAbort = func() {
 		dropTemporary(o.Out)
@@ -346,7 +349,7 @@ func changeModel(console *cli.Console, o *Options, f *splatfile.Format, model sp
 	}
 	tellDropped(console, dropped)
 	if model.Info().N == 0 {
-		return &fault.Error{Op: "convert", Path: o.In[0], Err: errors.New("no splat is left to write"),
+		return &fault.Error{Op: "convert", Path: o.In[0], Err: errors.New("no splats are left to write"),
 			Hint: "the file may be empty or damaged, or the settings leave nothing: see what " +
 				fault.Command("info --bounds") + " says of the positions"}
 	}
@@ -380,7 +383,7 @@ func changeModel(console *cli.Console, o *Options, f *splatfile.Format, model sp
 		return err
 	}
 	for _, text := range lost {
-		console.Warn(o.Out + " does not keep everything: " + text)
+		console.Warn(o.Out + " is lossy: " + text)
 	}
 	info, size := model.Info(), ""
 	if f.Plain {
@@ -406,7 +409,8 @@ func tellDropped(console *cli.Console, d splatfile.Dropped) {
 		n   int
 		why string
 	}{{d.Removed, "removed by the edits"}, {d.Outside, "outside of what is kept"},
-		{d.Faint, "below " + fault.Setting("min-opacity")}, {d.Outliers, "alone, by " + fault.Setting("prune-outliers")},
+		{d.Faint, "below " + fault.Setting("min-opacity")}, {d.Outliers,
+			"alone, by " + fault.Setting("prune-outliers")},
 		{d.Surplus, "least important, by " + fault.Setting("max-splats")}} {
 		if part.n > 0 {
 			console.Printf("dropped %s: %s\n", cli.Count(part.n, "splat"), part.why)
@@ -434,7 +438,7 @@ func openModels(console *cli.Console, in []string, w *watch) (splatfile.Source, 
 	if first := antialiased(opened.Parts[0]); slices.ContainsFunc(opened.Parts,
 		func(m splatfile.Source) bool { return antialiased(m) != first }) {
 		console.Warn("some of the models were trained with " + fault.Setting("antialiased") + " and some were " +
-			"not: the result is marked as the first, and the others look thinner or thicker than they should")
+			"not: the result is marked like the first, and the others will look thinner or thicker than they should")
 	}
 	look := func(m splatfile.Source) string {
 		meta := m.Info().Meta
@@ -446,8 +450,8 @@ func openModels(console *cli.Console, in []string, w *watch) (splatfile.Source, 
 	}
 	if first := look(opened.Parts[0]); slices.ContainsFunc(opened.Parts,
 		func(m splatfile.Source) bool { return look(m) != first }) {
-		console.Warn("the models were trained on different backgrounds, with different near planes or exposure: the " +
-			"result says those of the first")
+		console.Warn("the models were trained with different backgrounds, near planes or exposure: the result " +
+			"records those of the first")
 	}
 	var err error
 	if opened.Source, err = splatfile.Merge(opened.Parts); err != nil {

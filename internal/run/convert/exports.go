@@ -55,7 +55,7 @@ func Export(console *cli.Console, model splatfile.Source, to string) error {
 		return err
 	}
 	for _, text := range lost {
-		console.Warn(to + " does not keep everything: " + text)
+		console.Warn(to + " is lossy: " + text)
 	}
 	size := ""
 	if bytes, err := splatfile.Size(to); err == nil {

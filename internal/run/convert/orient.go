@@ -15,9 +15,9 @@ func uprightMove(console *cli.Console, o *Options) (splatfile.Similarity, error)
 		if file = captured.FindCameras(o.In[0], captured.CamerasBeside, true); file == "" {
 			return splatfile.Unmoved(), fault.Usagef("name them: "+fault.Setting("cameras")+" SCENE or "+
 				fault.Setting("cameras")+" OUT/cameras.json",
-				"%s: there are no cameras near %s", fault.Named("orient"), o.In[0])
+				"%s: no cameras found near %s", fault.Named("orient"), o.In[0])
 		}
-		console.Note("up is taken from the cameras in " + file)
+		console.Note("up follows the cameras in " + file)
 	}
 	cams, err := captured.ReadCamerasOf(console, file)
 	if err != nil {

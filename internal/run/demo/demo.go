@@ -58,7 +58,7 @@ func Run(console *cli.Console, o *Options) error {
 	if err := claimCapture(o.Scene, elsewhere()); err != nil {
 		return err
 	}
-	console.Printf("drawing %s of a made-up scene\n", cli.Count(o.Photos, "photo"))
+	console.Printf("rendering %s of a synthetic scene\n", cli.Count(o.Photos, "photo"))
 	if err := synth.Write(o.Scene, o.synth(0)); err != nil {
 		return err
 	}
@@ -78,14 +78,14 @@ func Run(console *cli.Console, o *Options) error {
 		if err := output.AddWritten(o.Out, picture); err != nil {
 			return err
 		}
-		console.Sayf("all in one picture, photos on the left and renders on the right: %s\n", picture)
+		console.Sayf("overview (photos left, renders right): %s\n", picture)
 	}
 	if err != nil {
 		return err
 	}
 	if st.PSNR < o.MinPSNR {
 		return fault.WithHint(fmt.Errorf("held-out PSNR is %.2f dB, below the %g dB asked for", st.PSNR, o.MinPSNR),
-			"fewer steps or photos than the defaults give less; if you changed neither, run: vksplat doctor")
+			"fewer steps or photos than the defaults score lower; if you changed neither, run: vksplat doctor")
 	}
 	return nil
 }

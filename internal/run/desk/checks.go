@@ -202,7 +202,7 @@ func (d *desk) plan(r *trainRequest) (check, error) {
 func (d *desk) askChild(ctx context.Context, v any, args ...string) error {
 	err := child.Ask(ctx, d.Program, args, child.Options{Apart: true}, v)
 	if ctx.Err() != nil {
-		return errors.New("a training has the device now")
+		return errors.New("a training is using the device")
 	}
 	return err
 }

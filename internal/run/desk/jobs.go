@@ -88,7 +88,7 @@ func (q *queue) add(j *job) (string, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.working(j.Made) != nil {
-		return "", fault.Usagef(waitHint, "start job: %s is being made", j.Made)
+		return "", fault.Usagef(waitHint, "start job: %s is already in progress", j.Made)
 	}
 	q.jobs = slices.DeleteFunc(q.jobs, func(old *job) bool { // the new job continues what that one did
 		return old.Kind == j.Kind && old.Made == j.Made && !old.live()

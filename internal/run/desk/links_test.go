@@ -47,7 +47,8 @@ func TestLinkedOut(t *testing.T) {
 			asks["capture"], asks["upload?folder=trip&file=a.mp4"] = `{"path":"garden"}`, "film"
 		}
 		for name, body := range asks {
-			if status, text := b.ask(http.MethodPost, name, body, nil); status != 400 || !strings.Contains(text, "leads out") {
+			if status, text := b.ask(http.MethodPost, name, body, nil); status != 400 || !strings.Contains(text,
+				"leads out") {
 				t.Errorf("%s is a link to %s: %s: %d %s", at, place, name, status, text)
 			}
 		}
@@ -91,7 +92,8 @@ func TestLinkedRun(t *testing.T) {
 	link(t, t.TempDir(), filepath.Join(b.root, "run", "test"))
 	for name, body := range map[string]string{"resume": `{"path":"run"}`, "export": `{"path":"run","format":".spz"}`,
 		"flight": `{"run":"run","path":"orbit","seconds":5,"height":480}`} {
-		if status, text := b.ask(http.MethodPost, name, body, nil); status != 400 || !strings.Contains(text, "leads out") {
+		if status, text := b.ask(http.MethodPost, name, body, nil); status != 400 || !strings.Contains(text,
+			"leads out") {
 			t.Errorf("%s: %d %s", name, status, text)
 		}
 	}
@@ -138,7 +140,8 @@ func TestPipes(t *testing.T) {
 	}
 	fill(t, filepath.Join(b.root, "run", "stats.json"), "{}")
 	fill(t, filepath.Join(b.root, "other", "stats.json"), "{}")
-	for _, name := range []string{"run/metrics.jsonl", "run/checkpoints/begun.json", "run/checkpoints/step_5.safetensors",
+	for _, name := range []string{"run/metrics.jsonl", "run/checkpoints/begun.json",
+		"run/checkpoints/step_5.safetensors",
 		"run/preview.jpg", "run/point_cloud/iteration_5/point_cloud.ply", "other/test/ours_5/a.png",
 		"vksplat/exports/x.spz", "vksplat/flights/x.mp4", "walk.mp4", "model.ply", "blender/transforms_train.json",
 		"nerf/transforms.json", "model/sparse/0/images.bin", "model/sparse/1/images.bin"} {
@@ -160,7 +163,7 @@ func TestPipes(t *testing.T) {
 }
 
 // TestForeignScene has scenes read files outside of the root, by links and by names, and a run have one that stands
-// there: none is inspected or trained. Those that stay inside begin with random points, having none, without a verdict.
+// there: none is inspected or trained. Those that stay inside start with random points, having none, without a verdict.
 func TestForeignScene(t *testing.T) {
 	b := openDesk(t)
 	outside := t.TempDir()

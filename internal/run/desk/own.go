@@ -20,5 +20,5 @@ func (p places) ownScene(dir string, size int) error {
 		name = filepath.Base(file)
 	}
 	return fault.Usagef("copy that file or folder into the scene, or give vksplat open a folder that holds it",
-		"open scene: %s leads out of the folder that was opened", name)
+		"open scene: %s leads out of the opened folder", name)
 }

@@ -33,20 +33,20 @@ const mostEntries = 500
 // places are the folders below a root. Outside of this package's functions paths are relative to it, with slashes.
 type places struct{ root string }
 
-var errOutside = errors.New("it is outside of the folder that was opened")
+var errOutside = errors.New("it is outside the opened folder")
 
 // openError says what keeps a path from being opened, and what to do.
 func openError(rel string, err error) error {
 	hint := ""
 	switch {
 	case errors.Is(err, errOutside):
-		hint = "choose one below the folder that was opened, or give vksplat open another folder"
+		hint = "choose one inside the opened folder, or give vksplat open another folder"
 	case errors.Is(err, fs.ErrNotExist):
 		hint = "it was moved or deleted: choose another"
 	case errors.Is(err, fs.ErrPermission):
 		hint = "choose another, or give read permission there"
 	case errors.Is(err, syscall.ENOTDIR), errors.Is(err, fault.ErrNotRegular):
-		hint = "it is no folder and no video: choose another"
+		hint = "it is neither a folder nor a video: choose another"
 	case errors.Is(err, syscall.ENAMETOOLONG), errors.Is(err, syscall.EINVAL):
 		hint = "no file or folder can have that name: choose one from the list"
 	}
@@ -112,7 +112,7 @@ func (p places) keep(kind string, below ...string) (string, error) {
 		}
 		if !output.Within(real, p.root) {
 			return "", fault.Usagef("remove that link, or open the folder that it leads to",
-				"write to folder %s: it is a link that leads out of the folder that was opened", p.relative(dir))
+				"write to folder %s: it is a link that leads out of the opened folder", p.relative(dir))
 		}
 		if !output.IsFolder(real) {
 			return "", output.FolderError(dir, syscall.ENOTDIR)
@@ -126,7 +126,8 @@ func (p places) keep(kind string, below ...string) (string, error) {
 func keepError(dir string, err error) error {
 	told := output.FolderError(dir, err)
 	if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) {
-		return fault.WithHint(told, "what is made goes there: give write permission, or give vksplat open another folder")
+		return fault.WithHint(told, "results are written there: give write permission, or give vksplat open another "+
+			"folder")
 	}
 	return told
 }

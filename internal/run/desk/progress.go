@@ -44,7 +44,7 @@ func (j *job) apply(e *child.Event) {
 			j.Doing = e.Stage + ": " + e.Text
 		}
 		if j.Kind == kindTrain && j.Step == j.Total {
-			j.Doing = "measuring and writing the model"
+			j.Doing = "evaluating and writing the model"
 		}
 	case meter.EventEval:
 		j.HeldPSNR = e.PSNR

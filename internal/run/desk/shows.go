@@ -100,7 +100,7 @@ func (d *desk) pass(w http.ResponseWriter, r *http.Request) {
 	gone := j == nil || j.stop == nil || j.viewer.address == ""
 	d.queue.mu.Unlock()
 	if gone {
-		http.Error(w, "this viewer has ended: go back, and open it again", http.StatusNotFound)
+		http.Error(w, "this viewer has closed: go back and open it again", http.StatusNotFound)
 		return
 	}
 	relay, err := j.viewer.open(r.Context())

@@ -61,13 +61,13 @@ func (r *trainRequest) check() error {
 		return sizeError(strconv.Itoa(r.Size))
 	}
 	if r.Limit < 0 || r.Limit > mostLimit {
-		return fault.Usagef("", "train: a run cannot take %d seconds", r.Limit)
+		return fault.Usagef("", "train: invalid time limit of %d seconds", r.Limit)
 	}
 	return nil
 }
 
 func sizeError(size string) error {
-	return fault.Usagef("", "train: photos cannot be shrunk by %.20q", size)
+	return fault.Usagef("", "train: invalid shrink factor %.20q", size)
 }
 
 func (r *trainRequest) settings() []string {
@@ -187,7 +187,7 @@ func (d *desk) runFolder(rel string) (string, error) {
 		return "", err
 	}
 	if !isRun(out) {
-		return "", fault.Usagef("choose the folder of a run", "open run: %s is none", rel)
+		return "", fault.Usagef("choose the folder of a run", "open run: %s is not a run", rel)
 	}
 	entries, err := os.ReadDir(out)
 	if err != nil {
@@ -197,7 +197,7 @@ func (d *desk) runFolder(rel string) (string, error) {
 		if path := filepath.Join(out, e.Name()); e.Type()&os.ModeSymlink != 0 {
 			if _, err := d.absolute(d.relative(path)); errors.Is(err, errOutside) {
 				return "", fault.Usagef("remove that link, or use the run on the command line",
-					"open run: %s is a link that leads out of the folder that was opened", d.relative(path))
+					"open run: %s is a link that leads out of the opened folder", d.relative(path))
 			}
 		}
 	}
@@ -282,7 +282,7 @@ func (d *desk) export(r *exportRequest) (string, error) {
 	case !slices.Contains(exportFormats, r.Format) || r.Splats < 0:
 		return "", fault.Usagef("", "export: there is no format %.20q of %d splats", r.Format, r.Splats)
 	case r.Format == pageFormat && len(changes) > 0:
-		return "", fault.Usagef("export another format", "export: a page shows the model as it is")
+		return "", fault.Usagef("export another format", "export: a page cannot change the model")
 	}
 	out, err := d.runFolder(r.Path)
 	if err != nil {

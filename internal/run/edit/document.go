@@ -89,7 +89,7 @@ func read(path string) (*Document, error) {
 		return nil, err
 	}
 	if !st.Mode().IsRegular() || st.Size() > mostBytes {
-		return nil, errors.New("this is no file of edits")
+		return nil, errors.New("not an edits file")
 	}
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -103,7 +103,7 @@ func parse(data []byte) (*Document, error) {
 	d, decoder := &Document{}, json.NewDecoder(bytes.NewReader(data))
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(d); err != nil {
-		return nil, fmt.Errorf("this is no file of edits: %w", err)
+		return nil, fmt.Errorf("not an edits file: %w", err)
 	}
 	if d.Version != version {
 		return nil, fmt.Errorf("its version is %d, %d is known", d.Version, version)

@@ -55,7 +55,7 @@ func (x *Export) CamerasFile() string { return x.stem() + output.CamerasSuffix }
 func (x *Export) Check() error {
 	for _, path := range append(splatfile.Outputs(x.To), x.EditsFile(), x.CamerasFile()) {
 		if _, err := os.Lstat(path); err == nil {
-			return fault.Usagef("choose another name", "%s is there already", path)
+			return fault.Usagef("choose another name", "%s already exists", path)
 		}
 	}
 	return nil
@@ -82,7 +82,7 @@ func (x *Export) Write(ctx context.Context) (splats int, lost []string, err erro
 		return 0, nil, err
 	}
 	if splats = edited.Info().N; splats == 0 {
-		return 0, nil, &fault.Error{Op: "export", Path: x.From, Err: errors.New("no splat is left to write")}
+		return 0, nil, &fault.Error{Op: "export", Path: x.From, Err: errors.New("no splats are left to write")}
 	}
 	up := upright(x.Up)
 	if x.Up != nil {

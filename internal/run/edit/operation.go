@@ -12,7 +12,7 @@ import (
 type Operation struct {
 	Crop   *Crop       `json:"crop,omitempty"`
 	Remove []uint32    `json:"remove,omitempty"` // runs of splats: number of the first, how many, and so on, ascending
-	Up     *[3]float64 `json:"up,omitempty"`     // the direction up from now on, in the frame of the model's file
+	Up     *[3]float64 `json:"up,omitempty"`     // the up direction from now on, in the frame of the model's file
 }
 
 // Crop removes the splats whose centres are outside of a box, or those inside or on it. The box stands in the frame of
@@ -57,7 +57,7 @@ func (o *Operation) check(n int) error {
 func (c *Crop) check() error {
 	for _, x := range append(c.Box[:], c.Turn) {
 		if !(math.Abs(x) <= mostNumber) {
-			return fmt.Errorf("crop: %g is no coordinate", x)
+			return fmt.Errorf("crop: %g is not a coordinate", x)
 		}
 	}
 	for k := range 3 {

@@ -37,9 +37,9 @@ func New(means []float32) *State {
 
 // What Do refuses, beside operations that are none.
 var (
-	ErrNothing = errors.New("nothing there is left to remove")
-	ErrAll     = errors.New("no splat would be left")
-	ErrSameUp  = errors.New("that is up already")
+	ErrNothing = errors.New("nothing left to remove there")
+	ErrAll     = errors.New("no splats would be left")
+	ErrSameUp  = errors.New("that direction is already up")
 )
 
 // Do carries out an operation and returns the splats that it removed, ascending. What was taken back is forgotten. An
@@ -152,7 +152,7 @@ func (s *State) Gone(i int) bool { return s.removed.Contains(uint32(i)) }
 // Steps is how many operations are in force, and how many were taken back.
 func (s *State) Steps() (done, undone int) { return s.done, len(s.steps) - s.done }
 
-// Up is the direction up that was chosen, in the frame of the file; nil: none.
+// Up is the up direction that was chosen, in the frame of the file; nil: none.
 func (s *State) Up() *[3]float64 {
 	for i := s.done - 1; i >= 0; i-- {
 		if up := s.steps[i].op.Up; up != nil {

@@ -68,8 +68,8 @@ func (j *Job) warnElsewhere(s *scene.Splats) {
 	}
 	if n > 0 && seen*100 < n {
 		j.console.Warn(fmt.Sprintf(
-			"%s: of %s that were looked at %d are in a view: the model is in another frame than "+
-				"the capture, or was moved; %s, %s, %s and %s choose a frame", j.name, cli.Count(n, "splat"), seen,
+			"%s: of %s that were looked at %d are in a view: the model is not in the capture's frame, or was "+
+				"moved; %s, %s, %s and %s choose a frame", j.name, cli.Count(n, "splat"), seen,
 			fault.Setting("origin"), fault.Setting("model"), fault.Setting("format"),
 			fault.Setting("undo-applied-transform")))
 	}

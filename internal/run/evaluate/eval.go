@@ -92,9 +92,9 @@ func (o *Options) Check() error {
 			o.TestEvery)
 	case o.Iteration < 0:
 		return fault.Usagef("give the number of a step that OUT has a model of, or 0",
-			"%s: %d is no step", fault.Named("iteration"), o.Iteration)
+			"%s: %d is not a step", fault.Named("iteration"), o.Iteration)
 	case !(o.Config.Near > 0) || math.IsInf(o.Config.Near, 0):
-		return fault.Usagef("give a distance above 0, as in 0.01", "%s: %g is no distance", fault.Named("near"),
+		return fault.Usagef("give a distance above 0, as in 0.01", "%s: %g is not a distance", fault.Named("near"),
 			o.Config.Near)
 	}
 	if err := captured.CheckSplit(o.TestList, o.Given); err != nil {
@@ -102,7 +102,8 @@ func (o *Options) Check() error {
 	}
 	if pictures {
 		for _, name := range []string{"capture", "split", "iteration", "test-every", "test-list", "near", "images",
-			"downscale", "full-photos", "model", "format", "undo-applied-transform", "antialiased", "native-lens", "origin",
+			"downscale", "full-photos", "model", "format", "undo-applied-transform", "antialiased", "native-lens",
+			"origin",
 			"device", "max-vram"} {
 			if o.Given(name) && !(o.Weights != "" && (name == "device" || name == "max-vram")) {
 				return fault.Usagef("leave it out", "%s has no meaning for folders of pictures", fault.Named(name))
@@ -230,7 +231,7 @@ func (o *Options) heldOutViews(c *scene.Capture, rec *captured.Record) ([]int, e
 			return nil, err
 		}
 	} else if lost := c.HoldOutCameras(rec.HeldOut); lost > 0 {
-		return nil, fault.WithHint(fmt.Errorf("%s: %w: %d of the %d photos that were held out are not there",
+		return nil, fault.WithHint(fmt.Errorf("%s: %w: %d of the %d photos that were held out are missing",
 			c.Root, ErrHeldOut, lost, len(rec.HeldOut)),
 			"name the capture that the model was trained on with "+fault.Setting("capture")+
 				", or other photos with "+fault.Setting("test-list")+" or "+fault.Setting("test-every"))

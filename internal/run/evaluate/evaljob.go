@@ -63,7 +63,7 @@ func ModelJob(console *cli.Console, o Options, path string) (*Job, error) {
 		}
 	case o.Capture == "":
 		return nil, fault.Usagef("name the folder of the photos with "+fault.Setting("capture")+" SCENE",
-			"%s: nothing says which capture it was trained on", path)
+			"%s: cannot tell which capture it was trained on", path)
 	}
 	if rec == nil && !output.IsFolder(path) {
 		out = "" // the folder may be another program's, with scores of its own
@@ -302,7 +302,7 @@ func (j *Job) round(ctx context.Context, plan *pipeline.HostPlan,
 	}
 	if len(j.Result.Views) == 0 {
 		return fault.WithHint(fmt.Errorf("%s: %w: no photo could be measured", j.name, fault.ErrData),
-			"the warnings above say why; "+j.otherPhotos())
+			"see the warnings above; "+j.otherPhotos())
 	}
 	return nil
 }

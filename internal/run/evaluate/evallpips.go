@@ -92,7 +92,7 @@ func (p *perceptual) use(j *Job) error {
 		}
 		score, err := p.net.Score(want, got, shot.Width, shot.Height)
 		if errors.Is(err, pipeline.ErrDiverged) {
-			return 0, fmt.Errorf("the rendering is no picture: %w", err)
+			return 0, fmt.Errorf("the rendering is not a picture: %w", err)
 		}
 		return score, err
 	}

@@ -76,9 +76,9 @@ func (j *Job) trainedOnText() string {
 	case t == nil || j.o.Split == SplitTrain || t.Known && t.Views == 0:
 		return ""
 	case !t.Known:
-		return "nothing says which photos it was trained on; if it was on these, the scores say nothing of new views"
+		return "cannot tell which photos it was trained on; if these, the scores do not measure new views"
 	default:
-		return fmt.Sprintf("it was trained on %d of the %s that it is measured on, whose scores say nothing of new "+
+		return fmt.Sprintf("it was trained on %d of the %s that it is measured on, whose scores do not measure new "+
 			"views", t.Views, cli.Count(len(j.cams), "photo"))
 	}
 }

@@ -16,7 +16,8 @@ import (
 // WarnReadable warns of a server whose answers others can read.
 func WarnReadable(console *cli.Console, s *view.Server) {
 	if s.Public() && !s.Encrypted() {
-		console.Warn("everyone on the way can read what is sent, the token in the address, too; encrypt it with " +
+		console.Warn("traffic is not encrypted: anyone on the network can read it, and the token in the address; " +
+			"encrypt with " +
 			fault.Setting("tls-cert") + " and " + fault.Setting("tls-key") + ", or leave out " + fault.Setting("host") +
 			" and use: ssh -L")
 	}

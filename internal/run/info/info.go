@@ -116,7 +116,7 @@ func unknownFile(path string, why error) error {
 		_, err := load.Capture(path, scene.LoadOptions{}) // which says how to find its cameras
 		return err
 	}
-	return &fault.Error{Op: "describe", Path: path, Err: errors.New("it is none of the files that info knows"),
+	return &fault.Error{Op: "describe", Path: path, Err: errors.New("not a kind of file that info reads"),
 		Hint: "name a file of splats, a PLY or LAS file of points, a checkpoint or another safetensors file, the " +
 			"folder or the JSON file of a capture, or the folder of a run"}
 }

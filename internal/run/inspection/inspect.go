@@ -53,7 +53,7 @@ func Run(console *cli.Console, o *Options) error {
 // verdict is what to do next.
 func (o *Options) verdict(r *inspect.Report) string {
 	if r.Fatal() != nil {
-		return "\nNot ready: mend what is marked fatal\n"
+		return "\nNot ready: fix what is marked fatal\n"
 	}
 	words := cli.QuotedAll(append([]string{"train", o.Scene, "-m", "OUT"}, o.PassedOn...))
 	if r.Pointless() {
@@ -67,7 +67,7 @@ func (o *Options) verdict(r *inspect.Report) string {
 		}
 	}
 	if n > 0 {
-		return fmt.Sprintf("\nReady, with %s above that may be worth mending first: %s\n", cli.Count(n, "warning"),
+		return fmt.Sprintf("\nReady, with %s above that may be worth fixing first: %s\n", cli.Count(n, "warning"),
 			text)
 	}
 	return "\nReady: " + text + "\n"

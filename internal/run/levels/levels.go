@@ -86,7 +86,7 @@ func Run(console *cli.Console, ctx context.Context, o *Options) error {
 	case o.Steps < 1:
 		return fault.Usagef("give a number of steps from 1 up", "%s: %d", fault.Named("steps"), o.Steps)
 	case !output.IsFolder(o.Out):
-		return fault.Usagef("name the folder OUT of vksplat train", "%s is no folder", o.Out)
+		return fault.Usagef("name the folder OUT of vksplat train", "%s is not a folder", o.Out)
 	}
 	m := &making{Options: o, console: console, dir: filepath.Join(o.Out, Folder)}
 	if err := m.open(); err != nil {
@@ -275,7 +275,7 @@ func (m *making) level(ctx context.Context, k int) error {
 			"continue with the same command")
 	case err != nil:
 		return fault.WithHint(fmt.Errorf("train level %d of %s: %w", k+1, m.Out, err),
-			"what went wrong is said above; put it right, and the same command continues there")
+			"fix the error above, then run the same command again to continue")
 	}
 	file, err := splatfile.Find(m.run(k + 1))
 	if err != nil {

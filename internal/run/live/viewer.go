@@ -50,8 +50,8 @@ func resolve(o *train.ViewerOptions) (server view.ServerOptions, err error) {
 		switch {
 		case host == "" || host == "localhost" || ip != nil && ip.IsLoopback():
 		case o.Server.Host == "":
-			return server, fault.Usagef("add "+fault.Setting("host")+" "+host+", if others shall see it",
-				"%s: %s is not this machine alone", fault.Named("viewer"), host)
+			return server, fault.Usagef("add "+fault.Setting("host")+" "+host+", to let others see it",
+				"%s: %s is not a loopback address", fault.Named("viewer"), host)
 		}
 		port = p
 	}
@@ -230,7 +230,7 @@ func (l *training) Do(_ context.Context, c view.Command) error {
 	switch c {
 	case view.CommandPause:
 		if !l.between.Held() {
-			l.console.Note("paused from the viewer; it goes on from there, or when nobody has watched for " +
+			l.console.Note("paused from the viewer; resume it there, or it resumes when no one has watched for " +
 				cli.Duration(l.patience.Seconds()) + "; Ctrl-C stops it")
 		}
 		l.between.Hold()

@@ -11,7 +11,7 @@ import (
 
 func TestViewerFlags(t *testing.T) {
 	for address, want := range map[string]string{
-		"x": "no port", "70000": "no port", "-1": "no port", "10.0.0.1:80": "not this machine alone", "0": "",
+		"x": "no port", "70000": "no port", "-1": "no port", "10.0.0.1:80": "not a loopback address", "0": "",
 		"127.0.0.1:8080": "", "[::1]:8080": "", "localhost:80": "", ":80": "",
 	} {
 		o := train.ViewerOptions{Address: address}

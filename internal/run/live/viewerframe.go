@@ -61,7 +61,7 @@ func (l *training) draw(ctx context.Context, q *view.FrameQuery, photo scene.Ima
 	})
 	switch {
 	case errors.Is(err, pipeline.ErrFrameTooFull):
-		return img, errors.New("too many splats are in view for the memory that training has: go farther away")
+		return img, errors.New("too many splats in view for the memory left by training: move away")
 	case err != nil:
 		return img, err
 	}

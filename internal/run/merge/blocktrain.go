@@ -63,7 +63,7 @@ func TrainBlocks(console *cli.Console, o *train.Options, plan *plans.Plan) error
 					again)
 			}
 			return fault.WithHint(fmt.Errorf("train block %d of %s: %w", k, plan.Dir, err),
-				"what went wrong is said above; put it right, and the same command continues there")
+				"fix the error above, then run the same command again to continue")
 		}
 	}
 	if o.DryRun {

@@ -77,9 +77,10 @@ func (o *Options) check() error {
 	case ext != ".ply" && ext != ".glb":
 		return fault.Usagef("name it as in scene.ply or scene.glb", "%s: meshes are written as .ply and .glb", o.Out)
 	case !(o.Voxel >= 0) || math.IsInf(o.Voxel, 0):
-		return fault.Usagef("give a length above 0, as in 0.01", "%s: %g is no length", fault.Named("voxel"), o.Voxel)
+		return fault.Usagef("give a length above 0, as in 0.01", "%s: %g is not a length", fault.Named("voxel"),
+			o.Voxel)
 	case !(o.MaxDepth >= 0) || math.IsInf(o.MaxDepth, 0):
-		return fault.Usagef("give a length above 0, as in 5", "%s: %g is no length", fault.Named("max-depth"),
+		return fault.Usagef("give a length above 0, as in 5", "%s: %g is not a length", fault.Named("max-depth"),
 			o.MaxDepth)
 	case o.MinViews < 1 || o.MinViews > math.MaxUint16:
 		return fault.Usagef("give a number from 1 up, as in 2", "%s: %d views", fault.Named("min-views"), o.MinViews)
@@ -151,7 +152,7 @@ func Run(console *cli.Console, o *Options) (err error) {
 	if err := models.CheckNear(o.Draw.Config.Near, splats, m.cams); err != nil {
 		return err
 	}
-	ctx, stop := console.Interruptible(cli.Always("stopping; nothing is left behind"))
+	ctx, stop := console.Interruptible(cli.Always("stopping; partial output is removed"))
 	defer stop()
 	m.ctx = ctx
 	mesh, err := m.make(device, splats)

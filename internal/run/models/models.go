@@ -16,7 +16,7 @@ import (
 func CheckNear(near float64, s *scene.Splats, cams []scene.Camera) error {
 	if far := scene.Farthest(cams, s); near >= far {
 		return fault.Usagef("the median camera distance is 1, and 0.01 the default",
-			"%s: %g hides everything; what is farthest from a camera is at %.3g", fault.Named("near"), near, far)
+			"%s: %g hides everything; the farthest splat from a camera is at %.3g", fault.Named("near"), near, far)
 	}
 	return nil
 }
@@ -44,7 +44,7 @@ func Open(console *cli.Console, file string) (*scene.Splats, splatfile.Info, err
 	}
 	switch huge := splats.Huge(); {
 	case huge == splats.N && huge > 0:
-		return nil, info, fault.WithHint(fmt.Errorf("%s: %w: every splat is longer than e^%d, which nothing can draw",
+		return nil, info, fault.WithHint(fmt.Errorf("%s: %w: every splat is longer than e^%d and cannot be drawn",
 			file, fault.ErrData, scene.HugeLog),
 			"the training that made this file diverged, or the file is damaged or holds no logarithms of scales: "+
 				"make or copy it again")
@@ -72,7 +72,7 @@ func Read(file string) (*scene.Splats, splatfile.Info, error) {
 // TellShared says that pictures take long because the model is larger than the device.
 func TellShared(console *cli.Console, r *pipeline.Renderer) {
 	if r.Shared() {
-		console.Note("the model is larger than device memory: what each picture shows of it is taken there anew, " +
-			"which takes longer")
+		console.Note("the model is larger than device memory: visible splats are uploaded again for every picture, " +
+			"which is slower")
 	}
 }

@@ -222,11 +222,11 @@ func RefuseForeign(list []string, remedy string) error {
 func RefuseSame(out string, in ...string) error {
 	there, err := os.Stat(out)
 	if err != nil {
-		return nil // it is not there yet
+		return nil // it does not exist yet
 	}
 	for _, path := range in {
 		if st, err := os.Stat(path); err == nil && os.SameFile(st, there) {
-			return fault.Usagef("choose another name for what is written", "%s would be written over while it is read",
+			return fault.Usagef("choose another name for what is written", "%s would be overwritten while it is read",
 				out)
 		}
 	}
@@ -242,7 +242,7 @@ func RefuseExisting(setting string, overwrite bool, paths ...string) error {
 			named = fault.Named(setting) + ": " + path
 		}
 		if path == "-" {
-			return fault.Usagef("name a file; ./- is one of that name", "%s is no file: standard output gets none",
+			return fault.Usagef("name a file; ./- is one of that name", "%s is not a file: standard output gets none",
 				named)
 		}
 		if err := fault.Dangling(path); err != nil {
@@ -250,7 +250,7 @@ func RefuseExisting(setting string, overwrite bool, paths ...string) error {
 		}
 		if st, err := os.Lstat(path); err == nil && st.Mode().IsRegular() && !overwrite {
 			return fault.Usagef("choose another name, or replace it with "+fault.Setting("overwrite"),
-				"%s is there already", named)
+				"%s already exists", named)
 		}
 	}
 	return nil

@@ -45,7 +45,7 @@ func (o *Options) Check() error {
 		return fault.Usagef("name the folder to write, as in: "+fault.Command("partition SCENE -o PLAN"),
 			"no output folder: %s is required", fault.Setting("output"))
 	case !(o.Overlap >= 0 && o.Overlap <= 1):
-		return fault.Usagef("give a share from 0 to 1, as in 0.2", "%s: %g is no share of a block's length",
+		return fault.Usagef("give a share from 0 to 1, as in 0.2", "%s: %g is not a share of a block's length",
 			fault.Named("overlap"), o.Overlap)
 	case o.TestEvery < 2:
 		return fault.Usagef("give 2 or more", "%s: %d leaves no photo to train on", fault.Named("test-every"),
@@ -62,7 +62,8 @@ func (o *Options) upward() (*[3]float64, error) {
 	}
 	v, err := cli.ThreeNumbers(o.Up)
 	if length := math.Hypot(math.Hypot(v[0], v[1]), v[2]); err != nil || !(length > 1e-9 && length < 1e9) {
-		return nil, fault.Usagef("give three numbers, as in 0,0,1", "%s: %q is no direction", fault.Named("up"), o.Up)
+		return nil, fault.Usagef("give three numbers, as in 0,0,1", "%s: %q is not a direction", fault.Named("up"),
+			o.Up)
 	}
 	return &v, nil
 }
@@ -94,7 +95,7 @@ func (f *shapeFlag) Set(s string) error {
 	}
 	if err != nil {
 		return fault.Usagef(fmt.Sprintf("give auto or columns and rows as in 3x2, %d blocks at most",
-			blocks.MostBlocks), "%q is no number of blocks", s)
+			blocks.MostBlocks), "%q is not a block grid", s)
 	}
 	*f = shapeFlag{a, b}
 	return nil

@@ -78,7 +78,7 @@ func divideAuto(console *cli.Console, o *Options, c *scene.Capture, p *plans.Pla
 			return list, nil
 		}
 		if tried == 1 {
-			console.Note("the whole does not go at once: " + worst)
+			console.Note("the whole capture does not fit at once: " + worst)
 		}
 	}
 	return nil, plans.DivideError(c, "say how many blocks: "+fault.Setting("blocks")+" AxB",

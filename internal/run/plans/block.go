@@ -25,7 +25,7 @@ func (f *BlockFlag) String() string {
 func (f *BlockFlag) Set(s string) error {
 	n, err := strconv.Atoi(s)
 	if err != nil || n < 0 {
-		return fault.Usagef("blocks count from 0", "%q is no number of a block", s)
+		return fault.Usagef("blocks count from 0", "%q is not a block number", s)
 	}
 	*f = BlockFlag(n)
 	return nil

@@ -41,7 +41,7 @@ const (
 	MergedFolder  = "out" // of the merged scene
 	MergeFile     = "merge.json"
 	maxPlanBytes  = 1 << 30
-	Hint          = "make the plan anew, in another folder: vksplat partition"
+	Hint          = "make the plan again, in another folder: vksplat partition"
 	planReadError = "read plan"
 )
 
@@ -174,7 +174,7 @@ func Read(dir string) (*Plan, error) {
 	case errors.Is(err, os.ErrNotExist):
 		return nil, PlanError(dir, "name the folder that vksplat partition wrote", "there is no %s in it", Name)
 	case err == nil && (!st.Mode().IsRegular() || st.Size() > maxPlanBytes):
-		err = errors.New("this is no plan")
+		err = errors.New("not a plan")
 	}
 	var data []byte
 	if err == nil {
@@ -209,13 +209,13 @@ func (p *Plan) check(path string) error {
 	for k := range p.Blocks {
 		b := &p.Blocks[k]
 		if len(b.Cameras) > 0 && b.Trained == 0 {
-			return PlanError(path, "make the plan anew, in another folder and with the settings of then: "+
+			return PlanError(path, "make the plan again with its earlier settings, in another folder: "+
 				fault.Command("partition "+cli.Quoted(p.Capture.Scene)+" -o PLAN"),
-				"an earlier version of the program (%s) made it, which did not write how many photos block %d is "+
-					"trained on", p.Program, k)
+				"an earlier version (%s) made it, which did not record how many photos block %d is trained "+
+					"on", p.Program, k)
 		}
 		if b.Block != k || len(b.Cameras) == 0 || !(p.Share(k) > 0 && p.Share(k) <= 1) {
-			return PlanError(path, Hint, "block %d is not what it should be", k)
+			return PlanError(path, Hint, "block %d differs from the plan", k)
 		}
 	}
 	return nil
@@ -237,7 +237,7 @@ func (p *Plan) Load(o scene.LoadOptions) (*scene.Capture, error) {
 	}
 	if hex.EncodeToString(sum[:]) != p.Fingerprint {
 		return nil, PlanError(filepath.Join(p.Dir, Name),
-			"put the capture back as it was, or divide it anew into another folder: vksplat partition",
+			"put the capture back as it was, or divide it again into another folder: vksplat partition",
 			"the capture %s has changed since: it has %s and %s, and had %d and %d", p.Capture.Scene,
 			cli.Count(len(c.Cameras), "camera"), cli.Count(len(c.Points), "point"), p.Photos, p.Points)
 	}

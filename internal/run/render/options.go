@@ -87,7 +87,7 @@ func (o *Options) Check() error {
 			" flight.mp4", "%s or %s is required", fault.Setting("output"), fault.Setting("video"))
 	case o.Iteration < 0:
 		return fault.Usagef("give the number of a step that OUT has a model of, or 0",
-			"%s: %d is no step", fault.Named("iteration"), o.Iteration)
+			"%s: %d is not a step", fault.Named("iteration"), o.Iteration)
 	case o.Iteration > 0 && o.run == "" && output.IsFile(o.File):
 		return fault.Usagef("name the run's folder, or leave "+fault.Setting("iteration")+" out",
 			"%s: %s is a file", fault.Named("iteration"), o.File)
@@ -100,12 +100,12 @@ func (o *Options) Check() error {
 		return fault.Usagef("leave one of them out", "%s and %s say different things", fault.Setting("split"),
 			fault.Setting("trajectory"))
 	case !(o.Config.Near > 0) || math.IsInf(o.Config.Near, 0):
-		return fault.Usagef("give a distance above 0, as in 0.01", "%s: %g is no distance", fault.Named("near"),
+		return fault.Usagef("give a distance above 0, as in 0.01", "%s: %g is not a distance", fault.Named("near"),
 			o.Config.Near)
 	case !(o.Fps > 0 && o.Fps <= 1000):
 		return fault.Usagef("give a number above 0, as in 30", "%s: %g pictures a second", fault.Named("fps"), o.Fps)
 	case !(o.Seconds > 0 && o.Seconds*o.Fps <= 1e6):
-		return fault.Usagef("up to a million pictures are possible", "%s: %g", fault.Named("seconds"), o.Seconds)
+		return fault.Usagef("up to a million pictures are allowed", "%s: %g", fault.Named("seconds"), o.Seconds)
 	case o.Given("fov") && !(o.Fov >= trajectory.MinFOV && o.Fov <= trajectory.MaxFOV):
 		return fault.Usagef(fmt.Sprintf("give %g to %g degrees", trajectory.MinFOV, trajectory.MaxFOV),
 			"%s: %g", fault.Named("fov"), o.Fov)
@@ -126,7 +126,7 @@ func (o *Options) Check() error {
 	}
 	if o.Video != "" && videoKinds[videoSuffix(o.Video)] == nil {
 		return fault.Usagef("give FILE.mp4, .mov, .mkv or .webm",
-			"%s: %s is no kind of video that is known", fault.Named(o.VideoName), o.Video)
+			"%s: %s is not a supported video format", fault.Named(o.VideoName), o.Video)
 	}
 	if err := output.RefuseExisting(o.VideoName, o.Overwrite, o.Video); err != nil {
 		return err
@@ -144,7 +144,7 @@ func (o *Options) takeSingle() error {
 	case o.Format == picture.FormatPNG16 && format == picture.FormatPNG:
 	case o.Given("format") && o.Format != format:
 		return fault.Usagef("give the file a name that fits, or leave "+fault.Setting("format")+" out",
-			"%s: %s is no name for %s", fault.Named("output", "format"), o.Out, o.Format)
+			"%s: %s is not a name for %s", fault.Named("output", "format"), o.Out, o.Format)
 	default:
 		o.Format = format
 	}
@@ -238,7 +238,7 @@ var rangeForm = regexp.MustCompile(`^(\d{1,9})(?:-(\d{1,9})(?:x(\d{1,9}))?)?$`)
 // Set parses A, A-B or A-BxN.
 func (f *frameRange) Set(s string) error {
 	m := rangeForm.FindStringSubmatch(s)
-	bad := fault.Usagef("give pictures as in 0-99, or 0-99x2 for every second", "%q is no range of pictures", s)
+	bad := fault.Usagef("give pictures as in 0-99, or 0-99x2 for every second", "%q is not a range of pictures", s)
 	if m == nil {
 		return bad
 	}

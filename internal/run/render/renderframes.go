@@ -22,7 +22,7 @@ import (
 type rendering struct {
 	o        *Options
 	shots    []shot
-	kept     []bool // the file is there already
+	kept     []bool // the file already exists
 	kind     picture.Options
 	unit     float64 // of depths: 1 in the capture's frame is so much in that of training
 	renderer *pipeline.Renderer

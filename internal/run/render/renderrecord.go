@@ -69,7 +69,7 @@ func keepFormer(console *cli.Console, r *rendering, m *subject) error {
 			case known && !r.o.Overwrite:
 				return fault.Usagef(other, "%s is of another render", full)
 			case !r.o.Overwrite:
-				return fault.Usagef(other, "%s is there already, and no render wrote it", full)
+				return fault.Usagef(other, "%s already exists and was not written by render", full)
 			default:
 				stale = append(stale, full)
 			}
@@ -198,7 +198,7 @@ func readRecord(path string, overwrite bool) (*renderRecord, error) {
 	}
 	if err == nil && record.Pictures == nil && !overwrite {
 		return nil, fault.Usagef("choose another folder, or replace it with "+fault.Setting("overwrite"),
-			"%s is there already, and no render wrote it", path)
+			"%s already exists and was not written by render", path)
 	}
 	if record.Pictures == nil {
 		record.Pictures = map[string]string{}

@@ -105,7 +105,7 @@ func (o *Options) flight(c *scene.Capture, origin [3]float64) ([]scene.Camera, e
 			last = min(last, first+o.Seconds)
 		}
 		if (last-first)*o.Fps > 1e6 {
-			return nil, fault.Usagef("up to a million pictures are possible", "%s: %g seconds at %g pictures a second",
+			return nil, fault.Usagef("up to a million pictures are allowed", "%s: %g seconds at %g pictures a second",
 				o.Trajectory, last-first, o.Fps)
 		}
 		times := make([]float64, 1+int(math.Floor((last-first)*o.Fps+1e-6)))

@@ -271,7 +271,7 @@ func (e *editor) operation(q *view.EditQuery) (op edit.Operation, err error) {
 	return op, nil
 }
 
-// up is the direction up that a query means. The frames of drawing and of the file have the same axes.
+// up is the up direction that a query means. The frames of drawing and of the file have the same axes.
 func (e *editor) up(q *view.EditQuery) (up [3]float64, err error) {
 	switch {
 	case q.Do == view.EditFloor:
@@ -282,7 +282,7 @@ func (e *editor) up(q *view.EditQuery) (up [3]float64, err error) {
 		}
 		up, ok := edit.Floor([3][2]float64(q.Path), &c, surface)
 		if !ok {
-			return up, errors.New("three places on a surface are wanted, not in a line")
+			return up, errors.New("mark three places on a surface, not in a line")
 		}
 		return up, nil
 	case q.Up == view.UpView:
@@ -290,7 +290,7 @@ func (e *editor) up(q *view.EditQuery) (up [3]float64, err error) {
 		return [3]float64{-c.R[3], -c.R[4], -c.R[5]}, nil
 	case q.Up == view.UpPhotos:
 		if len(e.cameras) == 0 {
-			return up, errors.New("there are no photos that say where up is")
+			return up, errors.New("no photos to derive up from")
 		}
 		return scene.MeanUp(e.cameras)
 	}
@@ -368,7 +368,7 @@ func (e *editor) Export(q *view.ExportQuery) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.state.Export.State == view.SaveWriting {
-		return errors.New("export: another one is being written")
+		return errors.New("export: another export is in progress")
 	}
 	e.kept.Store(true)
 	e.state.Export = view.Save{State: view.SaveWriting, Text: filepath.Base(x.To)}
@@ -400,7 +400,7 @@ func (e *editor) write(x *edit.Export) {
 		}
 		e.console.Printf("export: %s\n", save.Text)
 		for _, text := range lost {
-			e.console.Warn(x.To + " does not keep everything: " + text)
+			e.console.Warn(x.To + " is lossy: " + text)
 		}
 	}
 	e.mu.Lock()
@@ -423,7 +423,7 @@ func (e *editor) close() error {
 		if failed := e.edit.Document().Write(path); failed != nil {
 			return errors.Join(err, failed)
 		}
-		e.console.Note("what was edited and not exported is kept: " + fault.Command("view "+cli.Quoted(e.path)+" "+
+		e.console.Note("edits that were not exported are saved in: " + fault.Command("view "+cli.Quoted(e.path)+" "+
 			cli.Flag("edits", cli.Quoted(path))+" goes on"))
 	}
 	return err

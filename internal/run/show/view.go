@@ -107,7 +107,7 @@ func Announce(console *cli.Console, server *view.Server, noOpen bool) {
 		return
 	}
 	if err := view.OpenBrowser(server.URLOnce()); err != nil {
-		console.Note("no browser could be started; open the address yourself")
+		console.Note("could not start a browser; open the address yourself")
 	}
 }
 
@@ -129,7 +129,7 @@ func streams(console *cli.Console, o *Options) (bool, error) {
 			return false, err
 		}
 		if o.Stream = n > mostInBrowser && !parts; o.Stream {
-			console.Note(fmt.Sprintf("%s are more than most browsers can take: this machine draws them and sends "+
+			console.Note(fmt.Sprintf("%s are too many for most browsers: this machine renders them and sends "+
 				"pictures; %s=false sends the model all the same", cli.Count(n, "splat"), fault.Setting("stream")))
 		}
 	}
@@ -166,7 +166,7 @@ func WritePage(console *cli.Console, o *Options) (err error) {
 		return err
 	}
 	if output.IsFile(o.Page) && !slices.Contains([]string{".html", ".htm"}, strings.ToLower(filepath.Ext(o.Page))) {
-		return fault.Usagef("choose another name, as in scene.html", "%s: %s is there already, and is no page",
+		return fault.Usagef("choose another name, as in scene.html", "%s: %s already exists and is not a page",
 			fault.Named("html"), o.Page)
 	}
 	if err := output.RefuseExisting("html", o.Overwrite, o.Page); err != nil {
@@ -209,7 +209,7 @@ func viewedModel(console *cli.Console, o *Options, dir string, small bool) (*vie
 		console.Warn(cli.NoEffect("max-splats", "a streamed model"))
 	}
 	if model.Converted {
-		console.Note("the browser gets a converted copy of " + o.Path)
+		console.Note("the browser receives a converted copy of " + o.Path)
 	}
 	for _, lost := range model.Lost {
 		console.Warn(lost)

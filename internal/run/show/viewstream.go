@@ -142,7 +142,7 @@ func somePlaces(s *scene.Splats) [][3]float64 {
 func (s *streamed) Cameras() []view.LiveCamera { return s.list }
 
 // errOver is the error of a frame that is asked for when the server is ending.
-var errOver = errors.New("vksplat is ending")
+var errOver = errors.New("vksplat is shutting down")
 
 // Frame draws what a browser asks for.
 func (s *streamed) Frame(ctx context.Context, q view.FrameQuery) ([]byte, error) {
@@ -190,7 +190,7 @@ func (s *streamed) show(c *scene.Camera, look pipeline.Look) ([]float32, error) 
 	switch {
 	case pipeline.IsShortage(err):
 		return nil, errors.New(
-			"more splats are in view than device memory has room for: go nearer, or give view more of it (" +
+			"too many splats in view for device memory: move closer, or give view more memory (" +
 				fault.Setting("max-vram") + ")")
 	case err != nil:
 		return nil, err

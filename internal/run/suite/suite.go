@@ -82,7 +82,7 @@ func Run(console *cli.Console, o *Options) (err error) {
 		filepath.Join(plan.out, suiteJSON))
 	if failed > 0 {
 		return fault.WithHint(fmt.Errorf("%d of %d runs failed", failed, len(runs)),
-			"the warnings above say why; put that right, and the same command does what is left")
+			"see the warnings above; fix them, then run the same command again to do the rest")
 	}
 	return nil
 }

@@ -169,7 +169,7 @@ func (p *Plan) addPreset(name, data string) error {
 	names := PresetNames()
 	switch {
 	case !slices.Contains(names, name):
-		return p.wrong(cli.DidYouMean(name, names, "give "+wording.Or(names)), "there is no preset %q of a suite", name)
+		return p.wrong(cli.DidYouMean(name, names, "give "+wording.Or(names)), "unknown preset %q of a suite", name)
 	case data == "":
 		return p.wrong("add: data = \"/path\"", "preset %s: data does not say which folder the captures are in", name)
 	}
@@ -241,7 +241,7 @@ func (p *Plan) takeCapture(md toml.MetaData, name string, table map[string]toml.
 	if value, found := table[pathKey]; found {
 		var dir string
 		if err := md.PrimitiveDecode(value, &dir); err != nil || dir == "" {
-			return p.wrong("as in: path = \"/data/garden\"", "capture.%s: path is no text", name)
+			return p.wrong("as in: path = \"/data/garden\"", "capture.%s: path is not text", name)
 		}
 		c.path = besideFile(p.file, dir)
 		delete(table, pathKey)
@@ -327,7 +327,7 @@ func (p *Plan) takeSeeds(list []int64) error {
 		case seed < 0:
 			return p.wrong("give numbers from 0 up, as in seeds = [42]", "seeds: %d is below 0", seed)
 		case slices.Contains(p.seeds, uint64(seed)):
-			return p.wrong("give each seed once", "seeds: %d is there twice", seed)
+			return p.wrong("give each seed once", "seeds: %d occurs twice", seed)
 		}
 		p.seeds = append(p.seeds, uint64(seed))
 	}

@@ -93,7 +93,7 @@ func (r *suiteRun) read() error {
 		return err
 	}
 	if protocol != r.plan.protocol {
-		return fmt.Errorf("%s: the scores of step %d are of the protocol %q: somebody measured the model again; remove "+
+		return fmt.Errorf("%s: the scores of step %d are of the protocol %q: the model was measured again; remove "+
 			"%s to have it measured again",
 			r.out, st.Step, protocol, filepath.Join(r.out, suiteRecordFile))
 	}

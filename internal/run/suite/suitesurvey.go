@@ -45,7 +45,7 @@ func (p *Plan) survey(runs []*suiteRun) error {
 		if more := len(changed) - 1; more > 0 {
 			err = fmt.Errorf("%w, and so do the folders of %s more", err, cli.Count(more, "run"))
 		}
-		return p.wrong("choose another out, take the settings back, or remove what is there", "%w", err)
+		return p.wrong("choose another out, restore the settings, or remove what is there", "%w", err)
 	}
 	if err := p.missing(runs); err != nil {
 		return err
@@ -87,11 +87,11 @@ func (p *Plan) missing(runs []*suiteRun) error {
 	var parts []string
 	hint := "copy them there, correct data or path, or name those that are there with only = [...]"
 	if len(captures) > 0 {
-		parts = append(parts, fmt.Sprintf("%s not there: %s", render.Are(len(captures), "capture"),
+		parts = append(parts, fmt.Sprintf("%s missing: %s", render.Are(len(captures), "capture"),
 			strings.Join(captures, ", ")))
 	}
 	if len(photos) > 0 {
-		parts = append(parts, fmt.Sprintf("%s not there: %s", render.Are(len(photos), "folder"),
+		parts = append(parts, fmt.Sprintf("%s missing: %s", render.Are(len(photos), "folder"),
 			strings.Join(photos, ", ")))
 		hint += "; these hold reduced photos, and those of full size are reduced with source = \"resized\""
 	}
@@ -132,7 +132,7 @@ func (p *Plan) dropped(runs []*suiteRun) error {
 			output.IsFile(filepath.Join(p.runFolder(f.Capture, f.Recipe, f.Seeds[0]), suiteRecordFile)) {
 			return p.wrong("choose another out, ask for these runs too, or remove their folders or "+
 				filepath.Join(p.out, suiteJSON),
-				"%s has results of runs that are not asked for: %s", filepath.Join(p.out, suiteMarkdown),
+				"%s has results of runs that were not requested: %s", filepath.Join(p.out, suiteMarkdown),
 				wording.Printable(runName(f.Capture, f.Recipe, f.Seeds[0])))
 		}
 	}

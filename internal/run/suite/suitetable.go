@@ -228,8 +228,7 @@ func (p *Plan) tables(runs []*suiteRun) string {
 		" Loop: the training steps alone; wall: processes of train from start to end.\n"
 	text += results.drawnText()
 	if slices.ContainsFunc(runs, (*suiteRun).resumed) {
-		text += "\\* was stopped and went on: seconds and peak lack what processes took that did not come to their " +
-			"end.\n"
+		text += "\\* was interrupted and resumed: seconds and peak exclude the processes that did not finish.\n"
 	}
 	for _, r := range results.Runs {
 		if r.Error != "" {

@@ -165,7 +165,7 @@ func TestTensorBoardEvents(t *testing.T) {
 		t.Errorf("curves %v", curves)
 	}
 	if _, found := curves["speed/steps_per_s"]; found {
-		t.Error("a point that is no number was written")
+		t.Error("a point that is not a number was written")
 	}
 	value := decode(t, records[4]).inner(t, eventSummary).inner(t, summaryValue)
 	pic := value.inner(t, valueImage)
