@@ -40,17 +40,17 @@ func captureCommand(console *cli.Console) *cobra.Command {
 func captureTable(o *capture.Options) []optionGroup {
 	return []optionGroup{{"", []option{
 		text(&o.Out, "output", "make the folder `SCENE` (required)").letter("o").isFolder(),
-		float(&o.Fps, "fps", "take `N` frames of a second of video, at most 300 of a video (default 2)").
+		float(&o.Fps, "fps", "extract `N` frames per second of video, at most 300 per video (default 2)").
 			within(0.001, 1000),
-		integer(&o.Frames, "frames", "take `N` frames of each video (default: by --fps)").within(3, 1e6),
-		text(&o.Masks, "masks", "find nothing where masks in `DIR` are black").isFolder(),
+		integer(&o.Frames, "frames", "extract `N` frames per video (default: by --fps)").within(3, 1e6),
+		text(&o.Masks, "masks", "ignore regions where masks in `DIR` are black").isFolder(),
 		text(&o.Cameras, "cameras",
 			"how photos share cameras, `HOW`: one, many or folder; auto: by sizes and EXIF").oneOf(capture.Sharings...),
 		text(&o.CameraModel, "camera-model", "COLMAP camera `MODEL`; auto: OPENCV, or SIMPLE_RADIAL for many").
 			oneOf(capture.CameraModels...),
 		chosen(&o.Features, "features", "kind of features; aliked needs COLMAP 4", capture.FeaturesSIFT,
 			capture.FeaturesALIKED),
-		integer(&o.MaxSize, "max-size", "look for features at `N` pixels of the longer side (default: COLMAP's)").
+		integer(&o.MaxSize, "max-size", "detect features at `N` pixels on the longer side (default: COLMAP's)").
 			within(capture.LeastSize, capture.MostSize),
 		text(&o.Matching, "matching",
 			"match `PAIRS`: exhaustive, sequential or tree; auto: by number and kind of photos").
@@ -58,8 +58,8 @@ func captureTable(o *capture.Options) []optionGroup {
 		truth(&o.Loops, "loops", "match sequentially, with loop detection"),
 		text(&o.VocabTree, "vocab-tree", "COLMAP vocabulary tree `FILE`; for --loops, and for many photos"),
 		chosen(&o.Mapper, "mapper", "global needs COLMAP 4 or glomap", capture.MapIncremental, capture.MapGlobal),
-		chosen(&o.GPU, "gpu", "let COLMAP use the GPU; auto: where it has CUDA", capture.Auto, capture.On, capture.Off),
-		integer(&o.Model, "model", "take component `N` (default: the one with most photos)").within(0, 1e6),
+		chosen(&o.GPU, "gpu", "run COLMAP on the GPU; auto: if it has CUDA", capture.Auto, capture.On, capture.Off),
+		integer(&o.Model, "model", "use component `N` (default: the one with most photos)").within(0, 1e6),
 		progressOption(&o.Progress),
 		overwriteOption(&o.Overwrite, "files in SCENE that this command did not write"),
 	}}}

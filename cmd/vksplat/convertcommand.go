@@ -44,10 +44,10 @@ func convertCommand(console *cli.Console) *cobra.Command {
 func convertTable(o *convert.Options) []optionGroup {
 	return []optionGroup{{"", []option{
 		text(&o.To, "to", "write `FORMAT` (default: what OUT's name says)").oneOf(convert.FormatWords()...),
-		truth(&o.Merge, "merge", "join all IN into one model; it has the highest SH degree among them"),
+		truth(&o.Merge, "merge", "merge all IN into one model with the highest SH degree among them"),
 		integer(&o.Degree, "sh-degree", "drop spherical harmonics above degree `N` (default: keep all)").within(0, 3),
 		integer(&o.Pad, "pad-sh",
-			"pad spherical harmonics with zeros to degree `N`; some importers want 3 (default: do not)"),
+			"pad spherical harmonics with zeros to degree `N`; some importers need 3 (default: no padding)"),
 		text(&o.Box, "crop", "keep splats centred in the `BOX`: MINX,MINY,MINZ,MAXX,MAXY,MAXZ").
 			asNumbers(kindFloat, 6, -1e12, 1e12),
 		text(&o.Sphere, "sphere", "keep splats centred in the sphere `X,Y,Z,R`").asNumbers(kindFloat, 4, -1e12, 1e12),
@@ -61,9 +61,9 @@ func convertTable(o *convert.Options) []optionGroup {
 			"keep the `N` most important splats; by opacity times mean area over squared distance from the middle "+
 				"(default: all)").within(1, 1e10),
 		text(&o.Decimate, "decimate",
-			"merge splats that look alike until `N` are left, or P%; for what is seen small or far away").
+			"merge similar splats until `N`, or P%, are left; for models seen small or from afar").
 			asNumbers(kindInt, 0, 1, 1e10),
-		text(&o.Orient, "orient", "turn the cameras' mean `up` to -y, which viewers take for up").oneOf("up"),
+		text(&o.Orient, "orient", "turn the cameras' mean `up` to -y, the up axis of viewers").oneOf("up"),
 		text(&o.Cameras, "cameras",
 			"with --orient, cameras of `SCENE|FILE`; a capture, cameras.json or transforms.json (default: beside "+
 				"IN)"),

@@ -56,11 +56,11 @@ func demoCommand(console *cli.Console) *cobra.Command {
 func demoTable(o *demo.Options) []optionGroup {
 	own := []option{
 		text(&o.Out, "model-path", "write to the folder `OUT`").letter("m").isFolder(),
-		overwriteOption(&o.Checkpoints.Overwrite, "a demo in OUT that stopped before its end"),
+		overwriteOption(&o.Checkpoints.Overwrite, "an unfinished demo in OUT"),
 		integer(&o.Photos, "images", "draw `N` photos").within(3, 10000),
 		other(&o.Size, "size", "size of the photos").asNumbers(kindInt, 2, 16, 8192),
 		integer(&o.Points, "points", "start training from `N` points").within(4, 10_000_000),
-		truth(&o.City, "city", "draw a city seen from the air instead of things on a table"),
+		truth(&o.City, "city", "render a city from the air instead of objects on a table"),
 		truth(&o.CaptureOnly, "capture-only", "write the capture to OUT and stop"),
 		float(&o.MinPSNR, "min-psnr", "fail if the PSNR of held-out photos is below `DB` decibels"),
 	}

@@ -180,7 +180,7 @@ func (r *reader) text(at path, s string, f *field) error {
 		return r.input(at, s, f.kind)
 	default:
 		if len(f.words) > 0 && !slices.Contains(f.words, s) {
-			return r.wrong(at, didYouMean(s, f.words, "give "+wording.Or(f.words)), "%.60q is none of %s", s,
+			return r.wrong(at, didYouMean(s, f.words, "give "+wording.Or(f.words)), "%.60q is not one of %s", s,
 				strings.Join(f.words, ", "))
 		}
 		if !isText(s) {

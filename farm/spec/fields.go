@@ -84,7 +84,7 @@ var retryFields = []field{
 	number("max_attempts", typeInt, 1, maxAttempts, "attempts until the task has failed"),
 	plain("backoff", typeSpan, "pause before the second attempt; it doubles from then on"),
 	plain("backoff_max", typeSpan, "longest pause"),
-	plain("keep_going", typeBool, "go on with other tasks when one has failed"),
+	plain("keep_going", typeBool, "run other tasks after one has failed"),
 }
 
 var limitFields = []field{

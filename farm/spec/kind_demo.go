@@ -3,7 +3,7 @@ package spec
 // KindDemo makes the made-up capture of vksplat demo.
 var KindDemo = &Kind{
 	Name:    "demo",
-	About:   "make a made-up capture",
+	About:   "make a synthetic capture",
 	fields:  keys("demo", "images", "size", "points", "seed", "city"),
 	Makes:   "a capture",
 	Command: "demo",

@@ -18,7 +18,7 @@ var KindRender = &Kind{
 		plain("frames", typeFrames, "pictures A-B, or every Nth: A-BxN, counted from 0"),
 		number("chunk", typeInt, 1, 1e6, "pictures of a task"),
 		field{key: "first", kind: typeInts, max: maxFrame, most: maxInspect,
-			help: "frames that are drawn before the others, to be looked at"},
+			help: "frames that are rendered first, for approval"},
 		"seconds", "fps", "size", "fov", "projection", "format", "colorspace", "alpha", "depth", "normals",
 		"antialiased", "background", "near"),
 	Makes:       "pictures",

@@ -133,8 +133,8 @@ func (r *reader) setting(at path, key string, value any) (Flag, error) {
 	}
 	if s.Type == settingText {
 		if len(s.Words) > 0 && !slices.Contains(s.Words, text) {
-			return Flag{}, r.wrong(at, didYouMean(text, s.Words, "give "+wording.Or(s.Words)), "%q is none of %s", text,
-				strings.Join(s.Words, ", "))
+			return Flag{}, r.wrong(at, didYouMean(text, s.Words, "give "+wording.Or(s.Words)), "%q is not one of %s",
+				text, strings.Join(s.Words, ", "))
 		}
 		if len(text) > maxText || !textRegexp.MatchString(text) {
 			return Flag{}, r.wrong(at, "file names are not settings of a job",

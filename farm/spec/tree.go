@@ -29,7 +29,7 @@ func isJSON(data []byte) bool {
 // readText reads the document.
 func (j *Job) readText() error {
 	if line := badText(j.text); line > 0 {
-		return j.wrongLine(line, tomlHint, "it is no UTF-8 text")
+		return j.wrongLine(line, tomlHint, "not UTF-8 text")
 	}
 	if isJSON(j.text) {
 		return j.readJSON()
@@ -45,7 +45,7 @@ func (j *Job) wrongLine(line int, hint, format string, args ...any) error {
 
 func (j *Job) readTOML() error {
 	if line := tooDeep(j.text); line > 0 {
-		return j.wrongLine(line, tomlHint, "more than %d tables or lists in each other", maxDepth)
+		return j.wrongLine(line, tomlHint, "more than %d nested tables or lists", maxDepth)
 	}
 	_, err := toml.Decode(string(j.text), &j.tree)
 	var parse toml.ParseError
@@ -173,7 +173,7 @@ func (j *Job) readJSON() error {
 	v, err := r.value(nil)
 	if err == nil {
 		if _, more := r.Token(); !errors.Is(more, io.EOF) {
-			err = errors.New("there is more behind the document")
+			err = errors.New("extra data after the document")
 		}
 	}
 	if err != nil {
@@ -200,7 +200,7 @@ func (r *jsonReader) value(at path) (any, error) {
 		return nil, err
 	}
 	if len(at) > maxDepth {
-		return nil, fmt.Errorf("more than %d objects or lists in each other", maxDepth)
+		return nil, fmt.Errorf("more than %d nested objects or lists", maxDepth)
 	}
 	switch t := token.(type) {
 	case json.Delim:

@@ -125,7 +125,7 @@ func Shown(raw []byte) string {
 // bounds what is allocated; nesting is bounded by package json.
 func DecodeObject(data []byte) (f Object, err error) {
 	if err = decodeJSON(data, &f.Members, "object"); err == nil && f.Members == nil {
-		err = errors.New("the file holds no JSON object")
+		err = errors.New("the file is not a JSON object")
 	}
 	return f, err
 }

@@ -100,7 +100,7 @@ func readPicture(file string) (*image.RGBA, error) {
 	defer f.Close() // only read
 	c, _, err := image.DecodeConfig(f)
 	if err == nil && (c.Width > MaxPictureSide || c.Height > MaxPictureSide) {
-		err = fmt.Errorf("it has %dx%d pixels, sides of %d are possible", c.Width, c.Height, MaxPictureSide)
+		err = fmt.Errorf("it has %dx%d pixels, sides of %d are allowed", c.Width, c.Height, MaxPictureSide)
 	}
 	if err == nil {
 		_, err = f.Seek(0, 0)

@@ -308,7 +308,7 @@ func (f *PixelsFlag) Set(s string) error {
 	}
 	if min(p.Width, p.Height) < 1 || max(p.Width, p.Height) > MaxPictureSide {
 		return fault.Usagef(fmt.Sprintf("give width and height from 1 to %d pixels, as in 1920x1080", MaxPictureSide),
-			"%q is no size of a picture", s)
+			"%q is not a picture size", s)
 	}
 	*f = p
 	return nil

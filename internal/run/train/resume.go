@@ -323,7 +323,7 @@ func (p *previous) resume(m *machine, cams []scene.Camera, capture checkpoint.Ca
 		}
 	}
 	if p.resplit && len(p.data.Test) > 0 {
-		p.warnLater("the run was trained on photos that are held out now: their scores say nothing of new views")
+		p.warnLater("the run was trained on photos that are held out now: their scores do not measure new views")
 	}
 	p.console.Printf("resuming from %s: step %d of %d, %s\n", p.from.Path(), h.Step, p.Config.Iterations,
 		cli.Count(h.Splats, "splat"))
