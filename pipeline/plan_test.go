@@ -187,7 +187,7 @@ func TestShortages(t *testing.T) {
 			t.Errorf("%+v: got %v", c, err)
 			continue
 		}
-		m := regexp.MustCompile(`raise max-(vram|ram) to (\d+)MiB or more`).FindStringSubmatch(fault.Hint(err))
+		m := regexp.MustCompile(`raise --max-(vram|ram) to (\d+)MiB or more`).FindStringSubmatch(fault.Hint(err))
 		t.Logf("%+v: %v; %s", c, err, fault.Hint(err))
 		if m == nil {
 			t.Errorf("%+v: the hint is %q", c, fault.Hint(err))
@@ -237,7 +237,7 @@ func TestSplatsShortage(t *testing.T) {
 		t.Errorf("%s are said to be enough: %v", m[1], err)
 	}
 	if err := plan("100MB", 1<<31-1); !errors.Is(err, ErrTooSmall) || !strings.Contains(fault.Hint(err),
-		"no budget helps") || !strings.Contains(fault.Hint(err), "(splats)") {
+		"no budget helps") || !strings.Contains(fault.Hint(err), "(--splats)") {
 		t.Errorf("%v; %s", err, fault.Hint(err))
 	}
 }
@@ -301,7 +301,7 @@ func TestRenderShortages(t *testing.T) {
 	}{{"1KB", "", 0}, {"4MB", "", 0}, {"", "30MB", 0}, {"", "150MB", 0}, {"50MB", "60MB", 0},
 		{"", "900MB", 900 << 20}} {
 		err := draw(c.vram, c.ram, c.kept)
-		m := regexp.MustCompile(`raise max-(vram|ram) to (\d+MiB) or more`).FindStringSubmatch(fault.Hint(err))
+		m := regexp.MustCompile(`raise --max-(vram|ram) to (\d+MiB) or more`).FindStringSubmatch(fault.Hint(err))
 		t.Logf("%v: %v; %s", c, err, fault.Hint(err))
 		if !errors.Is(err, ErrTooSmall) && !errors.Is(err, ErrLittleRAM) || m == nil {
 			t.Errorf("%v: got %v; %s", c, err, fault.Hint(err))

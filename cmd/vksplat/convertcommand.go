@@ -44,7 +44,7 @@ func convertCommand(console *cli.Console) *cobra.Command {
 func convertTable(o *convert.Options) []optionGroup {
 	return []optionGroup{{"", []option{
 		text(&o.To, "to", "write `FORMAT` (default: what OUT's name says)").oneOf(convert.FormatWords()...),
-		truth(&o.Merge, "merge", "merge all IN into one model with the highest SH degree among them"),
+		truth(&o.Merge, "merge", "merge all IN into one model; it has the highest SH degree among them"),
 		integer(&o.Degree, "sh-degree", "drop spherical harmonics above degree `N` (default: keep all)").within(0, 3),
 		integer(&o.Pad, "pad-sh",
 			"pad spherical harmonics with zeros to degree `N`; some importers need 3 (default: no padding)"),
@@ -73,7 +73,7 @@ func convertTable(o *convert.Options) []optionGroup {
 		integer(&o.Write.Version, "spz-version",
 			"write version `N` of SPZ; 4 is smaller and newer (default 3)"),
 		integer(&o.Write.Iterations, "sog-iterations",
-			"k-means iterations `N` for SOG's palette of spherical harmonics (default 10)"),
+			"run `N` k-means iterations for SOG's palette of spherical harmonics (default 10)"),
 		integer(&o.Write.Levels, "lod",
 			fmt.Sprintf("write `N` levels of detail, each half of the one before; OUT is "+
 				"DIR/lod-meta.json (default %d)",

@@ -46,7 +46,7 @@ func TestLocalJobs(t *testing.T) {
 		}
 	}
 	if code, said := ask("logs", "night", "a"); code != fault.ExitUsage || !strings.Contains(said,
-		`no job "night" on this machine`) {
+		`farm run has not run a job "night" on this machine`) {
 		t.Errorf("%d, %s", code, said)
 	}
 	if code, said := ask("show", "j", "--pass", r.dir); code != fault.ExitSetup || !strings.Contains(said, "read pass") {

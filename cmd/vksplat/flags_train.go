@@ -98,7 +98,7 @@ func stepOptions(o *train.Options) []option {
 		float(&o.StepsScaler, "steps-scaler",
 			"scale all step counts by `X`, given or default").from(fromGsplat),
 		other(&o.TimeLimit, "time-limit",
-			"finish within `TIME`, as in 90s or 5m, with fewer steps if needed").flagOnly(),
+			"finish within `TIME`, as in 90s or 5m; with fewer steps if needed").flagOnly(),
 	}
 }
 
@@ -187,7 +187,7 @@ func showOptions(o *train.Options) []option {
 			"write to metrics.jsonl and TensorBoard every `N` steps").also("tb-every"),
 		truth(&o.Tensorboard, "tensorboard", "write curves and held-out pictures to OUT/tensorboard"),
 		text(&o.Viewer.Address, "viewer",
-			"show the training in the browser, at `PORT` or any free port of this machine; see docs/view.md").
+			"show the training in the browser; at `PORT` or any free port of this machine; see docs/view.md").
 			orAlone("0").flagOnly(),
 		text(&o.Viewer.Server.Host, "host",
 			"with --viewer, listen on `ADDR`, for other machines (default: 127.0.0.1, this machine only)").flagOnly(),
@@ -208,7 +208,7 @@ func showOptions(o *train.Options) []option {
 func configOptions(o *train.Options) []option {
 	preset := &choice{p: &o.Preset, words: presetNames()}
 	return []option{
-		other(preset, "preset", "start from the preset `NAME` (default: the preset default)").oneOf(preset.words...),
+		other(preset, "preset", "start from the preset `NAME`; without it, from default").oneOf(preset.words...),
 		other((*onceValue)(&o.ConfigFile), "config",
 			"read settings from a TOML `FILE`; it overrides a preset, flags override it").flagOnly(),
 		truth(&o.PrintConfig, "print-config", "print all settings in effect as a TOML file and stop").flagOnly(),

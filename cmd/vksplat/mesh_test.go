@@ -155,12 +155,12 @@ func checkMeshFiles(t *testing.T, dir, model, capture, file string) {
 		t.Errorf("%d bytes of %d in a file of %d, want %d", root.Buffers[0].ByteLength, length, len(glb), want)
 	}
 	for want, args := range map[string][]string{
-		"there already":         {model, file, "--cameras", capture},
-		"written over":          {file, file, "--cameras", capture, "--overwrite"},
+		"already exists":        {model, file, "--cameras", capture},
+		"overwritten":           {file, file, "--cameras", capture, "--overwrite"},
 		"voxels do not fit":     {model, again, "--cameras", capture, "--overwrite", "--voxel", "1e-9"},
 		"as .ply and .glb":      {model, filepath.Join(dir, "mesh.stl"), "--cameras", capture},
 		"is neither":            {model, again, "--cameras", capture, "--overwrite", "--triangles", "half"},
-		"no length":             {model, again, "--cameras", capture, "--overwrite", "--voxel", "-1"},
+		"is not a length":       {model, again, "--cameras", capture, "--overwrite", "--voxel", "-1"},
 		"no view shows":         {model, again, "--cameras", capture, "--overwrite", "--max-depth", "0.001"},
 		"--cameras is required": {file, filepath.Join(dir, "other.ply")},
 	} {
