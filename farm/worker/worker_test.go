@@ -99,7 +99,7 @@ func TestServerLost(t *testing.T) {
 	})
 	<-begun
 	f.Down()
-	f.until("the worker says that the farm is away", func() bool { return said.has("does not answer") })
+	f.until("the worker says that the farm is away", func() bool { return said.has("does not respond") })
 	time.Sleep(3 * f.beat) // the server would have given it up
 	close(finish)
 	time.Sleep(300 * time.Millisecond) // the first answer is lost
@@ -239,7 +239,7 @@ func TestRefusedToken(t *testing.T) {
 		}
 	})
 	f.until("the second is done", func() bool { return len(f.ended("gpu1")) == 1 })
-	if ends := f.ended("gpu0"); len(ends) != 0 || said.has("does not answer") || said.has("refuses") {
+	if ends := f.ended("gpu0"); len(ends) != 0 || said.has("does not respond") || said.has("refuses") {
 		t.Errorf("%v, %q", ends, said.list)
 	}
 }
