@@ -124,7 +124,7 @@ func TestIdentify(t *testing.T) {
 		r.id.identify(r.Trainer)
 	}
 	if text := said.String(); r.id.text != known || len(r.Trainer.Deviations()) != 1 ||
-		strings.Count(text, "was changed") != 1 {
+		strings.Count(text, "the file changed") != 1 {
 		t.Errorf("fingerprint %q, %v, %s", r.id.text, r.Trainer.Deviations(), said)
 	}
 	r, said = hashedRun(t, func(photo string) {
@@ -133,7 +133,7 @@ func TestIdentify(t *testing.T) {
 		}
 	})
 	if text := said.String(); r.id.text != noFingerprint || len(r.Trainer.Deviations()) != 1 ||
-		!strings.Contains(text, "was changed") || !strings.Contains(text, "accept-changes") {
+		!strings.Contains(text, "the file changed") || !strings.Contains(text, "accept-changes") {
 		t.Errorf("fingerprint %q, %v, %s", r.id.text, r.Trainer.Deviations(), text)
 	}
 	// It is said once.
