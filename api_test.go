@@ -363,7 +363,7 @@ var refusals = []struct {
 		"give <eval>, which holds photos out"},
 	{map[string]string{"metrics_every": "0"}, "<setting> <metrics-every>: 0 is not a number of steps",
 		"give 1 or more"},
-	{map[string]string{"steps_scaler": "0"}, "<setting> <steps-scaler>: 0 is no factor of steps",
+	{map[string]string{"steps_scaler": "0"}, "<setting> <steps-scaler>: 0 is not a factor of steps",
 		"give a factor above 0 and at most 1000, as in 0.25"},
 	{map[string]string{"lr_means": "1e30"}, "<lr-means> is 1e+30; it must be from 0 to 10",
 		"see: <ranges>"},

@@ -29,7 +29,7 @@ func TestVisible(t *testing.T) {
 		{two, "CUDA_VISIBLE_DEVICES=-1 NVIDIA_VISIBLE_DEVICES=all", -1, ""},
 		{two, "CUDA_VISIBLE_DEVICES=0", 2, "CUDA counts so with CUDA_DEVICE_ORDER"},
 		{two, "CUDA_VISIBLE_DEVICES=1 CUDA_DEVICE_ORDER=PCI_BUS_ID SLURM_JOB_GPUS=0", 1,
-			"device 1 (late, 0001:02:00.0) is chosen because of CUDA_VISIBLE_DEVICES=1, counted in PCI order"},
+			"device 1 (late, 0001:02:00.0) is selected because of CUDA_VISIBLE_DEVICES=1, counted in PCI order"},
 		{two, "CUDA_VISIBLE_DEVICES=GPU-" + b, 1, "by its UUID"},
 		{two, "CUDA_VISIBLE_DEVICES=GPU-aaaa", 2, "by its UUID"},
 		{two, "CUDA_VISIBLE_DEVICES=GPU-eeee", -2, "is not a GPU"},

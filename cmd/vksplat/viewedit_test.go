@@ -449,7 +449,7 @@ func TestPlayEdit(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := source.Info().N; got != n["brushed"] || log.Download != "from the page.spz" ||
-		!strings.Contains(log.Refused, "there already") {
+		!strings.Contains(log.Refused, "already exists") {
 		t.Errorf("%s, %d splats, want %d; downloaded %q; again: %q", log.Written, got, n["brushed"], log.Download,
 			log.Refused)
 	}

@@ -249,7 +249,7 @@ func TestBadJSON(t *testing.T) {
 		"":                               "line 1: not JSON: the file ends too early",
 		"{\"frames\": [\n":               "the file ends too early",
 		"{\n\"frames\": [{\"a\": None}]": "line 2: not JSON: invalid character 'N'",
-		"null":                           "no JSON object",
+		"null":                           "not a JSON object",
 		"\xef\xbb\xbf{\"frames\": {}}":   "field frames is {}",
 		"{\"a\": " + strings.Repeat("[", 100000) + "}":  "max depth",
 		"{\"frames\": [" + strings.Repeat("{},", 1<<10): "",

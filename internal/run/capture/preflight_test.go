@@ -282,9 +282,9 @@ func TestNamedTwice(t *testing.T) {
 		photos int
 		told   string
 	}{
-		{[]string{dir, dir}, 7, "7 files taken once"}, {[]string{dir, below}, 7, "3 files taken once"},
-		{[]string{below, link}, 7, "3 files taken once"}, {[]string{film, film}, 6, "1 file taken once"},
-		{[]string{dir, filepath.Join(dir, "p01.jpg")}, 7, "1 file taken once"}, {[]string{dir}, 7, ""},
+		{[]string{dir, dir}, 7, "7 files used once"}, {[]string{dir, below}, 7, "3 files used once"},
+		{[]string{below, link}, 7, "3 files used once"}, {[]string{film, film}, 6, "1 file used once"},
+		{[]string{dir, filepath.Join(dir, "p01.jpg")}, 7, "1 file used once"}, {[]string{dir}, 7, ""},
 	} {
 		o := optionsOf(t, c.inputs...)
 		said, err := run(t.Context(), o)
@@ -292,7 +292,7 @@ func TestNamedTwice(t *testing.T) {
 			t.Fatal(err)
 		}
 		if n := len(filesBelow([]string{o.in(imagesFolder)})); n != c.photos || !strings.Contains(said, c.told) ||
-			c.told == "" && strings.Contains(said, "taken once") {
+			c.told == "" && strings.Contains(said, "used once") {
 			t.Errorf("%v: %d photos\n%s", c.inputs, n, said)
 		}
 	}

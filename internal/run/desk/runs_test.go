@@ -93,6 +93,6 @@ func TestShownEnded(t *testing.T) {
 	b.queue.mu.Unlock()
 	b.until("it is gone", func(*seenState) bool {
 		status, text := b.ask(http.MethodGet, at.At, "", nil)
-		return status == 404 && strings.Contains(text, "has ended")
+		return status == 404 && strings.Contains(text, "has closed")
 	})
 }

@@ -62,7 +62,7 @@ func (o DepthOptions) absolute() DepthOptions {
 func (o *DepthOptions) check() error {
 	if !(o.Unit >= 0) || math.IsInf(o.Unit, 0) {
 		return fault.Usagef("give the length of 1 in the maps, as in 0.001 for millimetres",
-			"%s %g is no length", fault.Setting("depth-unit"), o.Unit)
+			"%s %g is not a length", fault.Setting("depth-unit"), o.Unit)
 	}
 	return nil
 }

@@ -154,7 +154,7 @@ func TestNativeLensNoPolynomial(t *testing.T) {
 	dir := captureThrough(t, &synth.Lens{Model: scene.LensFOV, Focal: 0.6, Distortion: []float64{0.9}})
 	_, err := Do(cli.New(nil, io.Discard, io.Discard), nativeOptions(dir, filepath.Join(t.TempDir(), "out")))
 	if err == nil || !strings.Contains(err.Error(), "FOV is not a polynomial") ||
-		!strings.Contains(fault.Hint(err), "leave out native-lens") {
+		!strings.Contains(fault.Hint(err), "leave out --native-lens") {
 		t.Errorf("error %v, hint %q", err, fault.Hint(err))
 	}
 }

@@ -194,7 +194,7 @@ func (f *keepFlag) String() string {
 func (f *keepFlag) Set(s string) error {
 	n, err := strconv.Atoi(s)
 	if err != nil || n < 0 {
-		return fault.Usagef("give a number from 0 up; 0 leaves none at the end", "%q is no number of checkpoints", s)
+		return fault.Usagef("give a number from 0 up; 0 leaves none at the end", "%q is not a number of checkpoints", s)
 	}
 	*f = keepFlag(n)
 	return nil

@@ -52,7 +52,7 @@ func (o *PreviewOptions) resolve(overwrite bool) error {
 		return fault.Usagef("add "+fault.Setting("preview")+" FILE, or leave it out", "%s",
 			cli.NoEffect("preview-every", fault.Setting("preview")))
 	case !(o.Every > 0 && o.Every < maxMinutes):
-		return fault.Usagef("give seconds, as in 30", "%s: %g is no time", fault.Named("preview-every"), o.Every)
+		return fault.Usagef("give seconds, as in 30", "%s: %g is not a time", fault.Named("preview-every"), o.Every)
 	case o.File == "":
 		return nil
 	}
@@ -62,7 +62,7 @@ func (o *PreviewOptions) resolve(overwrite bool) error {
 			wording.Printable(dir))
 	}
 	if info, err := os.Stat(o.File); err == nil && !info.Mode().IsRegular() {
-		return fault.Usagef("name a file, as in "+filepath.Join(o.File, "now.jpg"), "%s: %s is no file",
+		return fault.Usagef("name a file, as in "+filepath.Join(o.File, "now.jpg"), "%s: %s is not a file",
 			fault.Named("preview"), wording.Printable(o.File))
 	}
 	if isPreview(o.File) {

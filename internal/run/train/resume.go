@@ -272,7 +272,7 @@ func (p *previous) protect(list []output.CheckpointFile) error {
 		h, err := headerOf(f.Path)
 		if err != nil {
 			return fault.Usagef("move it away, replace it with "+fault.Setting("overwrite")+
-				", or choose another folder", "%s is no whole checkpoint of this program", f.Path)
+				", or choose another folder", "%s is incomplete or is not a vksplat checkpoint", f.Path)
 		}
 		if i == len(list)-1 && h.Step < h.Config.Iterations {
 			return stoppedBefore(p.Options, h)

@@ -153,7 +153,7 @@ func (o *Options) Resolve(v Vocabulary, config map[string]string, given []string
 	}
 	if f := o.StepsScaler; !(f > 0) || f > mostScaled {
 		return fault.Usagef(fmt.Sprintf("give a factor above 0 and at most %d, as in 0.25", mostScaled),
-			"%s: %g is no factor of steps", fault.Named("steps-scaler"), f)
+			"%s: %g is not a factor of steps", fault.Named("steps-scaler"), f)
 	}
 	c.adapts = has(preset, cli.Dashed(recipe.StepsFactor))
 	o.configure()
@@ -273,7 +273,7 @@ func (f *InitFlag) String() string {
 func (f *InitFlag) Set(s string) error {
 	kind, file, err := initial.ParseInit(s)
 	if err != nil {
-		return fault.Usagef("give points, random or a file, as in ply:FILE", "%q is no way to begin", s)
+		return fault.Usagef("give points, random or a file, as in ply:FILE", "%q is not a source of initial splats", s)
 	}
 	f.Of.Kind, f.Of.File = kind, file
 	return nil

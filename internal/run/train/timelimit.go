@@ -43,7 +43,7 @@ func (f *LimitFlag) Set(s string) error {
 	}
 	d, err := time.ParseDuration(s + unit)
 	if err != nil || d < time.Duration(leastLimit) {
-		return fault.Usagef("give 1s or more, as in 90s, 5m or 1h30m", "%q is no time that a run may take", s)
+		return fault.Usagef("give 1s or more, as in 90s, 5m or 1h30m", "%q is not a time limit", s)
 	}
 	*f = LimitFlag(d)
 	return nil
