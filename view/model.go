@@ -92,8 +92,7 @@ func prepare(path, tempDir string, source splatfile.Source, small bool) (*Model,
 	}
 	if broken == info.N {
 		return nil, &fault.Error{Op: "view model", Path: path,
-			Err: fmt.Errorf("none of its splats can be drawn: all hold NaN or infinite numbers, or are longer than "+
-				"e^%d",
+			Err: fmt.Errorf("none of its splats can be drawn: all hold NaN or infinite numbers, or are longer than e^%d",
 				scene.HugeLog),
 			Hint: "the training that made this file diverged, or the file is damaged: make or copy it again"}
 	}

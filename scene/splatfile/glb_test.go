@@ -287,7 +287,7 @@ func badGLBs() map[string][]byte {
 		"3 numbers instead of 4":      change(`"rotation":[1,0,0,0]`, `"rotation":[1,0,0]`),
 		"placed more than once":       change(`"nodes":[`, `"nodes":[{"mesh":1},`),
 		"two parents":                 change(`"children":[0]`, `"children":[0,0]`),
-		"in a ring":                   change(`"mesh":1,`, `"mesh":1,"children":[1],`),
+		"form a cycle":                change(`"mesh":1,`, `"mesh":1,"children":[1],`),
 		"logarithms":                  number(32, -2),
 		"the opacity is": change(`"byteOffset":24,"componentType":5121,"normalized":true`,
 			`"byteOffset":24,"componentType":5121`),

@@ -138,8 +138,8 @@ func TestSOGHostile(t *testing.T) {
 		{"huge palette", image("shN_centroids.webp", webpOf(t, 192, 1025)), "1025 pixels"},
 		{"lossy image", image("quats.webp", []byte("RIFF\x20\x00\x00\x00WEBPVP8 \x10\x00\x00\x000123456789012345")),
 			"quats.webp: it is a lossy"},
-		{"no image", image("quats.webp", []byte("GIF89a")), "quats.webp: it is not a lossless WebP"},
-		{"empty image", image("quats.webp", nil), "quats.webp: it is not a lossless WebP"},
+		{"no image", image("quats.webp", []byte("GIF89a")), "quats.webp: not a lossless WebP"},
+		{"empty image", image("quats.webp", nil), "quats.webp: not a lossless WebP"},
 		{"image cut short", image("quats.webp", cut), "quats.webp: it is damaged"},
 	} {
 		files := maps.Clone(whole)

@@ -58,7 +58,7 @@ func badSPZs(t testing.TB) map[string][]byte {
 			b[len(b)-5] ^= 1
 			return b
 		}(),
-		"goes on after": gzipped(t, spzFile(3, 1, 0, 12, 0, body, make([]byte, 1<<20))),
+		"has data after": gzipped(t, spzFile(3, 1, 0, 12, 0, body, make([]byte, 1<<20))),
 		"axes are of kind 17": spzFile(3, 1, 0, 12, 2, body,
 			[]byte{3, 0, 0xbe, 0xad, 4, 0, 0, 0, 17, 0, 0, 0}),
 		"extension 0x1": spzFile(3, 1, 0, 12, 2, body,
