@@ -270,9 +270,9 @@ func (f *team) stored(job, task string) (newest int) {
 	return newest
 }
 
-var startForm = regexp.MustCompile(`"event":"start".*?"step":([0-9]+)`)
+var startForm = regexp.MustCompile(`resuming from .*: step ([0-9]+) of`)
 
-// starts are the steps that attempts at a training began at, by their number, as their logs say.
+// starts returns the step that each attempt at a training began at, by number: 0 unless its log says that it resumed.
 func (f *team) starts(job, task string) map[int]int {
 	f.t.Helper()
 	files, _ := filepath.Glob(filepath.Join(f.outputs(), job, task, "log", "a*.log")) // the pattern is right
@@ -283,7 +283,11 @@ func (f *team) starts(job, task string) map[int]int {
 			f.t.Fatal(err)
 		}
 		n, err := strconv.Atoi(strings.TrimSuffix(strings.TrimPrefix(filepath.Base(file), "a"), ".log"))
-		if said := startForm.FindSubmatch(data); said != nil && err == nil {
+		if err != nil {
+			continue
+		}
+		starts[n] = 0
+		if said := startForm.FindSubmatch(data); said != nil {
 			starts[n], _ = strconv.Atoi(string(said[1])) // digits
 		}
 	}
