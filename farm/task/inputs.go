@@ -31,7 +31,7 @@ type stager struct {
 // A missing input is the job's fault, or the machine's if its root is empty: a share may not be mounted.
 var (
 	ErrNoInput    = errors.New("not found")
-	ErrNotMounted = errors.New("not found (nothing is):")
+	ErrNotMounted = errors.New("not found (the root is empty)")
 )
 
 // InputHint is the hint for a missing input.

@@ -126,7 +126,7 @@ func TestMetricsResume(t *testing.T) {
 			t.Errorf("a run that does not begin leaves %d bytes of %d, %v", len(now), len(data), err)
 		}
 	}
-	m, f = open(0, "", false)
+	_, f = open(0, "", false)
 	begin(f)
 	if data, err := os.ReadFile(path); err != nil || len(data) > 0 {
 		t.Errorf("a new run begins with %d bytes, %v", len(data), err)
