@@ -160,7 +160,8 @@ func TestSteer(t *testing.T) {
 		list[0].Status != client.Done || list[0].Tasks != 17 {
 		t.Errorf("%v, %+v", err, list)
 	}
-	if said := f.must(anna, "farm", "list"); !strings.Contains(said, "no job is running") || !strings.Contains(said, "--all") {
+	if said := f.must(anna, "farm", "list"); !strings.Contains(said, "no job is running") ||
+		!strings.Contains(said, "--all") {
 		t.Errorf("a list without jobs that run says %q", said)
 	}
 	f.record(anna, "2", "anna/steered", "anna/steered/0")

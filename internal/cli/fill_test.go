@@ -81,7 +81,8 @@ func TestFillTable(t *testing.T) {
 	if got := fillTable(text, math.MaxInt); got != text {
 		t.Errorf("without a terminal: %s", got)
 	}
-	if got := fillTable("a very long name of a cell              1 MiB  some more text\n", 50); strings.Contains(got, "\n      ") {
+	got := fillTable("a very long name of a cell              1 MiB  some more text\n", 50)
+	if strings.Contains(got, "\n      ") {
 		t.Errorf("no room for the last cell: %s", got)
 	}
 }

@@ -151,5 +151,6 @@ func TestUnreadableSplit(t *testing.T) {
 	if len(c.Cameras) != 4 || len(c.HeldOut) != 3 || !c.HeldOut["p0.png"] || !c.HeldOut["p2.png"] || !c.HeldOut["p4.png"] {
 		t.Errorf("%d cameras, held out %v", len(c.Cameras), c.HeldOut)
 	}
-	scenetest.CheckRefusal(t, c.HoldOut("list", []string{"p1.png"}), []string{"no file that can be read", "p1.png"}, "from the list", nil)
+	scenetest.CheckRefusal(t, c.HoldOut("list", []string{"p1.png"}), []string{"no file that can be read", "p1.png"},
+		"from the list", nil)
 }
