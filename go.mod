@@ -45,6 +45,8 @@ require (
 	google.golang.org/protobuf v1.36.12
 )
 
+require gonum.org/v1/gonum v0.17.0
+
 require (
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect
 	github.com/dustin/go-humanize v1.0.1 // indirect

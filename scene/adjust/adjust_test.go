@@ -1,0 +1,238 @@
+package adjust
+
+import (
+	"context"
+	"math"
+	"runtime"
+	"slices"
+	"testing"
+
+	"vksplat/internal/geom"
+	"vksplat/internal/philox"
+	"vksplat/scene"
+)
+
+// draws is a stream of random numbers.
+type draws struct{ at, seed uint32 }
+
+func (d *draws) uniform() float64 {
+	d.at++
+	return philox.Uniform(philox.Block([4]uint32{d.at}, philox.Key(uint64(d.seed)))[0])
+}
+
+func (d *draws) normal() float64 {
+	r, sin, _ := philox.NormalPair(d.uniform(), d.uniform())
+	return r * sin
+}
+
+var openCV = scene.Calibration{Model: 4, Width: 1000, Height: 750,
+	Params: []float64{820, 824, 503, 371, -0.06, 0.04, 0.001, -0.0008}}
+
+// ring has n poses around a ball of points, each seen by about a third of the poses, with exact observations.
+func ring(t *testing.T, k scene.Calibration, n, points int) *Problem {
+	t.Helper()
+	d := &draws{seed: 7}
+	p := &Problem{Lenses: []Lens{{Calibration: k}}}
+	for i := range p.Lenses[0].Free[:k.Model.Calibrated()] {
+		p.Lenses[0].Free[i] = true
+	}
+	for i := range n {
+		angle := 2 * math.Pi * float64(i) / float64(n)
+		sin, cos := math.Sincos(angle)
+		var c scene.Camera
+		scene.LookAt(&c, geom.Vec{4 * cos, -1 + 0.6*math.Sin(5*angle), 4 * sin}, geom.Vec{0.1 * cos, 0, 0})
+		p.Poses = append(p.Poses, Pose{R: c.R, T: c.T})
+	}
+	optics, err := k.Optics(k.Width, k.Height)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range points {
+		x := [3]float64{2.5 * (d.uniform() - 0.5), 1.5 * (d.uniform() - 0.5), 2.5 * (d.uniform() - 0.5)}
+		p.Points = append(p.Points, x)
+		for j, pose := range p.Poses {
+			u, v, ok := optics.Project(geom.Add(geom.Rotate(pose.R, x), pose.T))
+			if ok && u > 0 && v > 0 && u < 1000 && v < 750 && d.uniform() < 0.35 {
+				p.Observations = append(p.Observations, Observation{int32(j), int32(i), u, v})
+			}
+		}
+	}
+	return p
+}
+
+// disturb moves everything that is free.
+func disturb(p *Problem, size float64) {
+	d := &draws{seed: 3}
+	for i := range p.Poses {
+		v := [3]float64{size * d.normal(), size * d.normal(), size * d.normal()}
+		p.Poses[i].R = geom.Product(geom.RotationFromVector(v), p.Poses[i].R)
+		for k := range 3 {
+			p.Poses[i].T[k] += size * d.normal()
+		}
+	}
+	for i := range p.Points {
+		for k := range 3 {
+			p.Points[i][k] += size * d.normal()
+		}
+	}
+}
+
+func solve(t *testing.T, p *Problem, o Options) Summary {
+	t.Helper()
+	s, err := Solve(context.Background(), p, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// Without noise, disturbed cameras and a pinhole without distortion return to the truth.
+func TestTruth(t *testing.T) {
+	for _, k := range []scene.Calibration{openCV,
+		{Model: 5, Width: 1000, Height: 750, Params: []float64{420, 424, 503, 371, -0.06, 0.04, -0.02, 0.003}},
+		{Model: 2, Width: 1000, Height: 750, Params: []float64{820, 500, 375, -0.05}}} {
+		p := ring(t, k, 24, 400)
+		truth := slices.Clone(p.Lenses[0].Params)
+		disturb(p, 0.01)
+		focals := 2
+		if k.Model == 2 {
+			focals = 1
+		}
+		start := slices.Clone(truth)
+		clear(start[focals+2:])
+		start[0] *= 1.01
+		p.Lenses[0].Params = start
+		s := solve(t, p, Options{Gain: 1e-12})
+		if !s.Converged || s.After > 1e-6 {
+			t.Errorf("%v: cost %g to %g in %d steps, converged: %v", k.Model, s.Before, s.After, s.Steps, s.Converged)
+		}
+		for i, want := range truth {
+			if got := p.Lenses[0].Params[i]; math.Abs(got-want) > 1e-5*max(1, math.Abs(want)) {
+				t.Errorf("%v: parameter %d is %v, want %v", k.Model, i, got, want)
+			}
+		}
+	}
+}
+
+// The gradient is that of the cost, and the reduced system solves the whole one.
+func TestGradient(t *testing.T) {
+	p := ring(t, openCV, 6, 40)
+	disturb(p, 0.02)
+	p.Lenses[0].Sigma[0] = 5
+	for _, loss := range []Loss{Squares, Cauchy(2), Huber(3)} {
+		y, s := newSystem(p), p.state()
+		y.linearise(s, loss)
+		y.pointParts(s)
+		y.reduce(s, 1e-3)
+		m := &minimiser{system: y, at: s}
+		for i := range y.grad {
+			delta, still := make([]float64, len(y.grad)), make([][3]float64, len(p.Points))
+			h := 1e-6
+			delta[i] = h
+			high := p.cost(m.moved(delta, still), loss)
+			delta[i] = -h
+			low := p.cost(m.moved(delta, still), loss)
+			if got, want := y.grad[i], (high-low)/(4*h); math.Abs(got-want) > 1e-3+1e-4*math.Abs(want) {
+				t.Errorf("variable %d: gradient %v, want %v", i, got, want)
+			}
+		}
+	}
+}
+
+// Conjugate gradients find what Cholesky's factors give.
+func TestSolvers(t *testing.T) {
+	p := ring(t, openCV, 40, 500)
+	p.Lenses = append(p.Lenses, p.Lenses[0])
+	p.Lenses[1].Params = slices.Clone(p.Lenses[0].Params)
+	for i := range p.Poses {
+		p.Poses[i].Lens = i % 2
+	}
+	p.Poses[3].Fixed = true
+	disturb(p, 0.003)
+	y, s := newSystem(p), p.state()
+	y.linearise(s, Cauchy(1))
+	y.pointParts(s)
+	y.reduce(s, 1e-2)
+	want, ok := y.solve()
+	got, fine := y.gradients()
+	if !ok || !fine || len(got) != 6*39+16 {
+		t.Fatalf("no solution of %d variables", len(got))
+	}
+	y.times(want, y.grad)
+	for i, v := range y.grad {
+		if math.Abs(v-y.rhs[i]) > 1e-6*(1+math.Abs(y.rhs[i])) {
+			t.Fatalf("variable %d: S x is %v, want %v", i, v, y.rhs[i])
+		}
+	}
+	var off, size float64
+	for i := range want {
+		off += geom.Square(got[i] - want[i])
+		size += geom.Square(want[i])
+	}
+	if off > 2e-3*size {
+		t.Errorf("conjugate gradients are off by %g of the step", math.Sqrt(off/size))
+	}
+}
+
+// Gross errors do not pull a robust solution away.
+func TestRobust(t *testing.T) {
+	p := ring(t, openCV, 24, 400)
+	truth := slices.Clone(p.Lenses[0].Params)
+	d := &draws{seed: 11}
+	for i := range p.Observations {
+		o := &p.Observations[i]
+		o.X, o.Y = o.X+0.2*d.normal(), o.Y+0.2*d.normal()
+		if i%20 == 0 {
+			o.X += 60
+		}
+	}
+	disturb(p, 0.003)
+	solve(t, p, Options{Loss: Cauchy(1)})
+	for i, want := range truth[:4] {
+		if got := p.Lenses[0].Params[i]; math.Abs(got-want) > 0.5 {
+			t.Errorf("parameter %d is %v, want %v", i, got, want)
+		}
+	}
+}
+
+// Any number of cores gives the same bytes.
+func TestCores(t *testing.T) {
+	var first *Problem
+	for _, cores := range []int{1, 2, 5} {
+		before := runtime.GOMAXPROCS(cores)
+		p := ring(t, openCV, 30, 9000)
+		disturb(p, 0.01)
+		solve(t, p, Options{Loss: Cauchy(1), Steps: 4})
+		runtime.GOMAXPROCS(before)
+		if first == nil {
+			first = p
+		} else if !slices.Equal(p.Points, first.Points) || !slices.Equal(p.Poses, first.Poses) ||
+			!slices.Equal(p.Lenses[0].Params, first.Lenses[0].Params) {
+			t.Fatalf("%d cores give other cameras than one", cores)
+		}
+	}
+}
+
+// What is fixed stays, and what is not finite is refused.
+func TestFixed(t *testing.T) {
+	p := ring(t, openCV, 8, 100)
+	disturb(p, 0.01)
+	p.PointsFixed = true
+	p.Lenses[0].Free = [scene.MaxCalibrated]bool{}
+	for i := range p.Poses {
+		p.Poses[i].Fixed = i > 0
+	}
+	before := *p
+	before.Points, before.Poses = slices.Clone(p.Points), slices.Clone(p.Poses)
+	solve(t, p, Options{})
+	if !slices.Equal(p.Points, before.Points) || !slices.Equal(p.Poses[1:], before.Poses[1:]) {
+		t.Error("fixed points or poses have moved")
+	}
+	if p.Poses[0] == before.Poses[0] {
+		t.Error("the free pose has not moved")
+	}
+	p.Points[0][1] = math.NaN()
+	if _, err := Solve(context.Background(), p, Options{}); err == nil {
+		t.Error("a point that is not finite is accepted")
+	}
+}

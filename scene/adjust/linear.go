@@ -1,0 +1,179 @@
+package adjust
+
+import (
+	"math"
+
+	"vksplat/internal/geom"
+	"vksplat/internal/parallel"
+	"vksplat/scene"
+)
+
+// lostPixels is the distance that an observation counts with whose point the lens does not show: behind the camera,
+// or beyond where the distortion folds.
+const lostPixels = 1000
+
+// A Loss maps a squared distance in pixels to its cost and that cost's derivative.
+type Loss func(s float64) (cost, slope float64)
+
+// Squares is the loss of least squares.
+func Squares(s float64) (cost, slope float64) { return s, 1 }
+
+// Cauchy returns the loss s² log(1 + d²/s²), which hardly counts distances d far above s pixels.
+func Cauchy(scale float64) Loss {
+	c := scale * scale
+	return func(s float64) (cost, slope float64) { return c * math.Log1p(s/c), 1 / (1 + s/c) }
+}
+
+// Huber returns the loss that is quadratic up to scale pixels and linear beyond.
+func Huber(scale float64) Loss {
+	c := scale * scale
+	return func(s float64) (cost, slope float64) {
+		if s <= c {
+			return s, 1
+		}
+		d := math.Sqrt(s)
+		return 2*scale*d - c, scale / d
+	}
+}
+
+// row is a linearised observation, scaled by the root of its loss's slope.
+type row struct {
+	residual [2]float64
+	camera   [2][3]float64 // by the point in the camera's axes
+	turned   [3]float64    // R x: what a rotation moves
+}
+
+// byPose returns the derivatives by a small rotation and a translation of the camera's axes: 2x6.
+func (r *row) byPose() (j [2][6]float64) {
+	for i := range 2 {
+		c := r.camera[i]
+		cross := geom.Cross(r.turned, c)
+		j[i] = [6]float64{cross[0], cross[1], cross[2], c[0], c[1], c[2]}
+	}
+	return j
+}
+
+// byPoint returns the derivatives by the point: 2x3.
+func (r *row) byPoint(rotation *[9]float64) (j [2][3]float64) {
+	for i := range 2 {
+		c := &r.camera[i]
+		for k := range 3 {
+			j[i][k] = c[0]*rotation[k] + c[1]*rotation[3+k] + c[2]*rotation[6+k]
+		}
+	}
+	return j
+}
+
+// optics prepares the lenses of a state. ok is false if one folds the picture at its centre.
+func (p *Problem) optics(s *state) (list []*scene.Optics, ok bool) {
+	list = make([]*scene.Optics, len(p.Lenses))
+	parallel.For(len(list), func(i int) {
+		k := p.Lenses[i].Calibration
+		k.Params = s.params[i]
+		list[i], _ = k.Optics(k.Width, k.Height)
+	})
+	for _, o := range list {
+		if o == nil {
+			return nil, false
+		}
+	}
+	return list, true
+}
+
+// chunk is how many observations, or points, a goroutine works on at a time: sums over chunks have a fixed order.
+const chunk = 4096
+
+// chunks calls f for all chunks of n things and returns the sum of what it returns.
+func chunks(n int, f func(from, to int) float64) (sum float64) {
+	sums := make([]float64, (n+chunk-1)/chunk)
+	parallel.For(len(sums), func(i int) { sums[i] = f(i*chunk, min(n, (i+1)*chunk)) })
+	for _, s := range sums {
+		sum += s
+	}
+	return sum
+}
+
+// cost returns the losses of all observations and priors; infinite for lenses that are none.
+func (p *Problem) cost(s *state, loss Loss) float64 {
+	optics, ok := p.optics(s)
+	if !ok {
+		return math.Inf(1)
+	}
+	sum := chunks(len(p.Observations), func(from, to int) (sum float64) {
+		for _, o := range p.Observations[from:to] {
+			c, _ := loss(geom.Square(p.distance(s, optics, o)))
+			sum += c
+		}
+		return sum
+	})
+	for i := range p.Lenses {
+		for _, k := range p.Lenses[i].free() {
+			if sigma := p.Lenses[i].Sigma[k]; sigma > 0 {
+				sum += geom.Square((s.params[i][k] - p.Lenses[i].Params[k]) / sigma)
+			}
+		}
+	}
+	return sum
+}
+
+// distance returns by how many pixels an observation is off.
+func (p *Problem) distance(s *state, optics []*scene.Optics, o Observation) float64 {
+	pose := &s.poses[o.Pose]
+	x, y, ok := optics[pose.Lens].Project(geom.Add(geom.Rotate(pose.R, s.points[o.Point]), pose.T))
+	if !ok {
+		return lostPixels
+	}
+	return min(lostPixels, math.Hypot(x-o.X, y-o.Y))
+}
+
+// Distances returns by how many pixels each observation is off: at most 1,000, which also stands for points that a lens
+// does not show.
+func (p *Problem) Distances() ([]float64, error) {
+	if err := p.check(); err != nil {
+		return nil, err
+	}
+	s := p.state()
+	optics, _ := p.optics(s)
+	list := make([]float64, len(p.Observations))
+	chunks(len(list), func(from, to int) float64 {
+		for i, o := range p.Observations[from:to] {
+			list[from+i] = p.distance(s, optics, o)
+		}
+		return 0
+	})
+	return list, nil
+}
+
+// linearise fills rows, and byLens with the derivatives by the lenses' free parameters, 2 x width numbers each.
+func (y *system) linearise(s *state, loss Loss) {
+	optics, _ := y.p.optics(s)
+	chunks(len(y.rows), func(from, to int) float64 {
+		for i := from; i < to; i++ {
+			o := &y.p.Observations[y.order[i]]
+			y.rows[i] = row{}
+			byLens := y.byLens[2*y.width*i : 2*y.width*(i+1)]
+			clear(byLens)
+			pose := &s.poses[o.Pose]
+			turned := geom.Rotate(pose.R, s.points[o.Point])
+			var slope scene.Slope
+			u, v, ok := optics[pose.Lens].Linearise(geom.Add(turned, pose.T), &slope)
+			d := [2]float64{u - o.X, v - o.Y}
+			d2 := d[0]*d[0] + d[1]*d[1]
+			if !ok || d2 >= lostPixels*lostPixels {
+				continue
+			}
+			_, w := loss(d2)
+			w = math.Sqrt(w)
+			r := &y.rows[i]
+			r.turned = turned
+			for a := range 2 {
+				r.residual[a] = w * d[a]
+				r.camera[a] = geom.Scale(slope.Ray[a], w)
+				for k, param := range y.free[pose.Lens] {
+					byLens[a*y.width+k] = w * slope.Params[a][param]
+				}
+			}
+		}
+		return 0
+	})
+}

@@ -1,0 +1,158 @@
+package adjust
+
+import (
+	"math"
+
+	"gonum.org/v1/gonum/blas"
+	"gonum.org/v1/gonum/blas/blas64"
+	"gonum.org/v1/gonum/mat"
+
+	"vksplat/internal/parallel"
+)
+
+const (
+	// denseVariables is up to how many variables the reduced system is factorised: 250 photos, 18 MB and half a
+	// second.
+	denseVariables = 1500
+	// Conjugate gradients end when the residual has this share left, or after so many steps.
+	gradientShare = 1e-3
+	gradientSteps = 300
+)
+
+// solve solves the reduced system. ok is false if it is not positive definite: more damping is needed.
+func (y *system) solve() (step []float64, ok bool) {
+	if len(y.rhs) > denseVariables {
+		return y.gradients()
+	}
+	chol, ok := y.factorise(nil)
+	if !ok {
+		return nil, false
+	}
+	x := mat.NewVecDense(len(y.rhs), nil)
+	if chol.SolveVecTo(x, mat.NewVecDense(len(y.rhs), y.rhs)) != nil {
+		return nil, false
+	}
+	return x.RawVector().Data, true
+}
+
+// factorise returns the Cholesky factors of the reduced system, after change has been applied to it.
+func (y *system) factorise(change func(m *mat.SymDense)) (*mat.Cholesky, bool) {
+	n := len(y.rhs)
+	m := mat.NewSymDense(n, nil)
+	raw := m.RawSymmetric()
+	for a := range y.columns {
+		at, rows := 0, y.dims(a)
+		for _, b := range y.columns[a] {
+			cols := y.dims(int(b))
+			for i := range rows {
+				to := (y.offset[a]+i)*raw.Stride + y.offset[b]
+				copy(raw.Data[to:to+cols], y.blocks[a][at+i*cols:at+(i+1)*cols])
+			}
+			at += rows * cols
+		}
+	}
+	if change != nil {
+		change(m)
+	}
+	chol := &mat.Cholesky{}
+	return chol, chol.Factorize(m)
+}
+
+// gradients solves the reduced system by conjugate gradients, preconditioned by the inverse of its diagonal blocks.
+func (y *system) gradients() (x []float64, ok bool) {
+	n := len(y.rhs)
+	factors, ok := y.preconditioner()
+	if !ok {
+		return nil, false
+	}
+	x = make([]float64, n)
+	r, z, product := append([]float64(nil), y.rhs...), make([]float64, n), make([]float64, n)
+	y.precondition(factors, r, z)
+	direction := append([]float64(nil), z...)
+	rz := dot(r, z)
+	goal := gradientShare * gradientShare * rz
+	for range gradientSteps {
+		if rz <= goal {
+			break
+		}
+		y.times(direction, product)
+		curvature := dot(direction, product)
+		if !(curvature > 0) {
+			return nil, false
+		}
+		alpha := rz / curvature
+		for i := range x {
+			x[i] += alpha * direction[i]
+			r[i] -= alpha * product[i]
+		}
+		y.precondition(factors, r, z)
+		next := dot(r, z)
+		for i := range direction {
+			direction[i] = z[i] + next/rz*direction[i]
+		}
+		rz = next
+	}
+	return x, !math.IsNaN(rz)
+}
+
+func dot(a, b []float64) (sum float64) {
+	for i := range a {
+		sum += a[i] * b[i]
+	}
+	return sum
+}
+
+// preconditioner factorises the diagonal blocks.
+func (y *system) preconditioner() ([]*mat.Cholesky, bool) {
+	list := make([]*mat.Cholesky, len(y.columns))
+	failed := make([]bool, len(list))
+	parallel.For(len(list), func(a int) {
+		if n := y.dims(a); n > 0 {
+			list[a] = &mat.Cholesky{}
+			failed[a] = !list[a].Factorize(mat.NewSymDense(n, append([]float64(nil), y.blocks[a][:n*n]...)))
+		}
+	})
+	for _, f := range failed {
+		if f {
+			return nil, false
+		}
+	}
+	return list, true
+}
+
+func (y *system) precondition(factors []*mat.Cholesky, r, z []float64) {
+	parallel.For(len(factors), func(a int) {
+		if from, to := y.offset[a], y.offset[a+1]; from < to {
+			// the factor exists, so the solution does
+			_ = factors[a].SolveVecTo(mat.NewVecDense(to-from, z[from:to]), mat.NewVecDense(to-from, r[from:to]))
+		}
+	})
+}
+
+// times multiplies by the reduced system, of which blocks has the upper triangle.
+func (y *system) times(x, product []float64) {
+	parallel.For(len(y.columns), func(a int) {
+		rows := y.dims(a)
+		if rows == 0 {
+			return
+		}
+		out := product[y.offset[a]:y.offset[a+1]]
+		clear(out)
+		for _, e := range y.before[a] {
+			b := int(e.row)
+			multiply(blas.Trans, y.dims(b), rows, y.blocks[b][e.at:], x[y.offset[b]:y.offset[b+1]], out)
+		}
+		at := 0
+		for _, b := range y.columns[a] {
+			cols := y.dims(int(b))
+			multiply(blas.NoTrans, rows, cols, y.blocks[a][at:], x[y.offset[b]:y.offset[b+1]], out)
+			at += rows * cols
+		}
+	})
+}
+
+// multiply adds the product of a block, or its transpose, and x to out.
+func multiply(t blas.Transpose, rows, cols int, block, x, out []float64) {
+	blas64.Gemv(t, 1, blas64.General{Rows: rows, Cols: cols, Stride: cols, Data: block[:rows*cols]},
+		blas64.Vector{N: len(x), Inc: 1, Data: x}, 1, blas64.Vector{N: len(out), Inc: 1, Data: out})
+}

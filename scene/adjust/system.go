@@ -1,0 +1,180 @@
+package adjust
+
+import (
+	"cmp"
+	"slices"
+
+	"vksplat/internal/parallel"
+)
+
+// system holds the normal equations of a problem. Its nodes are the poses, then the lenses; a node has as many
+// variables as it has freedoms: 6 (rotation, translation) or 0 of a pose, the free parameters of a lens.
+type system struct {
+	p     *Problem
+	free  [][]int // of each lens: places in Params
+	width int     // free parameters of the lens that has most
+
+	order      []int32 // observations by point: a row of this system is p.Observations[order[row]]
+	pointStart []int32 // rows of point i: pointStart[i] to pointStart[i+1]
+	poseRows   [][]int32
+	rows       []row
+	byLens     []float64     // derivatives of a row by its lens: 2 x width
+	w          [][18]float64 // of a row: derivatives by pose times those by point, 6x3
+
+	// a pair is a point and a lens that sees it
+	pairStart []int32 // of point i
+	pairLens  []int32
+	lensPairs [][]pair
+	z         []float64 // of a pair: derivatives by lens times those by point, width x 3
+
+	v, inverse [][6]float64 // of a point: upper triangle of J'J, and of the damped inverse
+	pointGrad  [][3]float64
+
+	offset  []int       // of a node's first variable; the last entry is the number of variables
+	columns [][]int32   // of a node: nodes b >= a with which it shares a point, ascending
+	before  [][]entry   // of a node: blocks of earlier rows in its column
+	blocks  [][]float64 // of a node: dims(a) x dims(b) numbers for each column, one after the other
+	diag    []float64   // of J'J, by variable
+	grad    []float64   // J'r, by variable
+	rhs     []float64   // of the reduced system
+}
+
+type pair struct{ index, point int32 }
+
+// entry is a block in the column of a node.
+type entry struct {
+	row int32
+	at  int // in blocks[row]
+}
+
+func newSystem(p *Problem) *system {
+	y := &system{p: p}
+	for i := range p.Lenses {
+		y.free = append(y.free, p.Lenses[i].free())
+		y.width = max(y.width, len(y.free[i]))
+	}
+	y.sortRows()
+	y.pairUp()
+	y.layOut()
+	n := len(y.order)
+	y.rows, y.w, y.byLens = make([]row, n), make([][18]float64, n), make([]float64, 2*y.width*n)
+	y.z = make([]float64, 3*y.width*len(y.pairLens))
+	y.v, y.inverse = make([][6]float64, len(p.Points)), make([][6]float64, len(p.Points))
+	y.pointGrad = make([][3]float64, len(p.Points))
+	return y
+}
+
+// sortRows orders observations by point and lists the rows of each pose.
+func (y *system) sortRows() {
+	obs := y.p.Observations
+	y.order = make([]int32, len(obs))
+	for i := range y.order {
+		y.order[i] = int32(i)
+	}
+	slices.SortStableFunc(y.order, func(a, b int32) int { return cmp.Compare(obs[a].Point, obs[b].Point) })
+	y.pointStart = make([]int32, len(y.p.Points)+1)
+	y.poseRows = make([][]int32, len(y.p.Poses))
+	for i, at := range y.order {
+		y.pointStart[obs[at].Point+1] = int32(i + 1)
+		y.poseRows[obs[at].Pose] = append(y.poseRows[obs[at].Pose], int32(i))
+	}
+	for i := range y.p.Points {
+		y.pointStart[i+1] = max(y.pointStart[i+1], y.pointStart[i])
+	}
+}
+
+// pose returns the pose of a row.
+func (y *system) pose(row int32) int32 { return y.p.Observations[y.order[row]].Pose }
+
+// pairUp lists the lenses with free parameters that see each point.
+func (y *system) pairUp() {
+	y.pairStart = make([]int32, len(y.p.Points)+1)
+	y.lensPairs = make([][]pair, len(y.p.Lenses))
+	for i := range y.p.Points {
+		first := len(y.pairLens)
+		for r := y.pointStart[i]; r < y.pointStart[i+1]; r++ {
+			lens := int32(y.p.Poses[y.pose(r)].Lens)
+			if len(y.free[lens]) > 0 && !slices.Contains(y.pairLens[first:], lens) {
+				y.pairLens = append(y.pairLens, lens)
+			}
+		}
+		slices.Sort(y.pairLens[first:])
+		for k, lens := range y.pairLens[first:] {
+			y.lensPairs[lens] = append(y.lensPairs[lens], pair{int32(first + k), int32(i)})
+		}
+		y.pairStart[i+1] = int32(len(y.pairLens))
+	}
+}
+
+// layOut numbers the variables and finds which blocks of the reduced system are not zero.
+func (y *system) layOut() {
+	poses := len(y.p.Poses)
+	nodes := poses + len(y.p.Lenses)
+	y.offset = make([]int, nodes+1)
+	for a := range nodes {
+		dims := 6
+		switch {
+		case a >= poses:
+			dims = len(y.free[a-poses])
+		case y.p.Poses[a].Fixed:
+			dims = 0
+		}
+		y.offset[a+1] = y.offset[a] + dims
+	}
+	y.columns, y.blocks, y.before = make([][]int32, nodes), make([][]float64, nodes), make([][]entry, nodes)
+	parallel.Workers(nodes, nodes, func() func(a int) {
+		seen := make([]bool, nodes)
+		return func(a int) {
+			if y.dims(a) == 0 {
+				return
+			}
+			clear(seen)
+			seen[a] = true
+			y.eachPoint(a, func(point int32) { y.markNodes(point, seen) })
+			size := 0
+			for b := a; b < nodes; b++ {
+				if seen[b] && y.dims(b) > 0 {
+					y.columns[a] = append(y.columns[a], int32(b))
+					size += y.dims(a) * y.dims(b)
+				}
+			}
+			y.blocks[a] = make([]float64, size)
+		}
+	})
+	for a := range nodes {
+		at := 0
+		for _, b := range y.columns[a] {
+			if int(b) != a {
+				y.before[b] = append(y.before[b], entry{int32(a), at})
+			}
+			at += y.dims(a) * y.dims(int(b))
+		}
+	}
+	n := y.offset[nodes]
+	y.diag, y.grad, y.rhs = make([]float64, n), make([]float64, n), make([]float64, n)
+}
+
+// dims returns the number of variables of a node.
+func (y *system) dims(node int) int { return y.offset[node+1] - y.offset[node] }
+
+// eachPoint calls f for the points that a node sees.
+func (y *system) eachPoint(node int, f func(point int32)) {
+	if lens := node - len(y.p.Poses); lens >= 0 {
+		for _, p := range y.lensPairs[lens] {
+			f(p.point)
+		}
+		return
+	}
+	for _, r := range y.poseRows[node] {
+		f(y.p.Observations[y.order[r]].Point)
+	}
+}
+
+// markNodes marks the nodes that see a point.
+func (y *system) markNodes(point int32, seen []bool) {
+	for r := y.pointStart[point]; r < y.pointStart[point+1]; r++ {
+		pose := y.pose(r)
+		seen[pose] = true
+		seen[len(y.p.Poses)+y.p.Poses[pose].Lens] = true
+	}
+}
