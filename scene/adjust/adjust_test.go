@@ -200,7 +200,7 @@ func TestCores(t *testing.T) {
 	var first *Problem
 	for _, cores := range []int{1, 2, 5} {
 		before := runtime.GOMAXPROCS(cores)
-		p := ring(t, openCV, 30, 9000)
+		p := ring(t, openCV, 30, 2000)
 		disturb(p, 0.01)
 		solve(t, p, Options{Loss: Cauchy(1), Steps: 4})
 		runtime.GOMAXPROCS(before)

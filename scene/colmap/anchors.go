@@ -106,6 +106,30 @@ func droppedIDs(c *scene.Capture) (map[uint64]bool, error) {
 	return dropped, err
 }
 
+// Seen is a point that an image was matched to.
+type Seen struct {
+	X, Y  float64 // pixels of the calibration
+	Point uint64  // its id
+}
+
+// EachImage calls f for the images of a model in binary form, with the points that each was matched to.
+func EachImage(dir string, f func(img *Image, points []Seen)) error {
+	return BinaryModel.Read(filepath.Join(dir, "images.bin"), func(r io.Reader) error {
+		cur, err := fileCursor(r)
+		if err != nil {
+			return err
+		}
+		_, err = parseImages(cur, func(img *Image) {
+			var list []Seen
+			for _, s := range cur.seen() {
+				list = append(list, Seen{s.x, s.y, s.id})
+			}
+			f(img, list)
+		})
+		return err
+	})
+}
+
 // place is the number of an anchor of a camera.
 type place struct{ camera, anchor int }
 

@@ -1,0 +1,78 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"vksplat/internal/geom"
+	"vksplat/scene"
+	"vksplat/scene/adjust"
+	"vksplat/scene/colmap"
+)
+
+func main() {
+	dir := os.Args[1]
+	model := os.Args[2]
+	must := func(err error) {
+		if err != nil {
+			panic(err)
+		}
+	}
+	var cams map[uint32]colmap.Camera
+	must(colmap.BinaryModel.Read(filepath.Join(dir, "cameras.bin"), func(r io.Reader) (err error) {
+		cams, err = colmap.BinaryModel.Cameras(r)
+		return err
+	}))
+	p := &adjust.Problem{}
+	lens := map[uint32]int{}
+	pts := map[uint64]int32{}
+	must(colmap.BinaryModel.Read(filepath.Join(dir, "points3D.bin"), func(r io.Reader) error {
+		return colmap.BinaryModel.Tracks(r, func(t *colmap.Track) {
+			pts[t.ID] = int32(len(p.Points))
+			p.Points = append(p.Points, t.Pos)
+		})
+	}))
+	must(colmap.EachImage(dir, func(img *colmap.Image, seen []colmap.Seen) {
+		l, ok := lens[img.Camera]
+		if !ok {
+			l = len(p.Lenses)
+			lens[img.Camera] = l
+			k := cams[img.Camera].Lens
+			if model == "OPENCV" && k.Model == scene.LensPinhole {
+				k.Model = scene.LensOpenCV
+				k.Params = append(k.Params, 0, 0, 0, 0)
+			}
+			L := adjust.Lens{Calibration: k}
+			info, _ := k.Model.Info()
+			for i := 0; i < k.Model.Calibrated(); i++ {
+				L.Free[i] = i < info.Focals || i >= info.Focals+2
+			}
+			p.Lenses = append(p.Lenses, L)
+		}
+		r, _ := geom.RotationFromQuat(img.Quat)
+		for _, s := range seen {
+			if j, ok := pts[s.Point]; ok {
+				p.Observations = append(p.Observations, adjust.Observation{int32(len(p.Poses)), j, s.X, s.Y})
+			}
+		}
+		p.Poses = append(p.Poses, adjust.Pose{R: r, T: img.T, Lens: l})
+	}))
+	fmt.Println(len(p.Poses), "poses", len(p.Points), "points", len(p.Observations), "obs", len(p.Lenses), "lenses")
+	var loss adjust.Loss
+	if len(os.Args) > 3 {
+		loss = adjust.Cauchy(1)
+	}
+	t := time.Now()
+	s, err := adjust.Solve(context.Background(), p, adjust.Options{Gain: 1e-7, Loss: loss, Steps: 100})
+	must(err)
+	fmt.Printf("%+v %v\n", s, time.Since(t))
+	for i, l := range p.Lenses {
+		if i < 3 {
+			fmt.Println(l.Model, l.Params)
+		}
+	}
+}
