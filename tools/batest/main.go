@@ -6,11 +6,13 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime/pprof"
 	"time"
 
 	"vksplat/internal/geom"
 	"vksplat/scene"
 	"vksplat/scene/adjust"
+	"vksplat/scene/calibrate"
 	"vksplat/scene/colmap"
 )
 
@@ -29,6 +31,7 @@ func main() {
 	}))
 	p := &adjust.Problem{}
 	lens := map[uint32]int{}
+	var names []string
 	pts := map[uint64]int32{}
 	must(colmap.BinaryModel.Read(filepath.Join(dir, "points3D.bin"), func(r io.Reader) error {
 		return colmap.BinaryModel.Tracks(r, func(t *colmap.Track) {
@@ -59,13 +62,36 @@ func main() {
 				p.Observations = append(p.Observations, adjust.Observation{int32(len(p.Poses)), j, s.X, s.Y})
 			}
 		}
+		names = append(names, img.Name)
 		p.Poses = append(p.Poses, adjust.Pose{R: r, T: img.T, Lens: l})
 	}))
 	fmt.Println(len(p.Poses), "poses", len(p.Points), "points", len(p.Observations), "obs", len(p.Lenses), "lenses")
+	if model == "RUN" {
+		n := &calibrate.Network{Seen: p.Observations, Points: p.Points}
+		for _, l := range p.Lenses {
+			n.Lenses = append(n.Lenses, l.Calibration)
+		}
+		n.IDs = make([]uint64, len(p.Points))
+		for id, i := range pts {
+			n.IDs[i] = id
+		}
+		for i, q := range p.Poses {
+			n.Photos = append(n.Photos, calibrate.Photo{Name: names[i], R: q.R, T: q.T, Lens: q.Lens})
+		}
+		t := time.Now()
+		res, err := calibrate.Run(context.Background(), n)
+		must(err)
+		for _, s := range res.Steps {
+			fmt.Printf("%-16s %+.2f%% kept %v steps %d\n", s.Name, 100*s.Share, s.Kept, s.Steps)
+		}
+		fmt.Println(time.Since(t), res.Lens[0])
+		return
+	}
 	var loss adjust.Loss
 	if len(os.Args) > 3 {
 		loss = adjust.Cauchy(1)
 	}
+	pf, _ := os.Create("/tmp/ba.prof"); pprof.StartCPUProfile(pf); defer pprof.StopCPUProfile()
 	t := time.Now()
 	s, err := adjust.Solve(context.Background(), p, adjust.Options{Gain: 1e-7, Loss: loss, Steps: 100})
 	must(err)
