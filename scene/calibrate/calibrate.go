@@ -4,9 +4,14 @@ package calibrate
 
 import (
 	"context"
+	"errors"
 	"hash/fnv"
 	"math"
+	"slices"
 
+	"gonum.org/v1/gonum/mat"
+
+	"vksplat/internal/geom"
 	"vksplat/internal/philox"
 	"vksplat/scene"
 	"vksplat/scene/adjust"
@@ -190,7 +195,9 @@ type Step struct {
 type Result struct {
 	Steps []Step
 	Lens  []scene.Calibration
-	Trial *trial
+	// nil if nothing changed
+	Photos []Photo
+	Points [][3]float64
 }
 
 // Run climbs the rungs one at a time, as long as held-back observations say so.
@@ -255,9 +262,125 @@ func Run(ctx context.Context, n *Network) (*Result, error) {
 	if err := try("principal point"); err != nil {
 		return nil, err
 	}
-	res.Trial = best
+	if best != given {
+		if err := res.finish(ctx, n, best); err != nil {
+			return nil, err
+		}
+	}
 	for _, l := range best.Lenses {
 		res.Lens = append(res.Lens, l.Calibration)
 	}
 	return res, nil
+}
+
+// finish adjusts once more with what was held back, brings the cameras back into the capture's frame, and finds the
+// poses of held-out photos by the points that training photos determine.
+func (res *Result) finish(ctx context.Context, n *Network, t *trial) error {
+	t.Observations = append(t.Observations, t.judges...)
+	o := adjust.Options{Loss: robust, Gain: 1e-6}
+	if _, err := adjust.Solve(ctx, &t.Problem, o); err != nil {
+		return err
+	}
+	from, to := make([][3]float64, len(t.photos)), make([][3]float64, len(t.photos))
+	for i, photo := range t.photos {
+		from[i] = geom.TranslationOf(geom.Transposed(t.Poses[i].R), t.Poses[i].T)
+		to[i] = geom.TranslationOf(geom.Transposed(n.Photos[photo].R), n.Photos[photo].T)
+	}
+	move, err := fitSimilarity(from, to)
+	if err != nil {
+		return err
+	}
+	res.Photos, res.Points = slices.Clone(n.Photos), slices.Clone(n.Points)
+	held := adjust.Problem{Lenses: slices.Clone(t.Lenses), PointsFixed: true}
+	for i := range held.Lenses {
+		held.Lenses[i].Free = [scene.MaxCalibrated]bool{}
+	}
+	for i, photo := range t.photos {
+		p := &res.Photos[photo]
+		p.R = geom.Product(t.Poses[i].R, geom.Transposed(move.r))
+		p.T = geom.TranslationOf(p.R, move.apply(from[i]))
+	}
+	places := make([]int32, len(n.Points))
+	for i := range places {
+		places[i] = -1
+	}
+	for i, point := range t.points {
+		res.Points[point] = move.apply(t.Points[i])
+		places[point] = int32(i)
+		held.Points = append(held.Points, res.Points[point])
+	}
+	poses := make([]int32, len(n.Photos))
+	var photos []int
+	for i, p := range n.Photos {
+		if p.HeldOut {
+			poses[i] = int32(len(photos))
+			photos = append(photos, i)
+			held.Poses = append(held.Poses, adjust.Pose{R: p.R, T: p.T, Lens: p.Lens})
+		}
+	}
+	for _, s := range n.Seen {
+		if n.Photos[s.Pose].HeldOut && places[s.Point] >= 0 {
+			s.Pose, s.Point = poses[s.Pose], places[s.Point]
+			held.Observations = append(held.Observations, s)
+		}
+	}
+	if _, err := adjust.Solve(ctx, &held, o); err != nil {
+		return err
+	}
+	for i, photo := range photos {
+		res.Photos[photo].R, res.Photos[photo].T = held.Poses[i].R, held.Poses[i].T
+	}
+	return nil
+}
+
+// similarity maps x to scale r x + t.
+type similarity struct {
+	scale float64
+	r     [9]float64
+	t     [3]float64
+}
+
+func (s *similarity) apply(x [3]float64) [3]float64 {
+	return geom.Add(geom.Scale(geom.Rotate(s.r, x), s.scale), s.t)
+}
+
+// fitSimilarity finds the similarity that brings points closest to others (Umeyama 1991).
+func fitSimilarity(from, to [][3]float64) (*similarity, error) {
+	a, b := mean(from), mean(to)
+	var m [9]float64
+	var spread float64
+	for i := range from {
+		x, y := geom.Sub(from[i], a), geom.Sub(to[i], b)
+		spread += geom.Dot(x, x)
+		for j := range 9 {
+			m[j] += y[j/3] * x[j%3]
+		}
+	}
+	var svd mat.SVD
+	if !svd.Factorize(mat.NewDense(3, 3, m[:]), mat.SVDFull) {
+		return nil, errors.New("align cameras: no similarity")
+	}
+	var u, v, product mat.Dense
+	svd.UTo(&u)
+	svd.VTo(&v)
+	sign := 1.0
+	if mat.Det(&u)*mat.Det(&v) < 0 {
+		sign = -1
+	}
+	product.Product(&u, mat.NewDiagDense(3, []float64{1, 1, sign}), v.T())
+	r := [9]float64(product.RawMatrix().Data)
+	var along float64 // trace of r' m
+	for j := range 9 {
+		along += r[j] * m[j]
+	}
+	s := &similarity{scale: along / spread, r: r}
+	s.t = geom.Sub(b, geom.Scale(geom.Rotate(r, a), s.scale))
+	return s, nil
+}
+
+func mean(list [][3]float64) (m [3]float64) {
+	for _, x := range list {
+		m = geom.Add(m, x)
+	}
+	return geom.Scale(m, 1/float64(len(list)))
 }

@@ -2,11 +2,13 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"runtime/pprof"
+	"slices"
 	"time"
 
 	"vksplat/internal/geom"
@@ -67,6 +69,12 @@ func main() {
 	}))
 	fmt.Println(len(p.Poses), "poses", len(p.Points), "points", len(p.Observations), "obs", len(p.Lenses), "lenses")
 	if model == "RUN" {
+		heldOut := map[string]bool{}
+		sorted := slices.Clone(names)
+		slices.Sort(sorted)
+		for i, n := range sorted {
+			heldOut[n] = i%8 == 0
+		}
 		n := &calibrate.Network{Seen: p.Observations, Points: p.Points}
 		for _, l := range p.Lenses {
 			n.Lenses = append(n.Lenses, l.Calibration)
@@ -76,7 +84,7 @@ func main() {
 			n.IDs[i] = id
 		}
 		for i, q := range p.Poses {
-			n.Photos = append(n.Photos, calibrate.Photo{Name: names[i], R: q.R, T: q.T, Lens: q.Lens})
+			n.Photos = append(n.Photos, calibrate.Photo{HeldOut: heldOut[names[i]], Name: names[i], R: q.R, T: q.T, Lens: q.Lens})
 		}
 		t := time.Now()
 		res, err := calibrate.Run(context.Background(), n)
@@ -85,13 +93,35 @@ func main() {
 			fmt.Printf("%-16s %+.2f%% kept %v steps %d\n", s.Name, 100*s.Share, s.Kept, s.Steps)
 		}
 		fmt.Println(time.Since(t), res.Lens[0])
+		if res.Photos != nil && len(os.Args) > 3 {
+			type photo struct {
+				Q [4]float64
+				T [3]float64
+			}
+			out := struct {
+				Lens   []scene.Calibration
+				Photos map[string]photo
+				Points map[uint64][3]float64
+			}{res.Lens, map[string]photo{}, map[uint64][3]float64{}}
+			for _, p := range res.Photos {
+				out.Photos[p.Name] = photo{geom.QuatFromRotation(p.R), p.T}
+			}
+			for i, x := range res.Points {
+				out.Points[n.IDs[i]] = x
+			}
+			b, err := json.Marshal(out)
+			must(err)
+			must(os.WriteFile(os.Args[3], b, 0o666))
+		}
 		return
 	}
 	var loss adjust.Loss
 	if len(os.Args) > 3 {
 		loss = adjust.Cauchy(1)
 	}
-	pf, _ := os.Create("/tmp/ba.prof"); pprof.StartCPUProfile(pf); defer pprof.StopCPUProfile()
+	pf, _ := os.Create("/tmp/ba.prof")
+	pprof.StartCPUProfile(pf)
+	defer pprof.StopCPUProfile()
 	t := time.Now()
 	s, err := adjust.Solve(context.Background(), p, adjust.Options{Gain: 1e-7, Loss: loss, Steps: 100})
 	must(err)
