@@ -48,12 +48,14 @@ type entry struct {
 }
 
 func newSystem(p *Problem) *system {
-	y := &system{p: p}
-	for i := range p.Lenses {
-		y.free = append(y.free, p.Lenses[i].free())
-		y.width = max(y.width, len(y.free[i]))
-	}
+	y := &system{p: p, free: make([][]int, len(p.Lenses))}
 	y.sortRows()
+	for i, rows := range y.poseRows { // a lens that no row has stays
+		if lens := p.Poses[i].Lens; len(rows) > 0 && y.free[lens] == nil {
+			y.free[lens] = p.Lenses[lens].free()
+			y.width = max(y.width, len(y.free[lens]))
+		}
+	}
 	y.pairUp()
 	y.layOut()
 	n := len(y.order)

@@ -3,6 +3,7 @@
 package calibrate
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"hash/fnv"
@@ -24,6 +25,7 @@ type Photo struct {
 	T       [3]float64
 	Lens    int // in Network.Lenses
 	HeldOut bool
+	Device  string // what took it, as EXIF names device, lens and zoom; "" where unknown
 }
 
 // Network is a reconstruction with its observations.
@@ -61,6 +63,7 @@ type trial struct {
 	judges []adjust.Observation
 	photos []int // of each pose
 	points []int // of each point
+	lensOf []int // which lens a photo's now has; nil: its own
 }
 
 // newTrial takes the training photos, and the points that two of them see apart from what is held back.
@@ -223,6 +226,10 @@ func Run(ctx context.Context, n *Network) (*Result, error) {
 			return nil
 		}
 		share, yes := lower(now, cost)
+		if name == "shared" {
+			_, worse := lower(cost, now)
+			yes = !worse
+		}
 		res.Steps = append(res.Steps, Step{name, share, yes, s.Steps})
 		if yes {
 			best, cost = next, now
@@ -232,7 +239,17 @@ func Run(ctx context.Context, n *Network) (*Result, error) {
 	if err := try("poses"); err != nil {
 		return nil, err
 	}
-	given := next
+	if shared := next.shared(n); shared != nil {
+		given := next
+		next = shared
+		if err := try("shared"); err != nil {
+			return nil, err
+		}
+		if best != next {
+			next = given
+		}
+	}
+	given := best
 	rungs := perspective
 	for i := range given.Lenses {
 		if k, r, ok := raised(given.Lenses[i].Calibration); ok {
@@ -262,7 +279,7 @@ func Run(ctx context.Context, n *Network) (*Result, error) {
 	if err := try("principal point"); err != nil {
 		return nil, err
 	}
-	if best != given {
+	if len(res.Steps) > 0 && slices.ContainsFunc(res.Steps, func(s Step) bool { return s.Kept }) {
 		if err := res.finish(ctx, n, best); err != nil {
 			return nil, err
 		}
@@ -271,6 +288,71 @@ func Run(ctx context.Context, n *Network) (*Result, error) {
 		res.Lens = append(res.Lens, l.Calibration)
 	}
 	return res, nil
+}
+
+// mostSpread is by how much the focal lengths of photos of one device at one zoom differ at most.
+const mostSpread = 0.1
+
+// shared returns the trial with one lens for all photos of a device, size and model whose focal lengths are close. nil
+// if no photos could share one.
+func (t *trial) shared(n *Network) *trial {
+	type group struct {
+		device        string
+		model         scene.LensModel
+		width, height int
+	}
+	groups := map[group][]int{} // lenses
+	known := map[int]bool{}
+	var order []group
+	for i, pose := range t.Poses {
+		l := t.Lenses[pose.Lens]
+		k := group{n.Photos[t.photos[i]].Device, l.Model, l.Width, l.Height}
+		if len(groups[k]) == 0 {
+			order = append(order, k)
+		}
+		if !known[pose.Lens] {
+			known[pose.Lens] = true
+			groups[k] = append(groups[k], pose.Lens)
+		}
+	}
+	to := make([]int, len(t.Lenses))
+	for i := range to {
+		to[i] = i
+	}
+	s := t.clone()
+	changed := false
+	for _, k := range order {
+		list := groups[k]
+		slices.SortFunc(list, func(a, b int) int { return cmp.Compare(t.Lenses[a].Params[0], t.Lenses[b].Params[0]) })
+		low, high := t.Lenses[list[0]].Params[0], t.Lenses[list[len(list)-1]].Params[0]
+		if len(list) == 1 || high > low*(1+mostSpread) {
+			continue
+		}
+		changed = true
+		middle := list[len(list)/2]
+		for _, l := range list {
+			to[l] = middle
+		}
+		l := &s.Lenses[middle]
+		l.Params = slices.Clone(l.Params)
+		info, _ := l.Model.Info()
+		for i := range l.Model.Calibrated() {
+			l.Free[i] = i < info.Focals || i >= info.Focals+2
+			all := make([]float64, len(list))
+			for j, other := range list {
+				all[j] = t.Lenses[other].Params[i]
+			}
+			l.Params[i] = geom.Quantile(all, 0.5)
+		}
+	}
+	if !changed {
+		return nil
+	}
+	for i := range s.Poses {
+		s.Poses[i].Lens = to[s.Poses[i].Lens]
+	}
+	s.lensOf = to
+	return s
 }
 
 // finish adjusts once more with what was held back, brings the cameras back into the capture's frame, and finds the
@@ -291,6 +373,11 @@ func (res *Result) finish(ctx context.Context, n *Network, t *trial) error {
 		return err
 	}
 	res.Photos, res.Points = slices.Clone(n.Photos), slices.Clone(n.Points)
+	if t.lensOf != nil {
+		for i := range res.Photos {
+			res.Photos[i].Lens = t.lensOf[res.Photos[i].Lens]
+		}
+	}
 	held := adjust.Problem{Lenses: slices.Clone(t.Lenses), PointsFixed: true}
 	for i := range held.Lenses {
 		held.Lenses[i].Free = [scene.MaxCalibrated]bool{}
@@ -315,7 +402,7 @@ func (res *Result) finish(ctx context.Context, n *Network, t *trial) error {
 		if p.HeldOut {
 			poses[i] = int32(len(photos))
 			photos = append(photos, i)
-			held.Poses = append(held.Poses, adjust.Pose{R: p.R, T: p.T, Lens: p.Lens})
+			held.Poses = append(held.Poses, adjust.Pose{R: p.R, T: p.T, Lens: res.Photos[i].Lens})
 		}
 	}
 	for _, s := range n.Seen {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"vksplat/internal/geom"
+	"vksplat/internal/philox"
 	"vksplat/scene"
 	"vksplat/scene/adjust"
 	"vksplat/scene/calibrate"
@@ -75,6 +76,23 @@ func main() {
 		for i, n := range sorted {
 			heldOut[n] = i%8 == 0
 		}
+		if os.Getenv("NOISE") != "" { // a camera of its own for each photo
+			var own []adjust.Lens
+			for i := range p.Poses {
+				l := p.Lenses[p.Poses[i].Lens]
+				l.Params = slices.Clone(l.Params)
+				b := philox.Block([4]uint32{uint32(i)}, philox.Key(5))
+				r, sn, _ := philox.NormalPair(philox.Uniform(b[0]), philox.Uniform(b[1]))
+				f := 1 + 0.02*r*sn
+				l.Params[0] *= f
+				if l.Model == scene.LensPinhole || l.Model == scene.LensOpenCV {
+					l.Params[1] *= f
+				}
+				p.Poses[i].Lens = len(own)
+				own = append(own, l)
+			}
+			p.Lenses = own
+		}
 		n := &calibrate.Network{Seen: p.Observations, Points: p.Points}
 		for _, l := range p.Lenses {
 			n.Lenses = append(n.Lenses, l.Calibration)
@@ -92,7 +110,7 @@ func main() {
 		for _, s := range res.Steps {
 			fmt.Printf("%-16s %+.2f%% kept %v steps %d\n", s.Name, 100*s.Share, s.Kept, s.Steps)
 		}
-		fmt.Println(time.Since(t), res.Lens[0])
+		fmt.Println(time.Since(t), res.Lens[len(res.Lens)/2], len(res.Lens))
 		if res.Photos != nil && len(os.Args) > 3 {
 			type photo struct {
 				Q [4]float64
