@@ -9,6 +9,7 @@ import (
 	"slices"
 	"testing"
 
+	"vksplat/internal/geom"
 	"vksplat/scene"
 	"vksplat/scene/synth"
 )
@@ -188,9 +189,9 @@ func cameras(b *Block) (ids []int) {
 // TestGround: up and the longer side, of a flight that is turned any way in the capture's frame, also one that only
 // looks down.
 func TestGround(t *testing.T) {
-	up := unit([3]float64{0.3, -0.8, 0.4})
-	along := unit(cross(up, [3]float64{0, 0, 1}))
-	across := cross(up, along)
+	up := geom.Vec([3]float64{0.3, -0.8, 0.4}).Unit()
+	along := geom.Vec(geom.Cross(up, [3]float64{0, 0, 1})).Unit()
+	across := geom.Cross(up, along)
 	var cams []scene.Camera
 	for i := range 60 {
 		x, y := float64(i%12), float64(i/12)
@@ -198,16 +199,16 @@ func TestGround(t *testing.T) {
 		if i/12%2 == 1 {
 			turn = -1 // the next row is flown back
 		}
-		down := scaled(up, -1)
-		ahead := scaled(along, turn)
-		right := cross(down, scaled(ahead, -1)) // y of a camera is down in its picture: against the flight
+		down := geom.Scale(up, -1)
+		ahead := geom.Scale(along, turn)
+		right := geom.Cross(down, geom.Scale(ahead, -1)) // y of a camera is down in its picture: against the flight
 		cam := scene.Camera{Width: 64, Height: 48, Fx: 50, Fy: 50, Cx: 32, Cy: 24}
 		for k := range 3 {
 			cam.R[k], cam.R[3+k], cam.R[6+k] = right[k], -ahead[k], down[k]
 		}
-		at := add(add(scaled(along, x), scaled(across, y)), scaled(up, 3+0.1*math.Sin(float64(i))))
+		at := geom.Add(geom.Add(geom.Scale(along, x), geom.Scale(across, y)), geom.Scale(up, 3+0.1*math.Sin(float64(i))))
 		for r := range 3 {
-			cam.T[r] = -dot([3]float64(cam.R[3*r:3*r+3]), at)
+			cam.T[r] = -geom.Dot([3]float64(cam.R[3*r:3*r+3]), at)
 		}
 		cams = append(cams, cam)
 	}
@@ -215,11 +216,11 @@ func TestGround(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if dot(found, up) < 0.999 {
+	if geom.Dot(found, up) < 0.999 {
 		t.Errorf("up is %v, want %v", found, up)
 	}
 	g := newGround(cams, up)
-	if math.Abs(dot(g.X, along)) < 0.999 {
+	if math.Abs(geom.Dot(g.X, along)) < 0.999 {
 		t.Errorf("the longer side lies along %v, want %v", g.X, along)
 	}
 	if err := g.Check(); err != nil {

@@ -104,7 +104,7 @@ func TestReadCamerasRefuses(t *testing.T) {
 		`[` + strings.Replace(entry, `"fx":3`, `"fx":0`, 1) + `]`:                    "focal",
 		`[` + strings.Replace(entry, `"fx":3`, `"fx":3,"cx":1`, 1) + `]`:             "one of cx, cy",
 		`[` + strings.Replace(entry, `"fx":3`, `"fx":3,"camera_model":"x"`, 1) + `]`: "camera_model",
-		`[` + strings.Replace(entry, `[0,0,1]`, `[0,0,2]`, 1) + `]`:                  "orthonormal",
+		`[` + strings.Replace(entry, `[0,0,1]`, `[0,0,2]`, 1) + `]`:                  "off a rotation",
 		`[` + strings.Replace(entry, `[0,0,1]`, `[0,0,-1]`, 1) + `]`:                 "mirror",
 	}
 	for key, bad := range map[string]string{
@@ -138,8 +138,7 @@ func TestReadCamerasRefuses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := [3][3]float64{[3]float64(cams[0].R[:3]), [3]float64(cams[0].R[3:6]), [3]float64(cams[0].R[6:])}
-	if off := orthogonalityError(&m); off > 1e-15 {
+	if _, _, off, err := geom.NearestRotation(cams[0].R); err != nil || off > 1e-15 {
 		t.Errorf("a rounded rotation is off by %g after reading", off)
 	}
 }
