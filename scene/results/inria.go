@@ -38,40 +38,16 @@ type StepScores struct {
 // no infinity. It belongs to a mean squared error of 1e-10.
 const maxPSNR = 100
 
-// inriaMean and inriaViews are the values of results.json and per_view.json.
-// LPIPS, INRIA's third key, is absent because it is not measured; scores
-// after colour correction have gsplat's names. The protocol is added, and how the model was drawn.
-type inriaMean struct {
-	SSIM     float64
-	PSNR     float64
-	CCPSNR   *float64 `json:"cc_psnr,omitempty"`
-	CCSSIM   *float64 `json:"cc_ssim,omitempty"`
-	LensPSNR *float64 `json:"lens_psnr,omitempty"`
-	LensSSIM *float64 `json:"lens_ssim,omitempty"`
-
-	AlignedPSNR *float64 `json:"aligned_psnr,omitempty"`
-	AlignedSSIM *float64 `json:"aligned_ssim,omitempty"`
-
-	Protocol string `json:"protocol"`
-	Drawn    *Drawn `json:"drawn,omitempty"`
-}
-
-type inriaViews struct {
-	SSIM     map[string]float64
-	PSNR     map[string]float64
-	CCPSNR   map[string]float64 `json:"cc_psnr,omitempty"`
-	CCSSIM   map[string]float64 `json:"cc_ssim,omitempty"`
-	LensPSNR map[string]float64 `json:"lens_psnr,omitempty"`
-	LensSSIM map[string]float64 `json:"lens_ssim,omitempty"`
-
-	AlignedPSNR map[string]float64 `json:"aligned_psnr,omitempty"`
-	AlignedSSIM map[string]float64 `json:"aligned_ssim,omitempty"`
-
-	NearestDegrees  map[string]float64 `json:"nearest_degrees,omitempty"`
-	NearestDistance map[string]float64 `json:"nearest_distance,omitempty"`
-
-	Protocol string `json:"protocol"`
-	Drawn    *Drawn `json:"drawn,omitempty"`
+// scored are the scores of a view by their names in files: INRIA's own, after colour correction those of gsplat. LPIPS,
+// INRIA's third, is absent because training does not measure it.
+var scored = []struct {
+	psnr, ssim string
+	of         func(v *ViewScore) *Corrected // nil: not measured
+}{
+	{psnrKey, "SSIM", func(v *ViewScore) *Corrected { return &Corrected{v.PSNR, v.SSIM} }},
+	{"cc_psnr", "cc_ssim", func(v *ViewScore) *Corrected { return v.Corrected }},
+	{lensPSNRKey, lensSSIMKey, func(v *ViewScore) *Corrected { return v.Lens }},
+	{alignedPSNRKey, alignedSSIMKey, func(v *ViewScore) *Corrected { return v.Aligned }},
 }
 
 // Mean returns the mean PSNR and SSIM over the views, each PSNR capped at 100 dB.
@@ -125,43 +101,39 @@ func WriteResults(dir, protocol string, steps []StepScores, goesOn bool) error {
 		if len(s.Views) == 0 {
 			return fmt.Errorf("write results: step %d: no view was measured", s.Step)
 		}
-		views := inriaViews{SSIM: map[string]float64{}, PSNR: map[string]float64{}, CCPSNR: map[string]float64{},
-			CCSSIM: map[string]float64{}, LensPSNR: map[string]float64{}, LensSSIM: map[string]float64{},
-			AlignedPSNR: map[string]float64{}, AlignedSSIM: map[string]float64{},
-			NearestDegrees: map[string]float64{}, NearestDistance: map[string]float64{},
-			Protocol: protocol, Drawn: s.Drawn}
+		mean, views := map[string]any{protocolKey: protocol}, map[string]any{protocolKey: protocol}
+		if s.Drawn != nil {
+			mean[drawnKey], views[drawnKey] = s.Drawn, s.Drawn
+		}
+		degrees, distances := map[string]float64{}, map[string]float64{}
 		for _, v := range s.Views {
 			if math.IsNaN(v.PSNR) || math.IsNaN(v.SSIM) {
 				return fmt.Errorf("write results: step %d: %q: PSNR %v, SSIM %v: %w", s.Step, v.Name, v.PSNR, v.SSIM,
 					scene.ErrNotFinite)
 			}
-			views.PSNR[v.Name] = math.Min(v.PSNR, maxPSNR)
-			views.SSIM[v.Name] = v.SSIM
-			if c := v.Corrected; c != nil {
-				views.CCPSNR[v.Name], views.CCSSIM[v.Name] = math.Min(c.PSNR, maxPSNR), c.SSIM
-			}
-			if c := v.Lens; c != nil {
-				views.LensPSNR[v.Name], views.LensSSIM[v.Name] = math.Min(c.PSNR, maxPSNR), c.SSIM
-			}
-			if c := v.Aligned; c != nil {
-				views.AlignedPSNR[v.Name], views.AlignedSSIM[v.Name] = math.Min(c.PSNR, maxPSNR), c.SSIM
-			}
 			if n, known := s.Nearest[v.Name]; known {
-				views.NearestDegrees[v.Name], views.NearestDistance[v.Name] = n.Degrees, n.Distance
+				degrees[v.Name], distances[v.Name] = n.Degrees, n.Distance
+			}
+		}
+		if len(degrees) > 0 {
+			views[NearestDegrees], views[NearestDistance] = degrees, distances
+		}
+		for _, k := range scored {
+			psnr, ssim := map[string]float64{}, map[string]float64{}
+			for i := range s.Views {
+				if c := k.of(&s.Views[i]); c != nil {
+					psnr[s.Views[i].Name], ssim[s.Views[i].Name] = math.Min(c.PSNR, maxPSNR), c.SSIM
+				}
+			}
+			if len(psnr) > 0 {
+				views[k.psnr], views[k.ssim] = psnr, ssim
+			}
+			if c := meanOf(s.Views, k.of); c != nil {
+				mean[k.psnr], mean[k.ssim] = c.PSNR, c.SSIM
 			}
 		}
 		key := MethodName(s.Step)
-		psnr, ssim := s.Mean()
-		mean := inriaMean{SSIM: ssim, PSNR: psnr, Protocol: protocol, Drawn: s.Drawn}
-		if c := CorrectedMean(s.Views); c != nil {
-			mean.CCPSNR, mean.CCSSIM = &c.PSNR, &c.SSIM
-		}
-		if c := LensMean(s.Views); c != nil {
-			mean.LensPSNR, mean.LensSSIM = &c.PSNR, &c.SSIM
-		}
-		if c := AlignedMean(s.Views); c != nil {
-			mean.AlignedPSNR, mean.AlignedSSIM = &c.PSNR, &c.SSIM
-		}
+		mean[psnrKey], mean["SSIM"] = s.Mean()
 		means[key], perView[key] = mean, views
 	}
 	return writeResults(dir, means, perView)
