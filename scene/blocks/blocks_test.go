@@ -206,7 +206,8 @@ func TestGround(t *testing.T) {
 		for k := range 3 {
 			cam.R[k], cam.R[3+k], cam.R[6+k] = right[k], -ahead[k], down[k]
 		}
-		at := geom.Add(geom.Add(geom.Scale(along, x), geom.Scale(across, y)), geom.Scale(up, 3+0.1*math.Sin(float64(i))))
+		ground := geom.Add(geom.Scale(along, x), geom.Scale(across, y))
+		at := geom.Add(ground, geom.Scale(up, 3+0.1*math.Sin(float64(i))))
 		for r := range 3 {
 			cam.T[r] = -geom.Dot([3]float64(cam.R[3*r:3*r+3]), at)
 		}

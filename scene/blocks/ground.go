@@ -26,7 +26,8 @@ func (g *Ground) At(p [3]float64) [2]float64 { return [2]float64{geom.Dot(g.X, p
 func (g *Ground) Check() error {
 	const tolerance = 1e-6
 	for _, pair := range [][2][3]float64{{g.X, g.Y}, {g.Y, g.Up}, {g.Up, g.X}} {
-		if !(math.Abs(geom.Dot(pair[0], pair[1])) < tolerance) || !(math.Abs(geom.Dot(pair[0], pair[0])-1) < tolerance) {
+		a, b := pair[0], pair[1]
+		if !(math.Abs(geom.Dot(a, b)) < tolerance) || !(math.Abs(geom.Dot(a, a)-1) < tolerance) {
 			return fmt.Errorf("the axes of the ground %v, %v, %v are not at right angles, or not of length 1", g.X, g.Y,
 				g.Up)
 		}
@@ -41,13 +42,13 @@ func newGround(cams []scene.Camera, up [3]float64) Ground {
 	if math.Abs(up[0]) > 0.8 {
 		first = [3]float64{0, 1, 0}
 	}
-	first = geom.Vec(geom.Add(first, geom.Scale(up, -geom.Dot(first, up)))).Unit()
+	first = geom.Vec(geom.Sub(first, geom.Scale(up, geom.Dot(first, up)))).Unit()
 	second := geom.Cross(up, first)
 	best, area := Ground{}, math.Inf(1)
 	for degree := range 90 {
 		sin, cos := math.Sincos(float64(degree) * math.Pi / 180)
-		g := Ground{X: geom.Add(geom.Scale(first, cos), geom.Scale(second, sin)), Y: geom.Add(geom.Scale(second, cos), geom.Scale(first, -sin)),
-			Up: up}
+		g := Ground{Up: up, X: geom.Add(geom.Scale(first, cos), geom.Scale(second, sin)),
+			Y: geom.Add(geom.Scale(second, cos), geom.Scale(first, -sin))}
 		size := boundsOf(cams, &g).size()
 		if a := size[0] * size[1]; a < area*(1-1e-9) {
 			best, area = g, a

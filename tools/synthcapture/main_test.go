@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"encoding/binary"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -81,46 +80,6 @@ func difference(a, b []uint8) float64 {
 		sum += int(max(a[i], b[i]) - min(a[i], b[i]))
 	}
 	return float64(sum) / float64(len(a))
-}
-
-// TestTracks follows every element of every track to the 2D point that names the point.
-func TestTracks(t *testing.T) {
-	files := written(t, small)
-	le, images := binary.LittleEndian, files["sparse/0/images.bin"][8:]
-	var named [][]uint64
-	for range small.photos {
-		images = images[4+7*8+4:]
-		images = images[bytes.IndexByte(images, 0)+1:]
-		list := make([]uint64, le.Uint64(images))
-		images = images[8:]
-		for i := range list {
-			list[i] = le.Uint64(images[16:])
-			images = images[24:]
-		}
-		named = append(named, list)
-	}
-	points, elements := files["sparse/0/points3D.bin"][8:], 0
-	for p := range small.points {
-		points = points[8+3*8+3+8:]
-		length := int(le.Uint64(points))
-		points = points[8:]
-		for range length {
-			image, order := le.Uint32(points), le.Uint32(points[4:])
-			points = points[8:]
-			elements++
-			if got := named[image-1][order]; got != uint64(p+1) {
-				t.Fatalf("point %d is said to be %d of photo %d, which names %d there", p+1, order, image, got)
-			}
-		}
-	}
-	all := 0
-	for _, list := range named {
-		all += len(list)
-	}
-	if len(points) > 0 || len(images) > 0 || all != elements || elements < 2*small.points {
-		t.Errorf("%d and %d bytes are left, %d 2D points, %d elements of tracks", len(points), len(images), all,
-			elements)
-	}
 }
 
 // TestShutter writes a capture of cameras that move, as JPEG, and loads it.
