@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"os"
 	"path/filepath"
@@ -87,22 +86,7 @@ func readTrajectory(path string, like scene.Camera) (*File, error) {
 
 // colmapTrajectory takes the images of a model, sorted by name, as frames.
 func colmapTrajectory(path string, f *colmap.Form) (*File, error) {
-	var cameras map[uint32]colmap.Camera
-	var views []colmap.Image
-	err := f.Read(filepath.Join(filepath.Dir(path), "cameras"+f.Ext), func(r io.Reader) (err error) {
-		cameras, err = f.Cameras(r)
-		return err
-	})
-	if err == nil {
-		err = f.Read(path, func(r io.Reader) (err error) {
-			views, err = f.Images(r)
-			return err
-		})
-	}
-	if err != nil {
-		return nil, err
-	}
-	records, err := colmap.Records(path, cameras, views)
+	records, err := f.Records(filepath.Dir(path))
 	if err != nil {
 		return nil, err
 	}
