@@ -13,7 +13,6 @@ import (
 	"vksplat/scene"
 	"vksplat/scene/initial"
 	"vksplat/scene/metric"
-	"vksplat/scene/photo"
 	"vksplat/scene/synth"
 	"vksplat/shaders/layout"
 )
@@ -121,7 +120,7 @@ func (s *driftScene) trainedPSNR(t *testing.T, d *Device, views []TrainView, cfg
 		for k := range render {
 			render[k] = min(max(render[k], 0), 1)
 		}
-		x, err := metric.PSNR(render, photo.FloatRGB(v.Image), nil)
+		x, _, err := metric.Compare(v.Image, render, metric.PaddingSame, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

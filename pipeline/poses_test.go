@@ -11,7 +11,6 @@ import (
 	"vksplat/pipeline/recipe"
 	"vksplat/scene"
 	"vksplat/scene/metric"
-	"vksplat/scene/photo"
 	"vksplat/scene/synth"
 )
 
@@ -73,7 +72,7 @@ func (s *poseScene) psnr(t *testing.T, tr *Trainer, v TrainView, c scene.Camera)
 	for k := range render {
 		render[k] = min(max(render[k], 0), 1)
 	}
-	x, err := metric.PSNR(render, photo.FloatRGB(v.Image), nil)
+	x, _, err := metric.Compare(v.Image, render, metric.PaddingSame, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

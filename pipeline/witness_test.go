@@ -10,7 +10,6 @@ import (
 	"vksplat/scene"
 	"vksplat/scene/initial"
 	"vksplat/scene/metric"
-	"vksplat/scene/photo"
 	"vksplat/scene/picture"
 	"vksplat/scene/synth"
 )
@@ -112,7 +111,7 @@ func (s *witnessScene) scoresWith(t *testing.T, d *Device, cfg recipe.Config, o 
 			}
 		}
 		wrong += float64(n) / float64(len(pic.Depth)) / float64(len(s.held))
-		x, err := metric.PSNR(rgb, photo.FloatRGB(s.images[i]), nil)
+		x, _, err := metric.Compare(s.images[i], rgb, metric.PaddingSame, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

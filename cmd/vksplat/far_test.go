@@ -111,5 +111,6 @@ func agreement(size scene.Camera, a, b string) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	return metric.PSNR(photo.FloatRGB(first), photo.FloatRGB(second), nil)
+	psnr, _, err := metric.Compare(first, photo.FloatRGB(second), metric.PaddingSame, nil)
+	return psnr, err
 }

@@ -18,7 +18,6 @@ import (
 	"vksplat/pipeline"
 	"vksplat/scene"
 	"vksplat/scene/inria"
-	"vksplat/scene/metric"
 	"vksplat/scene/ply"
 	"vksplat/scene/splatfile"
 	"vksplat/scene/synth"
@@ -62,10 +61,7 @@ func TestFormatLoss(t *testing.T) {
 		}
 		mean, worst := 0.0, math.Inf(1)
 		renderViews(t, s, cams, func(i int, rgb []float32) {
-			psnr, err := metric.PSNR(before[i], rgb, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			psnr := psnrOf(before[i], rgb)
 			psnr = min(psnr, meter.MaxPSNR)
 			mean, worst = mean+psnr/float64(len(cams)), min(worst, psnr)
 		})
@@ -228,8 +224,8 @@ func TestMovedRenders(t *testing.T) {
 		cams[i] = movedCamera(cams[i], s)
 	}
 	renderViews(t, moved, cams, func(i int, rgb []float32) {
-		if psnr, err := metric.PSNR(before[i], rgb, nil); err != nil || psnr < 50 {
-			t.Errorf("view %d: %.1f dB, %v", i, psnr, err)
+		if psnr := psnrOf(before[i], rgb); !(psnr >= 50) {
+			t.Errorf("view %d: %.1f dB", i, psnr)
 		}
 	})
 }
@@ -252,4 +248,13 @@ func movedCamera(c scene.Camera, s splatfile.Similarity) scene.Camera {
 		}
 	}
 	return c
+}
+
+// psnrOf is the likeness in decibels of two pictures of as many numbers.
+func psnrOf(a, b []float32) float64 {
+	sum := 0.0
+	for i, x := range a {
+		sum += math.Pow(float64(x-b[i]), 2)
+	}
+	return -10 * math.Log10(sum/float64(len(a)))
 }

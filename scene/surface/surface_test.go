@@ -59,7 +59,7 @@ func TestMesh(t *testing.T) {
 	}
 	for _, v := range list {
 		for p := range v.Depth {
-			if at, known := v.Point(p); known {
+			if at, known := surfacetest.Point(v, p); known {
 				near.Add(at)
 			}
 		}
@@ -171,7 +171,7 @@ func ballMesh(t *testing.T, voxel float64) *surface.Mesh {
 		v := &surface.View{Camera: c, Depth: make([]float32, 128*128), Color: make([]float32, 3*128*128), Stride: 3}
 		for p := range v.Depth {
 			v.Depth[p] = 1
-			ray, _ := v.Point(p)
+			ray, _ := surfacetest.Point(v, p)
 			var a, b, cc float64
 			for k := range 3 {
 				ray[k] -= eye[k]

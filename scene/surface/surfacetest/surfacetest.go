@@ -78,7 +78,7 @@ func (c *Cloud) Has(p [3]float64) bool {
 func SeenByThree(list []*surface.View, of int) (points [][3]float64) {
 	for i, v := range list {
 		for p := i % of; p < len(v.Depth); p += of {
-			at, known := v.Point(p)
+			at, known := Point(v, p)
 			if !known {
 				continue
 			}
@@ -100,4 +100,10 @@ func SeenByThree(list []*surface.View, of int) (points [][3]float64) {
 		}
 	}
 	return points
+}
+
+// Point is where the middle of a pixel shows a surface; not known where there is no depth.
+func Point(v *surface.View, pixel int) (at [3]float64, known bool) {
+	z, w := float64(v.Depth[pixel]), v.Camera.Width
+	return v.Camera.Place(float64(pixel%w)+0.5, float64(pixel/w)+0.5, z), z != 0
 }
