@@ -191,7 +191,7 @@ func TestGone(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := &recorder{header: http.Header{}}
-	m.serve(w, &http.Request{Method: http.MethodGet})
+	serveFile(w, &http.Request{Method: http.MethodGet}, m.path, "gone", http.StatusGone)
 	if w.status != http.StatusGone {
 		t.Errorf("status %d", w.status)
 	}
