@@ -48,7 +48,7 @@ func CompareBytes() int64 {
 // are two plain rows, and one band filtered and packed, of sheets whose photos are up to 32768 pixels wide.
 const encodeMost = 4 << 20
 
-// meanSSIM returns the mean structural similarity of two RGB images [height*width*3] with values in 0..1: 11x11 Gaussian
+// meanSSIM returns the mean structural similarity of two RGB images [height*width*3], values in 0..1: an 11x11 Gaussian
 // window of sigma 1.5, per channel, moments in float64. Valid padding needs at least 11x11 pixels. With a mask, as in
 // Image.Mask, pixels that do not count are zero in both images, and a window counts when its middle does.
 func meanSSIM(a, b colours, width, height int, padding Padding, mask []uint32) (float64, error) {
