@@ -46,8 +46,8 @@ func (p *planes) make() (err error) {
 	return nil
 }
 
-// fill makes the planes of a model whose axes are turned: pack appends what each plane has of a piece. first is its first
-// splat in the model.
+// fill makes the planes of a model whose axes are turned. pack appends what each plane has of a piece that begins with
+// splat first of the model.
 func (p *planes) fill(model Source, axes [3]float32, pack func(first int, piece *scene.Splats,
 	packed [][]byte) error) error {
 	if err := p.make(); err != nil {

@@ -381,7 +381,7 @@ func (s *streamer) writeArchive(to io.Writer, dir string, meta []byte) error {
 	return archive.Close()
 }
 
-// earlierStreamed lists the files of SOG in the folders that an earlier model of a path names, and no others: anybody
+// earlierStreamed lists the files of SOG in the folders that an earlier model of a path names: anybody
 // may have written it.
 func earlierStreamed(path string) (files []string) {
 	meta, err := readStreamed(path)
