@@ -36,12 +36,10 @@ type Job struct {
 	Pin      Pin        `key:"pin"`
 	Tasks    []TaskSpec // as written
 
-	tree map[string]any // the whole document
-	file string         // its name in errors
-	text []byte         // as it was given, for the lines of errors
-	toml bool
-
-	places map[string]int // in text, of the values of paths; of TOML, once there was an error
+	tree   map[string]any // the whole document
+	file   string         // its name in errors
+	text   []byte         // as it was given, for the lines of errors
+	places map[string]int // in text, by path
 }
 
 // Retry says what happens with tasks that fail for reasons that may pass.

@@ -96,7 +96,7 @@ device = "x" # 18
 		8: {"task", 0, "kind"}, 9: {"task", 0, "set"}, 10: {"task", 0, "set", "near"}, 11: {"task", 0, "matrix", "source", 0},
 		12: {"task", 0, "matrix", "source", 1}, 13: {"task", 0, "matrix", "source", 2}, 14: {"task", 0, "retry", "backoff"},
 		15: {"task", 1}, 16: {"task", 1, "limits", "stall_timeout"}, 17: {"task", 1, "pin"}, 18: {"task", 1, "pin", "device"}} {
-		if got := (&Job{toml: true, text: []byte(doc)}).line(at); got != line {
+		if got := (&Job{places: scan([]byte(doc)).places, text: []byte(doc)}).line(at); got != line {
 			t.Errorf("%v is in line %d, it is in %d", at, got, line)
 		}
 	}

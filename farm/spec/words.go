@@ -14,20 +14,3 @@ func didYouMean(word string, known []string, otherwise string) string {
 	}
 	return otherwise
 }
-
-// treeName is what a value of a document is called.
-func treeName(v any) string {
-	switch v.(type) {
-	case int64:
-		return "a whole number"
-	case float64:
-		return "a number with a fraction"
-	case bool:
-		return "true or false"
-	case string:
-		return "a text"
-	case []any:
-		return "a list"
-	}
-	return "a table"
-}
