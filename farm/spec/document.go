@@ -136,20 +136,3 @@ func (j *Job) plain(v any, at path) (_ any, err error) {
 	}
 	return nil, j.wrong(at, "put it in quotes", "jobs have no dates or times")
 }
-
-// treeName is what a value of a document is called.
-func treeName(v any) string {
-	switch v.(type) {
-	case int64:
-		return "a whole number"
-	case float64:
-		return "a number with a fraction"
-	case bool:
-		return "true or false"
-	case string:
-		return "a text"
-	case []any:
-		return "a list"
-	}
-	return "a table"
-}

@@ -196,8 +196,8 @@ func (s *TaskSpec) placeOfInput(key string) path {
 	at := path{"task", s.at}
 	is := func(v any) bool { return v == any(key) }
 	for _, f := range s.Kind.fields {
-		if list, isList := s.fields[f.key].([]any); is(s.fields[f.key]) || isList && slices.ContainsFunc(list, is) {
-			return at.add(f.key)
+		if list, _ := s.fields[f.Name].([]any); is(s.fields[f.Name]) || slices.ContainsFunc(list, is) {
+			return at.add(f.Name)
 		}
 	}
 	for _, a := range s.Matrix {
@@ -213,7 +213,7 @@ func (j *Job) placeOf(s *TaskSpec, flag string) path {
 	at := path{"task", s.at}
 	set, _ := s.fields["set"].(map[string]any)
 	for key := range set {
-		if setting := settingOf(key); setting != nil && setting.flag() == flag {
+		if f := find(settings, key); f != nil && f.flag == flag {
 			return at.add("set").add(key)
 		}
 	}

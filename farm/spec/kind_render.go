@@ -17,8 +17,7 @@ var KindRender = &Kind{
 		plain("trajectory", typeCamera, "interp, ellipse, spiral, orbit, or the key of a file of cameras"),
 		plain("frames", typeFrames, "pictures A-B, or every Nth: A-BxN, counted from 0"),
 		number("chunk", typeInt, 1, 1e6, "pictures of a task"),
-		field{key: "first", kind: typeInts, max: maxFrame, most: maxInspect,
-			help: "frames that are rendered first, for approval"},
+		number("first", typeInts, 0, maxFrame, "frames that are rendered first, for approval").list(0, maxInspect),
 		"seconds", "fps", "size", "fov", "projection", "format", "colorspace", "alpha", "depth", "normals",
 		"antialiased", "background", "near"),
 	Makes:       "pictures",
@@ -63,7 +62,7 @@ func (p *planner) pieces(e *expanded, v *variant, each func(f Frames, inspect bo
 	at := path{"task", e.at}
 	text, given := e.field(v, "frames").(string)
 	chunk, _ := e.field(v, "chunk").(int64)
-	first := intsOf(e.field(v, "first"))
+	first := listOf[int64](e.field(v, "first"))
 	if each == nil {
 		each = func(Frames, bool) {}
 	}
@@ -83,7 +82,8 @@ func (p *planner) pieces(e *expanded, v *variant, each func(f Frames, inspect bo
 	}
 	slices.Sort(first)
 	n, from := 0, 0 // places in all
-	for _, f := range first {
+	for _, x := range first {
+		f := int(x)
 		if f < all.First || f > all.Last || (f-all.First)%all.Step != 0 {
 			return 0, p.wrong(at.add("first"), "give frames of "+text, "frame %d is not in %s", f, text)
 		}
@@ -93,7 +93,7 @@ func (p *planner) pieces(e *expanded, v *variant, each func(f Frames, inspect bo
 	for i := range len(first) + 1 {
 		to := all.Count()
 		if i < len(first) {
-			to = (first[i] - all.First) / all.Step
+			to = (int(first[i]) - all.First) / all.Step
 		}
 		if pieces := (int64(to-from) + chunk - 1) / chunk; to > from && pieces > int64(MaxTasks) {
 			return 0, p.wrong(at.add("chunk"), "give larger chunks", "the job has more than %d tasks", MaxTasks)

@@ -34,8 +34,6 @@ type Kind struct {
 	count func(p *planner, e *expanded, v *variant) (int, error)
 	// inputs completes what a task reads.
 	inputs func(p *planner, e *expanded, v *variant, t *Task) error
-	// flags are those that no key gives.
-	flags func(p *planner, e *expanded, v *variant) ([]Flag, error)
 	// fill completes the tasks of a variant: they begin as copies of one.
 	fill func(p *planner, e *expanded, v *variant, tasks []Task) error
 }

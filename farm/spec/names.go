@@ -49,17 +49,11 @@ func badName(s string) (why, hint string) {
 	return wording.BadName(s)
 }
 
-// isText says that a text names no file.
-func isText(s string) bool {
-	return utf8.RuneCountInString(s) <= maxText && textRegexp.MatchString(s)
-}
-
 // CheckKey refuses what is no key below a root.
 func CheckKey(key string) error {
 	if len(key) > maxKey || !utf8.ValidString(key) || !keyRegexp.MatchString(key) {
 		return fmt.Errorf("%.80q is not a key: keys are relative, as in scans/garden, without . in front of a part "+
-			"and "+
-			"without \\ : or control characters", key)
+			"and without \\ : or control characters", key)
 	}
 	for part := range strings.SplitSeq(key, "/") {
 		if len(part) > maxKeyPart {
