@@ -171,53 +171,38 @@ func (j *Job) Hash() string {
 // WrongTask is the error of a task whose settings its command refuses. flag is the one that is wrong, "" where it is
 // not known.
 func (j *Job) WrongTask(t *Task, flag string, refused error) error {
-	return j.wrongTask(t, func(s *TaskSpec) path { return j.placeOf(s, flag) }, refused)
+	return j.wrongTask(t, refused, func(key string, _ any) bool {
+		f := find(settings, key)
+		return f != nil && f.flag == flag
+	})
 }
 
 // WrongInput is the error of a task that reads the key of an input which is refused.
-func (j *Job) WrongInput(t *Task, key string, refused error) error {
-	return j.wrongTask(t, func(s *TaskSpec) path { return s.placeOfInput(key) }, refused)
+func (j *Job) WrongInput(t *Task, input string, refused error) error {
+	return j.wrongTask(t, refused, func(_ string, value any) bool {
+		list, isList := value.([]any)
+		return !isList && value == any(input) || slices.ContainsFunc(list, func(v any) bool { return v == any(input) })
+	})
 }
 
-func (j *Job) wrongTask(t *Task, placeIn func(s *TaskSpec) path, refused error) error {
-	var at path
-	for i := range j.Tasks {
-		if s := &j.Tasks[i]; s.ID == t.ID {
-			at = placeIn(s)
+// wrongTask is an error at the key of a task that is to blame, or else at the task.
+func (j *Job) wrongTask(t *Task, refused error, blame func(key string, value any) bool) error {
+	at := slices.IndexFunc(j.Tasks, func(s TaskSpec) bool { return s.ID == t.ID })
+	written, place := j.tree["task"].([]any)[at].(map[string]any), path{"task", at}
+	for _, name := range []string{"set", "matrix", ""} {
+		table, below := written, place
+		if name != "" {
+			table, _ = written[name].(map[string]any)
+			below = place.add(name)
+		}
+		for key, value := range table {
+			if _, isTable := value.(map[string]any); !isTable && blame(key, value) {
+				place = below.add(key)
+			}
 		}
 	}
 	// The kind of the refusal is that of a command line, and this is a document.
-	err := fault.WithHint(fmt.Errorf("task %s: %s", t.Name, refused), fault.Hint(refused))
-	return &documentError{File: j.file, Line: j.line(at), Err: err}
-}
-
-// placeOfInput is where a task names a key of an input, or the task.
-func (s *TaskSpec) placeOfInput(key string) path {
-	at := path{"task", s.at}
-	is := func(v any) bool { return v == any(key) }
-	for _, f := range s.Kind.fields {
-		if list, _ := s.fields[f.Name].([]any); is(s.fields[f.Name]) || slices.ContainsFunc(list, is) {
-			return at.add(f.Name)
-		}
-	}
-	for _, a := range s.Matrix {
-		if slices.ContainsFunc(a.Values, is) {
-			return at.add("matrix").add(a.Key)
-		}
-	}
-	return at
-}
-
-// placeOf is where a task has a setting, or the task.
-func (j *Job) placeOf(s *TaskSpec, flag string) path {
-	at := path{"task", s.at}
-	set, _ := s.fields["set"].(map[string]any)
-	for key := range set {
-		if f := find(settings, key); f != nil && f.flag == flag {
-			return at.add("set").add(key)
-		}
-	}
-	return at
+	return j.wrongLine(j.line(place), fault.Hint(refused), fmt.Errorf("task %s: %s", t.Name, refused))
 }
 
 // wrong is an error at a place in the document.
@@ -226,5 +211,5 @@ func (j *Job) wrong(at path, hint, format string, args ...any) error {
 	if where := at.String(); where != "" {
 		err = fmt.Errorf("%s: %w", where, err)
 	}
-	return &documentError{File: j.file, Line: j.line(at), Err: fault.WithHint(err, hint)}
+	return j.wrongLine(j.line(at), hint, err)
 }
