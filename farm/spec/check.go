@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"path/filepath"
@@ -78,8 +79,8 @@ func (j *Job) value(at path, v any, f *field) error {
 	if f.Set && f.Type == typeText && isLoose(v) {
 		v = joined(v, ",")
 	}
-	want, got := wants(f), treeName(v)
-	if want != got && (want != aNumber || got != aWhole && got != aFraction) && f.Type != typeMatrix {
+	want, got := cmp.Or(wants[f.Type], aText), treeName(v)
+	if want != got && (want != aNumber || got != aWhole && got != aFraction) {
 		return j.wrong(at, "docs/farm-jobs.md lists all keys, and docs/train.md those of set", "expected %s, got %s",
 			want, got)
 	}
@@ -141,22 +142,9 @@ func treeName(v any) string {
 	return aTable
 }
 
-// wants says what a field's value should be.
-func wants(f *field) string {
-	switch f.Type {
-	case typeInt:
-		return aWhole
-	case typeFloat:
-		return aNumber
-	case typeBool:
-		return aBool
-	case typeTable, typeMatrix:
-		return aTable
-	case typeTables, typeInts, typeFloats, typeInputs, typeNames:
-		return aList
-	}
-	return aText
-}
+// wants says what values of a type should be, where that is no text.
+var wants = map[string]string{typeInt: aWhole, typeFloat: aNumber, typeBool: aBool, typeTable: aTable,
+	typeMatrix: aTable, typeTables: aList, typeInts: aList, typeFloats: aList, typeInputs: aList, typeNames: aList}
 
 // number checks bounds. Those of settings the command knows.
 func (j *Job) number(at path, x float64, f *field) error {
@@ -206,7 +194,7 @@ func (j *Job) checkText(at path, s string, f *field) (err error) {
 			return j.wrong(at, hint, "%s", why)
 		}
 	case typeWord:
-		if !wordRegexp.MatchString(s) {
+		if !wordForm.MatchString(s) {
 			return j.wrong(at, "names look like gpu24; "+fault.Setting("roots")+
 				" says which folder a root is", "%.80q is not a valid name", s)
 		}
@@ -225,7 +213,7 @@ func (j *Job) checkText(at path, s string, f *field) (err error) {
 			return j.wrong(at, didYouMean(s, f.Words, "give "+wording.Or(f.Words)), "%.60q is not one of %s", s,
 				strings.Join(f.Words, ", "))
 		}
-		if utf8.RuneCountInString(s) > maxText || !textRegexp.MatchString(s) {
+		if utf8.RuneCountInString(s) > maxText || !textForm.MatchString(s) {
 			return j.wrong(at, "files cannot be named here", "%.60q is too long, or has characters that are not allowed",
 				s)
 		}
@@ -252,4 +240,12 @@ func (j *Job) checkInput(at path, s, kind string) error {
 		return j.wrong(at, "give the path from the root of inputs (farm run: the job's folder)", "%w", err)
 	}
 	return nil
+}
+
+// didYouMean returns a hint for a word that is none of known: the nearest of them, else otherwise.
+func didYouMean(word string, known []string, otherwise string) string {
+	if near := wording.Nearest(strings.ToLower(strings.ReplaceAll(word, "-", "_")), known); near != "" {
+		return fmt.Sprintf("did you mean %s?", near)
+	}
+	return otherwise
 }
