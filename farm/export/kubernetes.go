@@ -42,7 +42,7 @@ type kube struct {
 	*Options
 	job    *spec.Job
 	label  string
-	stages []stage
+	stages []*stage
 	roots  []string
 }
 
@@ -65,17 +65,15 @@ func Kubernetes(j *spec.Job, p *spec.Plan, o Options) ([]File, error) {
 		return nil, err
 	}
 	files := []File{{Name: documentMap, Data: config}}
-	for i := range k.stages {
-		data, err := jsonText(k.indexedJob(&k.stages[i]))
+	for _, st := range k.stages {
+		data, err := jsonText(k.indexedJob(st))
 		if err != nil {
 			return nil, err
 		}
-		files = append(files, File{Name: k.file(i), Data: data})
+		files = append(files, File{Name: st.name + ".json", Data: data})
 	}
 	return append(files, File{Name: SubmitName, Data: k.submit(), Program: true}), nil
 }
-
-func (k *kube) file(stage int) string { return k.stages[stage].name + ".json" }
 
 // name is that of a stage's Job.
 func (k *kube) name(st *stage) string { return k.label + "-" + st.name }
@@ -114,10 +112,10 @@ func (k *kube) check() error {
 				"not a valid name for a PersistentVolumeClaim")
 		}
 	}
-	for i := range k.stages {
-		if n := len(rangeText(k.stages[i].tasks)); n > longestList {
+	for _, st := range k.stages {
+		if n := len(rangeText(st.tasks)); n > longestList {
 			return usage("", "list tasks of one kind together, or split the job",
-				"the task indices of stage %s have too many gaps", k.stages[i].name)
+				"the task indices of stage %s have too many gaps", st.name)
 		}
 	}
 	return nil
@@ -217,14 +215,14 @@ func (k *kube) pod(st *stage) object {
 func (k *kube) submit() []byte {
 	var b strings.Builder
 	var jobs []string
-	for i := range k.stages {
-		jobs = append(jobs, k.name(&k.stages[i]))
+	for _, st := range k.stages {
+		jobs = append(jobs, k.name(st))
 	}
 	fmt.Fprintf(&b, kubeText, k.label, documentMap, strings.Join(jobs, " \\\n\t"))
-	for i := range k.stages {
-		fmt.Fprintf(&b, "stage %s %s", k.file(i), k.name(&k.stages[i]))
-		for _, n := range k.stages[i].needs {
-			fmt.Fprintf(&b, " %s", k.name(&k.stages[n]))
+	for i, st := range k.stages {
+		fmt.Fprintf(&b, "stage %s.json %s", st.name, jobs[i])
+		for _, n := range st.needs {
+			fmt.Fprintf(&b, " %s", jobs[n])
 		}
 		b.WriteString(" &\nstages+=($!)\n")
 	}

@@ -30,7 +30,7 @@ const mostGroups = 256
 type slurm struct {
 	*Options
 	plan    *spec.Plan
-	stages  []stage
+	stages  []*stage
 	lists   [][]int // tasks of each stage, in the order of its script
 	arrays  []array
 	arrayOf []int // of each task
@@ -183,7 +183,7 @@ func minutes(d time.Duration) int { return int((d + starting + grace + time.Minu
 
 // batch writes the script of a stage.
 func (s *slurm) batch(n int) []byte {
-	st := &s.stages[n]
+	st := s.stages[n]
 	var b strings.Builder
 	fmt.Fprintf(&b, "#!/bin/bash\n# Stage %s of job %s. %s submits it.\n", st.name, s.label, SubmitName)
 	directive := func(format string, args ...any) { fmt.Fprintf(&b, "#SBATCH "+format+"\n", args...) }

@@ -174,8 +174,8 @@ func (e *expanded) training(v *variant) (flags []Flag) {
 	values := map[string]any{}
 	set, _ := e.fields["set"].(map[string]any)
 	maps.Copy(values, set)
-	for i, value := range choose(e.Matrix, v.own) {
-		if key := e.Matrix[i].Key; find(e.Kind.fields, key) == nil {
+	for key, value := range v.values {
+		if find(e.Kind.fields, key) == nil {
 			values[key] = value
 		}
 	}

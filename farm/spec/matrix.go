@@ -11,9 +11,9 @@ import (
 // variant is one combination of a task's matrix, together with one variant of each task that it takes a single input
 // of: a render of a swept training is as often there as the training.
 type variant struct {
-	own   int       // number of the combination of the own matrix
-	binds []binding // own and inherited, in the order of the label
-	label string    // part of the folder's name, "" where there is one variant
+	values map[string]any // of the own matrix, by key
+	binds  []binding      // own and inherited, in the order of the label
+	label  string         // part of the folder's name, "" where there is one variant
 }
 
 // binding says which combination of a matrix a variant belongs to.
@@ -40,10 +40,10 @@ func product(axes []Axis, most int) int {
 }
 
 // choose returns the values of a combination, the last axis changing fastest.
-func choose(axes []Axis, own int) []any {
-	values := make([]any, len(axes))
-	for i, a := range slices.Backward(axes) {
-		values[i] = a.Values[own%len(a.Values)]
+func choose(axes []Axis, own int) map[string]any {
+	values := make(map[string]any, len(axes))
+	for _, a := range slices.Backward(axes) {
+		values[a.Key] = a.Values[own%len(a.Values)]
 		own /= len(a.Values)
 	}
 	return values
@@ -51,10 +51,8 @@ func choose(axes []Axis, own int) []any {
 
 // field returns the value of a key in a variant, nil where it has none.
 func (e *expanded) field(v *variant, key string) any {
-	for i, a := range e.Matrix {
-		if a.Key == key {
-			return choose(e.Matrix, v.own)[i]
-		}
+	if value, own := v.values[key]; own {
+		return value
 	}
 	return e.fields[key]
 }
@@ -105,7 +103,8 @@ func (e *expanded) add(v variant) {
 
 // follow joins a combination of the own matrix with the variants of the tasks that it takes single inputs of.
 func (p *planner) follow(e *expanded, own int) ([]variant, error) {
-	list := []variant{{own: own}}
+	values := choose(e.Matrix, own)
+	list := []variant{{values: values}}
 	for _, f := range e.Kind.fields {
 		text, _ := e.field(&list[0], f.Name).(string)
 		id, isRef := strings.CutPrefix(text, "@")
@@ -124,7 +123,7 @@ func (p *planner) follow(e *expanded, own int) ([]variant, error) {
 			}
 			for _, k := range fits {
 				binds, _ := join(a.binds, from.variants[k].binds)
-				all = append(all, variant{own: own, binds: binds})
+				all = append(all, variant{values: values, binds: binds})
 			}
 		}
 		if list = all; len(list) == 0 {
@@ -133,7 +132,7 @@ func (p *planner) follow(e *expanded, own int) ([]variant, error) {
 		}
 	}
 	if len(e.Matrix) > 0 {
-		text, lost := e.label(own)
+		text, lost := e.label(values)
 		for k := range list {
 			list[k].binds = append(list[k].binds, binding{e.at, own, text, lost})
 		}
@@ -185,12 +184,12 @@ func join(a, b []binding) ([]binding, bool) {
 }
 
 // label words the combination of an own matrix, and says whether something of it was lost on the way.
-func (e *expanded) label(own int) (text string, lost bool) {
+func (e *expanded) label(values map[string]any) (text string, lost bool) {
 	words := make([]string, len(e.Matrix))
-	for i, v := range choose(e.Matrix, own) {
-		value := strings.TrimPrefix(joined(v, "x"), "@") // the task's name is enough, see name
+	for i, a := range e.Matrix {
+		value := strings.TrimPrefix(joined(values[a.Key], "x"), "@") // the task's name is enough, see name
 		safe := pathSafe(value)
-		words[i] = pathSafe(e.Matrix[i].Key) + "=" + safe
+		words[i] = pathSafe(a.Key) + "=" + safe
 		lost = lost || safe != value
 	}
 	return strings.Join(words, ","), lost
