@@ -37,23 +37,19 @@ func (j *Job) unknown(at path, key string, fields []field) error {
 }
 
 // table checks all keys of a table. Those that a matrix gives are not missing.
-func (j *Job) table(at path, value any, fields []field, given map[string]bool) (map[string]any, error) {
-	t, isTable := value.(map[string]any)
-	if !isTable {
-		return nil, j.wrong(at, "as in docs/farm-jobs.md", "expected a table, got %s", treeName(value))
-	}
+func (j *Job) table(at path, t map[string]any, fields []field, given map[string]bool) error {
 	found := map[*field]bool{}
 	for _, key := range slices.Sorted(maps.Keys(t)) {
 		f := find(fields, key)
 		switch {
 		case f == nil:
-			return nil, j.unknown(at.add(key), key, fields)
+			return j.unknown(at.add(key), key, fields)
 		case found[f]:
-			return nil, j.wrong(at.add(key), "keep one of the two", "%s is set already, by another name", f.flag)
+			return j.wrong(at.add(key), "keep one of the two", "%s is set already, by another name", f.flag)
 		}
 		found[f] = true
 		if err := j.value(at.add(key), t[key], f); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	for i := range fields {
@@ -62,10 +58,10 @@ func (j *Job) table(at path, value any, fields []field, given map[string]bool) (
 			if f.Min != 0 && f.Min == f.Max {
 				use = fmt.Sprintf("use %s = %v", f.Name, f.Min)
 			}
-			return nil, j.wrong(at, "add it: docs/farm-jobs.md has an example", "missing key %q (%s)", f.Name, use)
+			return j.wrong(at, "add it: docs/farm-jobs.md has an example", "missing key %q (%s)", f.Name, use)
 		}
 	}
-	return t, nil
+	return nil
 }
 
 // value checks one value.
@@ -95,8 +91,7 @@ func (j *Job) value(at path, v any, f *field) error {
 		return j.list(at, x, f)
 	case map[string]any:
 		if f.Type == typeTable {
-			_, err := j.table(at, x, f.fields, nil)
-			return err
+			return j.table(at, x, f.fields, nil)
 		}
 	}
 	return nil // a matrix, which axes checks, or true or false

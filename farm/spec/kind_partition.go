@@ -84,11 +84,9 @@ func (p *planner) fillBlocks(e *expanded, v *variant, tasks []Task) error {
 			return err
 		}
 		all = append(all, t.Index)
+		merge.Models = append(merge.Models, Model{Input: Input{Tasks: []int{t.Index}}})
 	}
 	merge.Kind, merge.Name, merge.Plan, merge.Flags = KindMerge, name+"/merge", made, nil
-	for _, k := range all {
-		merge.Models = append(merge.Models, Model{Input: Input{Tasks: []int{k}}})
-	}
 	if n, given := e.field(v, "finetune").(int64); given {
 		merge.Finetune = int(n)
 	}

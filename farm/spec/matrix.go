@@ -198,14 +198,8 @@ func (e *expanded) label(values map[string]any) (text string, lost bool) {
 // joined words a value, the elements of a list with something between them.
 func joined(v any, between string) string {
 	switch x := v.(type) {
-	case string:
-		return x
-	case int64:
-		return strconv.FormatInt(x, 10)
 	case float64:
 		return strconv.FormatFloat(x, 'g', -1, 64)
-	case bool:
-		return strconv.FormatBool(x)
 	case []any:
 		words := make([]string, len(x))
 		for i := range x {

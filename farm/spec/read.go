@@ -24,14 +24,13 @@ var defaultLimits = Limits{StallTimeout: 10 * time.Minute, CheckpointEvery: 10 *
 
 // read checks the tree and fills the job from it.
 func (j *Job) read() error {
-	t, err := j.table(nil, j.tree, jobFields, nil)
-	if err != nil {
+	if err := j.table(nil, j.tree, jobFields, nil); err != nil {
 		return err
 	}
 	j.Priority, j.Pool, j.Store = DefaultPriority, DefaultPool, Store{DefaultInputs, DefaultOutputs}
 	j.Retry, j.Limits = defaultRetry, defaultLimits
-	fill(j, t)
-	for i, v := range t["task"].([]any) {
+	fill(j, j.tree)
+	for i, v := range j.tree["task"].([]any) {
 		s, err := j.task(path{"task", i}, v)
 		if err != nil {
 			return err
@@ -64,7 +63,7 @@ func (j *Job) task(at path, v any) (*TaskSpec, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := j.table(at, v, slices.Concat(commonFields, k.fields), given); err != nil {
+	if err := j.table(at, t, slices.Concat(commonFields, k.fields), given); err != nil {
 		return nil, err
 	}
 	s := &TaskSpec{Kind: k, Pool: j.Pool, Priority: j.Priority, Retry: j.Retry, Limits: j.Limits, Pin: j.Pin,
