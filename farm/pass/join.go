@@ -17,6 +17,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"time"
 
@@ -223,19 +224,14 @@ func request(ctx context.Context, address, path string, config *tls.Config, key 
 	return reply, nil
 }
 
+var otherSigns = regexp.MustCompile(`[^a-z0-9_-]`)
+
 // machineName is this machine's name, as far as it may name a pass.
 func machineName() string {
 	host, _ := os.Hostname()
 	host, _, _ = strings.Cut(strings.ToLower(host), ".")
-	name := strings.Trim(strings.Map(func(r rune) rune {
-		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '-' || r == '_' {
-			return r
-		}
-		return '-'
-	}, host), "-_")
-	if len(name) > 63 {
-		name = name[:63]
-	}
+	name := strings.Trim(otherSigns.ReplaceAllString(host, "-"), "-_")
+	name = name[:min(len(name), 63)]
 	if !IsName(name) {
 		return "machine"
 	}

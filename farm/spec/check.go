@@ -14,8 +14,8 @@ import (
 	"vksplat/internal/wording"
 )
 
-// formers are flags and settings of train of earlier versions, and what helps.
-var formers = map[string]string{
+// removed are flags and settings that train once had, with hints.
+var removed = map[string]string{
 	"force": "leave it out; vksplat train has " + fault.Setting("accept-changes") + " and " +
 		fault.Setting("overwrite") + " in its place, and a job's results are made again by " +
 		fault.Command("farm run --redo"),
@@ -24,7 +24,7 @@ var formers = map[string]string{
 
 // unknown is the error of a key that is none of fields.
 func (j *Job) unknown(at path, key string, fields []field) error {
-	hint := formers[key]
+	hint := removed[key]
 	if hint == "" {
 		otherwise := "give " + wording.Or(names(fields))
 		if fields[len(fields)-1].Set {

@@ -48,7 +48,7 @@ func (p *planner) fillVariant(e *expanded, v *variant, needs []int, first int) e
 	for i := range e.Kind.fields {
 		f := &e.Kind.fields[i]
 		if value := e.field(v, f.Name); value != nil {
-			if err := p.give(e, v, &t, f, value); err != nil {
+			if err := p.apply(e, v, &t, f, value); err != nil {
 				return err
 			}
 		}
@@ -82,8 +82,8 @@ func (p *planner) fillVariant(e *expanded, v *variant, needs []int, first int) e
 	return nil
 }
 
-// give gives a task the value of a key: something to read, or a flag of its command.
-func (p *planner) give(e *expanded, v *variant, t *Task, f *field, value any) (err error) {
+// apply sets what a key means to a task: something to read, or a flag of its command.
+func (p *planner) apply(e *expanded, v *variant, t *Task, f *field, value any) (err error) {
 	at := path{"task", e.at, f.Name}
 	text, _ := value.(string)
 	switch {
@@ -104,7 +104,7 @@ func (p *planner) give(e *expanded, v *variant, t *Task, f *field, value any) (e
 	case f.Type == typeCamera:
 		t.Flags = append(t.Flags, Flag{"trajectory", text})
 	case f.flag != "":
-		t.Flags = append(t.Flags, f.give(value))
+		t.Flags = append(t.Flags, f.with(value))
 	}
 	return err
 }
@@ -161,8 +161,8 @@ func (p *planner) model(at path, v *variant, text string, t *Task) error {
 	return nil
 }
 
-// give is the option's flag with a value.
-func (f *field) give(value any) Flag {
+// with returns the option's flag with a value.
+func (f *field) with(value any) Flag {
 	if f.Name == "size" {
 		return Flag{f.flag, joined(value, "x")}
 	}
@@ -180,7 +180,7 @@ func (e *expanded) training(v *variant) (flags []Flag) {
 		}
 	}
 	for key, value := range values {
-		flags = append(flags, find(settings, key).give(value))
+		flags = append(flags, find(settings, key).with(value))
 	}
 	slices.SortFunc(flags, func(a, b Flag) int { return cmp.Compare(a.Name, b.Name) })
 	return flags

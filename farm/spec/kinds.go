@@ -41,8 +41,8 @@ type Kind struct {
 	fill func(p *planner, e *expanded, v *variant, tasks []Task) error
 }
 
-// kinds are all, in the order of the schema and of messages. The last ones documents cannot name: tasks of other kinds
-// become them.
+// kinds are in the order of the schema and of messages. Documents cannot name the last two: a partition becomes tasks of
+// these.
 var kinds = []*Kind{
 	KindDemo,
 	KindCapture,

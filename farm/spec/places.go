@@ -40,17 +40,17 @@ func (j *Job) line(at path) int {
 	return 0
 }
 
-// scanner finds the place of each table, key and list element of a text in TOML or JSON. Decoders do not tell: that of
-// JSON knows none, and that of TOML, of those in a list of tables, only the last. It comes before them: what nests too
-// deep would take their stack, and of keys that occur twice in JSON they know only the last. Of a text that is neither
-// it finds something, in time that grows with its length.
+// scanner finds the place of each table, key and list element of a text in TOML or JSON. The decoders do not: JSON's
+// knows no places, and TOML's, in a list of tables, only those in the last table. It also refuses what the decoders do
+// not: deep nesting, which would exhaust their stack, and JSON keys that occur twice. Invalid text ends it in linear
+// time; what it finds there means nothing.
 type scanner struct {
 	text   []byte // what is left
 	whole  int    // length of all
 	json   bool
 	places map[string]int // in the text, by path
 	lists  map[string]int // of tables: the number of the last one, by path
-	err    error          // where it ended
+	err    error          // why it stopped
 }
 
 func scan(text []byte) *scanner {
@@ -145,7 +145,7 @@ func (s *scanner) key(at path, another bool) path {
 	return at
 }
 
-// note keeps the first place of a path, where so much of the text was left.
+// note records the first place of a path; left is the length of the text from there on.
 func (s *scanner) note(at path, left int) {
 	if len(at) > maxDepth && s.err == nil {
 		s.err = fmt.Errorf("more than %d nested tables or lists", maxDepth)

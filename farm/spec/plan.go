@@ -72,8 +72,8 @@ type expanded struct {
 	variants []variant
 	first    int
 	per      int
-	index    map[[2]int][]int // variants by a binding: the [[task]] that has the matrix, and the combination
-	bound    map[int]int      // how many variants a [[task]] has a say in
+	index    map[[2]int][]int // variants by binding: the [[task]] that has the matrix, and the combination
+	bound    map[int]int      // by [[task]] that has a matrix: the number of variants bound to it
 }
 
 // Plan expands the job. The same document gives the same tasks everywhere. Limits are checked before what they bound is

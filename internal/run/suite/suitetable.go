@@ -83,7 +83,7 @@ const (
 	numberSplats = "splats"
 )
 
-// columns are those of these numbers: what is above, and how a number is written, of so many.
+// columns are the columns of these numbers: head, format and unit.
 var columns = map[string]struct {
 	head, format string
 	unit         float64
