@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -188,15 +189,16 @@ func (j *Job) WrongInput(t *Task, input string, refused error) error {
 // wrongTask is an error at the key of a task that is to blame, or else at the task.
 func (j *Job) wrongTask(t *Task, refused error, blame func(key string, value any) bool) error {
 	at := slices.IndexFunc(j.Tasks, func(s TaskSpec) bool { return s.ID == t.ID })
-	written, place := j.tree["task"].([]any)[at].(map[string]any), path{"task", at}
-	for _, name := range []string{"set", "matrix", ""} {
-		table, below := written, place
+	written, root := j.tree["task"].([]any)[at].(map[string]any), path{"task", at}
+	place := root
+	for _, name := range []string{"", "matrix", "set"} {
+		table, below := written, root
 		if name != "" {
 			table, _ = written[name].(map[string]any)
-			below = place.add(name)
+			below = root.add(name)
 		}
-		for key, value := range table {
-			if _, isTable := value.(map[string]any); !isTable && blame(key, value) {
+		for _, key := range slices.Sorted(maps.Keys(table)) {
+			if _, isTable := table[key].(map[string]any); !isTable && blame(key, table[key]) {
 				place = below.add(key)
 			}
 		}

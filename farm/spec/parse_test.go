@@ -108,3 +108,29 @@ device = "x" # 18
 		}
 	}
 }
+
+// TestWrongTask finds the line of a flag that a command refuses, and of an input that is not there.
+func TestWrongTask(t *testing.T) {
+	j, p, err := planOf(head + "[[task]]\nkind = \"train\"\nid = \"t\"\npreset = \"mcmc\"\nmatrix.source = [\"a\", \"b\"]\n" +
+		"matrix.max-steps = [3]\nset.seed = 1\n[[task]]\nkind = \"eval\"\nmodels = [\n \"m\"]\nsource = \"a\"\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused := errors.New("refused")
+	for i, test := range []struct {
+		err  error
+		line int
+	}{
+		{j.WrongTask(&p.Tasks[0], "seed", refused), 9},
+		{j.WrongTask(&p.Tasks[0], "iterations", refused), 8},
+		{j.WrongTask(&p.Tasks[0], "", refused), 3},
+		{j.WrongInput(&p.Tasks[1], "b", refused), 7},
+		{j.WrongInput(&p.Tasks[2], "m", refused), 12},
+		{j.WrongInput(&p.Tasks[2], "a", refused), 14},
+	} {
+		var e *documentError
+		if !errors.As(test.err, &e) || e.Line != test.line || !strings.Contains(e.Error(), p.Tasks[0].Name) && i < 3 {
+			t.Errorf("case %d: %v, want line %d", i, test.err, test.line)
+		}
+	}
+}
