@@ -97,8 +97,8 @@ func usage(path, hint, format string, args ...any) error {
 // otherSigns are those that labels do not have.
 var otherSigns = regexp.MustCompile(`[^a-z0-9]+`)
 
-// label names a job to schedulers: the small letters and digits of its name, up to 32, and eight digits of its identity,
-// so that jobs of similar names stay apart.
+// label names a job to schedulers: the small letters and digits of its name, up to 32, and eight digits of its
+// identity, so that jobs of similar names stay apart.
 func label(j *spec.Job) string {
 	name := strings.TrimLeft(otherSigns.ReplaceAllString(strings.ToLower(j.Name), "-"), "-")
 	return cmp.Or(strings.TrimRight(name[:min(len(name), 32)], "-"), "job") + "-" + j.Hash()[:8]

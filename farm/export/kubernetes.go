@@ -1,7 +1,6 @@
 package export
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"regexp"
@@ -60,17 +59,9 @@ func Kubernetes(j *spec.Job, p *spec.Plan, o Options) ([]File, error) {
 	if err := k.check(); err != nil {
 		return nil, err
 	}
-	config, err := jsonText(k.configMap())
-	if err != nil {
-		return nil, err
-	}
-	files := []File{{Name: documentMap, Data: config}}
+	files := []File{manifest(documentMap, k.configMap())}
 	for _, st := range k.stages {
-		data, err := jsonText(k.indexedJob(st))
-		if err != nil {
-			return nil, err
-		}
-		files = append(files, File{Name: st.name + ".json", Data: data})
+		files = append(files, manifest(st.name+".json", k.indexedJob(st)))
 	}
 	return append(files, File{Name: SubmitName, Data: k.submit(), Program: true}), nil
 }
@@ -281,14 +272,11 @@ trap 'rm -r "$left_out"' EXIT
 stages=()
 `
 
-// jsonText writes JSON, which kubectl reads as the YAML that it is.
-func jsonText(v any) ([]byte, error) {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	e.SetIndent("", "  ")
-	if err := e.Encode(v); err != nil {
-		return nil, fmt.Errorf("write JSON: %w", err)
+// manifest is a file of JSON, which kubectl reads as the YAML that it is.
+func manifest(name string, v object) File {
+	data, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		panic(err) // it is made of texts, numbers and lists
 	}
-	return b.Bytes(), nil
+	return File{Name: name, Data: append(data, '\n')}
 }

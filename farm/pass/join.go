@@ -31,9 +31,9 @@ const maxReply = 1 << 16
 // enrolTimeout bounds a request to join or renew.
 const enrolTimeout = 30 * time.Second
 
-// Join trades a token for a pass and writes it to a folder, this user's if dir is empty. The folder must be new, or with
-// replace one of a pass, which goes once the new one is there. Where the token gives no name, name is taken, else the
-// machine's. The private key never leaves this machine.
+// Join trades a token for a pass and writes it to a folder, this user's if dir is empty. The folder must be new, or
+// with replace one of a pass, which goes once the new one is there. Where the token gives no name, name is used, else
+// the machine's. The private key never leaves this machine.
 func Join(ctx context.Context, token, name, dir string, replace bool) (*Pass, error) {
 	t, err := ParseToken(token)
 	if err != nil {

@@ -41,8 +41,8 @@ type Kind struct {
 	fill func(p *planner, e *expanded, v *variant, tasks []Task) error
 }
 
-// kinds are in the order of the schema and of messages. Documents cannot name the last two: a partition becomes tasks of
-// these.
+// kinds are in the order of the schema and of messages. Documents cannot name the last two: a partition becomes tasks
+// of these.
 var kinds = []*Kind{
 	KindDemo,
 	KindCapture,

@@ -140,8 +140,8 @@ func (p *planner) follow(e *expanded, own int) ([]variant, error) {
 	return list, nil
 }
 
-// matching returns the variants of a task that contradict none of the bindings. If all variants are bound to a matrix, it
-// compares only those with the same combination of it.
+// matching returns the variants of a task that contradict none of the bindings. If all variants are bound to a matrix,
+// it compares only those with the same combination of it.
 func (p *planner) matching(at path, from *expanded, binds []binding) (fits []int, err error) {
 	few, all := []int(nil), true
 	for _, b := range binds {

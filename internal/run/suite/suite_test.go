@@ -13,7 +13,8 @@ import (
 
 // Groups of captures have a mean once all of them have; what a run does not know is no number in any table.
 func TestSuiteTables(t *testing.T) {
-	plan := &Plan{name: "x.toml", file: file{Protocol: evaluate.ProtocolINRIA, Correct: evaluate.ColorNone, Seeds: []int64{1, 2}},
+	plan := &Plan{name: "x.toml",
+		file:     file{Protocol: evaluate.ProtocolINRIA, Correct: evaluate.ColorNone, Seeds: []int64{1, 2}},
 		Captures: []entry{{name: "a"}, {name: "b"}},
 		recipes:  []entry{{name: "r"}},
 		Means:    []suiteMean{{"both", []string{"a", "b"}}, {"first", []string{"a"}}}}

@@ -156,7 +156,8 @@ func (p *Plan) presetText(name string) (string, error) {
 	case !slices.Contains(names, name):
 		return "", p.wrong(cli.DidYouMean(name, names, "give "+wording.Or(names)), "unknown preset %q of a suite", name)
 	case p.Data == "":
-		return "", p.wrong("add: data = \"/path\"", "preset %s: data does not say which folder the captures are in", name)
+		return "", p.wrong("add: data = \"/path\"", "preset %s: data does not say which folder the captures are in",
+			name)
 	}
 	text, err := suitePresets.ReadFile(path.Join("suites", name+".toml"))
 	return string(text), err
