@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"math"
 	"unicode/utf8"
 
@@ -38,9 +39,13 @@ func (j *Job) readText() error {
 	return err
 }
 
-// wrongLine is an error in a line.
+// wrongLine is an error in a line; 0 where that is not known.
 func (j *Job) wrongLine(line int, hint string, err error) error {
-	return &documentError{File: j.file, Line: line, Err: fault.WithHint(err, hint)}
+	where := j.file
+	if line > 0 {
+		where = fmt.Sprintf("%s:%d", where, line)
+	}
+	return &fault.Error{Op: "check " + where, Err: err, Hint: hint, Kind: ErrSpec}
 }
 
 // lineOf is the line of an offset.

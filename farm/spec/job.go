@@ -112,25 +112,8 @@ type Flag struct {
 	Value string `json:"value"`
 }
 
-// documentError is a document that is refused.
-type documentError struct {
-	File string
-	Line int   // 0 where it is not known
-	Err  error // with a hint, see package fault
-}
-
-// ErrSpec is wrapped by every Error.
+// ErrSpec is the kind of errors about documents.
 var ErrSpec = fault.Sentinel(fault.ErrSetup, "bad job document", "")
-
-func (e *documentError) Error() string {
-	where := e.File
-	if e.Line > 0 {
-		where = fmt.Sprintf("%s:%d", e.File, e.Line)
-	}
-	return "check " + where + ": " + e.Err.Error()
-}
-
-func (e *documentError) Unwrap() []error { return []error{e.Err, ErrSpec} }
 
 // Parse reads a document in TOML or, where it begins with a brace, JSON. Errors name the line.
 func Parse(name string, data []byte) (*Job, error) {
