@@ -208,9 +208,6 @@ func MeasureAll(console *cli.Console, ctx context.Context, o *Options, jobs []*J
 				console.Note(fmt.Sprintf("%s holds scores of one protocol: those of %s by another were replaced",
 					filepath.Join(job.folder, "results.json"), strings.Join(replaced, ", ")))
 			}
-			if text := captured.HiddenScores(job.folder, job.rec); text != "" {
-				console.Note(text)
-			}
 			if err := output.AddWritten(job.folder, output.ScoreFilesIn(job.folder)...); err != nil {
 				return err
 			}
