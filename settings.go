@@ -1,11 +1,9 @@
 package vksplat
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"path"
-	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -42,17 +40,17 @@ func (e *settingError) Unwrap() error { return e.err }
 // ownSettings are those that are no part of the recipe in recipe.Config.
 func ownSettings(o *train.Options) map[string]train.Setting {
 	return map[string]train.Setting{
-		"steps-scaler": plain(&o.StepsScaler), "splats-factor": plain(&o.SplatsFactor),
-		"iterations-factor": plain(&o.IterationsFactor), "few-photos": plain(&o.FewPhotos),
-		"init": &train.InitFlag{Of: &o.Init}, "init-points": plain(&o.Init.Points), "init-grid": plain(&o.Init.Grid),
-		"origin": &o.Origin, "test-list": plain(&o.TestList), "eval-at": &o.EvalAt,
+		"steps-scaler": cli.VariableOf(&o.StepsScaler), "splats-factor": cli.VariableOf(&o.SplatsFactor),
+		"iterations-factor": cli.VariableOf(&o.IterationsFactor), "few-photos": cli.VariableOf(&o.FewPhotos),
+		"init": &train.InitFlag{Of: &o.Init}, "init-points": cli.VariableOf(&o.Init.Points), "init-grid": cli.VariableOf(&o.Init.Grid),
+		"origin": &o.Origin, "test-list": cli.VariableOf(&o.TestList), "eval-at": &o.EvalAt,
 		"checkpoint-every": &o.Checkpoints.Every, "keep-checkpoints": &o.Checkpoints.Keep,
-		"save-at": &o.Checkpoints.SaveAt, "metrics-every": plain(&o.MetricsEvery),
-		"tensorboard": plain(&o.Tensorboard), "report": plain(&o.Report), "image-cache": plain(&o.ImageCache),
-		"depth-loss": plain(&o.Depth.Points), "depths": plain(&o.Depth.Maps), "depth-kind": plain(&o.Depth.Kind),
-		"depth-unit": plain(&o.Depth.Unit), "depth-points": plain(&o.Depth.Cloud),
-		"depth-init": plain(&o.Depth.Init), "normals": plain(&o.Normal.Maps),
-		"normal-frame": plain(&o.Normal.Frame),
+		"save-at": &o.Checkpoints.SaveAt, "metrics-every": cli.VariableOf(&o.MetricsEvery),
+		"tensorboard": cli.VariableOf(&o.Tensorboard), "report": cli.VariableOf(&o.Report), "image-cache": cli.VariableOf(&o.ImageCache),
+		"depth-loss": cli.VariableOf(&o.Depth.Points), "depths": cli.VariableOf(&o.Depth.Maps), "depth-kind": cli.VariableOf(&o.Depth.Kind),
+		"depth-unit": cli.VariableOf(&o.Depth.Unit), "depth-points": cli.VariableOf(&o.Depth.Cloud),
+		"depth-init": cli.VariableOf(&o.Depth.Init), "normals": cli.VariableOf(&o.Normal.Maps),
+		"normal-frame": cli.VariableOf(&o.Normal.Frame),
 	}
 }
 
@@ -107,7 +105,7 @@ func settingOf(o *train.Options, name string) train.Setting {
 	if s == nil {
 		return nil
 	}
-	return plain(s.Of(&o.Config))
+	return cli.VariableOf(s.Of(&o.Config))
 }
 
 // settingNames lists the keys of all settings.
@@ -120,40 +118,6 @@ func settingNames(o *train.Options) (keys []string) {
 	}
 	slices.Sort(keys)
 	return keys
-}
-
-// plain makes a setting of a number, a switch, a text or a colour.
-func plain(p any) train.Setting {
-	switch p := p.(type) {
-	case *string:
-		return (*text)(p)
-	case *[3]float32:
-		return (*cli.Colour)(p)
-	}
-	return &number{p}
-}
-
-type text string
-
-func (t *text) String() string { return string(*t) }
-
-// Set takes any text.
-func (t *text) Set(s string) error {
-	*t = text(s)
-	return nil
-}
-
-// number is a value that JSON writes as Go does: a number or a switch.
-type number struct{ p any }
-
-func (n *number) String() string { return fmt.Sprint(reflect.ValueOf(n.p).Elem()) }
-
-// Set parses it.
-func (n *number) Set(s string) error {
-	if err := json.Unmarshal([]byte(s), n.p); err != nil || s == "null" {
-		return &strconv.NumError{Func: "Set", Num: s, Err: strconv.ErrSyntax}
-	}
-	return nil
 }
 
 // readPreset returns the settings of a preset by name.

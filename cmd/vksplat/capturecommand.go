@@ -2,6 +2,7 @@ package main
 
 import (
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
@@ -27,14 +28,11 @@ func captureCommand(console *cli.Console) *cobra.Command {
 			}
 			return nil
 		},
-		RunE: runs(console, func(args []string) error {
-			o.Inputs = args
-			o.Again = commandAgain(console.Args, nil)
-			return capture.Run(console, o)
-		}),
 	}
-	addFlags(console, cmd, captureTable(o), helpLayout{})
-	return cmd
+	return newCommand(console, cmd, captureTable(o), helpLayout{}, func(_ *pflag.FlagSet, args []string) error {
+		o.Inputs, o.Again = args, commandAgain(console.Args, nil)
+		return capture.Run(console, o)
+	})
 }
 
 func captureTable(o *capture.Options) []optionGroup {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
@@ -32,13 +33,10 @@ func convertCommand(console *cli.Console) *cobra.Command {
 			return nil
 		},
 	}
-	table := convertTable(o)
-	addFlags(console, cmd, table, helpLayout{})
-	cmd.RunE = runs(console, func(args []string) error {
+	return newCommand(console, cmd, convertTable(o), helpLayout{}, func(_ *pflag.FlagSet, args []string) error {
 		o.In, o.Out = args[:len(args)-1], args[len(args)-1]
 		return ofCapture(convert.Run(console, o))
 	})
-	return cmd
 }
 
 func convertTable(o *convert.Options) []optionGroup {

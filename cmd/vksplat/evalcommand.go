@@ -2,6 +2,7 @@ package main
 
 import (
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"vksplat/internal/cli"
 	"vksplat/internal/run/evaluate"
@@ -25,20 +26,15 @@ func evalCommand(console *cli.Console) *cobra.Command {
 			"  vksplat eval out_a out_b --compare\n" +
 			"  vksplat eval --renders renders --gt photos --protocol inria",
 	}
-	table := evalTable(o)
-	fs := cmd.Flags()
-	addFlags(console, cmd, table, helpLayout{first: []string{"capture",
-		"split", "test-every", "protocol", "lpips-weights",
-		"compare", "renders", "gt", "output", "overwrite", "iteration", "downscale", "images", "device", "max-vram"}})
-	o.Given = fs.Changed
-	cmd.RunE = runs(console, func(args []string) error {
-		o.Models = args
+	first := []string{"capture", "split", "test-every", "protocol", "lpips-weights", "compare", "renders", "gt", "output",
+		"overwrite", "iteration", "downscale", "images", "device", "max-vram"}
+	return newCommand(console, cmd, evalTable(o), helpLayout{first: first}, func(f *pflag.FlagSet, args []string) error {
+		o.Models, o.Given = args, f.Changed
 		if err := o.Check(); err != nil {
 			return err
 		}
 		return evaluate.Run(console, o)
 	})
-	return cmd
 }
 
 // evalTable lists the options of eval.

@@ -17,11 +17,11 @@ import (
 func numberError(bad *pflag.InvalidValueError, cause *strconv.NumError) error {
 	want := "whole number"
 	switch bad.GetFlag().Value.(type) {
-	case *floatValue:
+	case cli.Value[float64]:
 		want = "number"
-	case *uintValue:
+	case cli.Value[uint64]:
 		want = "whole number from 0 up"
-	case *boolValue:
+	case cli.Value[bool]:
 		want = "truth value: true or false"
 	}
 	if errors.Is(cause, strconv.ErrRange) {

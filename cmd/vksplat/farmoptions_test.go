@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"vksplat/farm/spec"
+	"vksplat/internal/cli"
 	"vksplat/internal/run/capture"
 	"vksplat/internal/run/captured"
 	"vksplat/internal/run/convert"
@@ -110,11 +111,11 @@ func farmOption(command string, opt *option) spec.Option {
 		one.Aliases = append(one.Aliases, strings.ReplaceAll(a, "-", "_"))
 	}
 	switch opt.value.(type) {
-	case *choice, *textValue, *captured.DownscaleFlag: // words of others are examples
+	case *choice, cli.Value[string], *captured.DownscaleFlag: // words of others are examples
 		one.Words = opt.words
 	case *train.InitFlag: // a file is of the worker's machine
 		one.Words = []string{"auto", "points", "random"}
-	case *uintValue:
+	case cli.Value[uint64]:
 		one.Seed, one.Max = true, 1<<53
 	}
 	if command == "render" && opt.name == "format" { // without none, which leaves no results

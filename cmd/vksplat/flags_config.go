@@ -236,7 +236,7 @@ func (o *option) textOf(data any) (string, error) {
 		}
 	case string:
 		// Seeds above the largest integer of TOML stand in quotes.
-		if _, seed := o.value.(*uintValue); seed || o.kind == kindText {
+		if _, seed := o.value.(cli.Value[uint64]); seed || o.kind == kindText {
 			return x, nil
 		}
 	case []any:
@@ -250,7 +250,7 @@ func (o *option) textOf(data any) (string, error) {
 // plainText reports whether an option is a text that says nothing by its form, as a file's name: a number or a list in
 // its place is a mistake.
 func (o *option) plainText() bool {
-	_, plain := o.value.(*textValue)
+	_, plain := o.value.(cli.Value[string])
 	return plain
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
@@ -19,15 +20,12 @@ func encodeCommand(console *cli.Console) *cobra.Command {
 		Short: "Make a video of the pictures in a folder",
 		Long: "Make a video of the PNG and JPEG pictures in the folder DIR, in the order of their names.\n" +
 			"Needs the program ffmpeg.",
-		Example: "  vksplat encode frames -o flight.mp4 --fps 24",
-		Args:    one("DIR"),
-		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-			return nil, cobra.ShellCompDirectiveFilterDirs
-		},
+		Example:           "  vksplat encode frames -o flight.mp4 --fps 24",
+		Args:              one("DIR"),
+		ValidArgsFunction: folders,
 	}
-	addFlags(console, cmd, encodeTable(o), helpLayout{})
-	o.Given = cmd.Flags().Changed
-	cmd.RunE = runs(console, func(args []string) error {
+	return newCommand(console, cmd, encodeTable(o), helpLayout{}, func(flags *pflag.FlagSet, args []string) error {
+		o.Given = flags.Changed
 		if o.Video == "" {
 			return fault.Usagef("as in: vksplat encode frames -o flight.mp4", "no video is named: -o is required")
 		}
@@ -36,7 +34,6 @@ func encodeCommand(console *cli.Console) *cobra.Command {
 		}
 		return render.Encode(console, args[0], o)
 	})
-	return cmd
 }
 
 // encodeTable lists the options of encode.
@@ -142,27 +139,16 @@ func renderCommand(console *cli.Console) *cobra.Command {
 			"  vksplat render out --trajectory ellipse --size 1920x1080 --video flight.mp4\n" +
 			"  vksplat render model.ply --cameras my_scene -o frames --format exr --depth",
 		Args: one("FILE or OUT"),
-		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-			if len(args) > 0 {
-				return nil, cobra.ShellCompDirectiveNoFileComp
-			}
-			return nil, cobra.ShellCompDirectiveDefault
-		},
 	}
-	table := renderTable(o)
-	addFlags(console, cmd, table, helpLayout{first: []string{"output",
-		"cameras", "iteration", "split", "trajectory", "video", "seconds",
-		"fps",
-		"size", "fov", "projection", "frames", "format", "alpha", "depth", "normals", "background", "name", "overwrite",
-		"device", "max-vram"}})
-	o.Given = cmd.Flags().Changed
-	cmd.RunE = runs(console, func(args []string) error {
-		o.File = args[0]
+	first := []string{"output", "cameras", "iteration", "split", "trajectory", "video", "seconds", "fps", "size", "fov",
+		"projection", "frames", "format", "alpha", "depth", "normals", "background", "name", "overwrite", "device",
+		"max-vram"}
+	return newCommand(console, cmd, renderTable(o), helpLayout{first: first}, func(f *pflag.FlagSet, args []string) error {
+		o.File, o.Given = args[0], f.Changed
 		o.CamerasOfRun()
 		warnIdleViews(console, o)
 		return render.Run(console, o)
 	})
-	return cmd
 }
 
 // warnIdleViews warns of flags that change nothing.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
@@ -25,15 +26,13 @@ func meshCommand(console *cli.Console) *cobra.Command {
 			return nil
 		},
 	}
-	addFlags(console, cmd, meshTable(o), helpLayout{first: []string{"cameras", "voxel", "triangles", "max-depth",
-		"min-views", "clusters", "overwrite", "device", "max-vram", "max-ram"}})
-	o.Draw.Given = cmd.Flags().Changed
-	cmd.RunE = runs(console, func(args []string) error {
-		o.Draw.File, o.Out = args[0], args[1]
+	first := []string{"cameras", "voxel", "triangles", "max-depth", "min-views", "clusters", "overwrite", "device",
+		"max-vram", "max-ram"}
+	return newCommand(console, cmd, meshTable(o), helpLayout{first: first}, func(f *pflag.FlagSet, args []string) error {
+		o.Draw.File, o.Out, o.Draw.Given = args[0], args[1], f.Changed
 		o.Draw.CamerasOfRun()
 		return mesh.Run(console, o)
 	})
-	return cmd
 }
 
 // meshTable lists the options of mesh by chapter.

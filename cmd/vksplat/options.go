@@ -88,27 +88,27 @@ func (o option) asNumbers(k kind, count int, least, most float64) option {
 // orAlone lets the flag stand without a value, and says what that means.
 func (o option) orAlone(value string) option { o.bare = value; return o }
 
-// integer, whole, float, truth and text make options of the plain types; other
-// makes one of a type of its own, which a configuration file holds as a string.
-func integer(p *int, name, help string) option {
-	return option{name: name, value: (*intValue)(p), kind: kindInt, help: help}
+// plain makes an option of a plain variable or a colour; other makes one of a type of its own, which a configuration file
+// holds as a string.
+func plain(p any, name, help string) option {
+	o := option{name: name, value: cli.VariableOf(p), help: help}
+	switch p.(type) {
+	case *int, *uint64:
+		o.kind = kindInt
+	case *float64:
+		o.kind = kindFloat
+	case *bool:
+		o.kind, o.bare = kindBool, "true"
+	case *[3]float32:
+		o.words = []string{"black", "white"}
+	}
+	return o
 }
 
-func whole(p *uint64, name, help string) option {
-	return option{name: name, value: (*uintValue)(p), kind: kindInt, help: help}
-}
-
-func float(p *float64, name, help string) option {
-	return option{name: name, value: (*floatValue)(p), kind: kindFloat, help: help}
-}
-
-func truth(p *bool, name, help string) option {
-	return option{name: name, value: (*boolValue)(p), kind: kindBool, help: help}.orAlone("true")
-}
-
-func text(p *string, name, help string) option {
-	return option{name: name, value: (*textValue)(p), help: help}
-}
+func integer(p *int, name, help string) option   { return plain(p, name, help) }
+func float(p *float64, name, help string) option { return plain(p, name, help) }
+func truth(p *bool, name, help string) option    { return plain(p, name, help) }
+func text(p *string, name, help string) option   { return plain(p, name, help) }
 
 func stepList(p *cli.Steps, name, help string) option {
 	return option{name: name, value: p, kind: kindNumbers, steps: p, help: help}
@@ -123,23 +123,10 @@ func register(fs *pflag.FlagSet, groups []optionGroup) {
 	fs.SortFlags = false
 	for _, g := range groups {
 		for i := range g.options {
-			g.options[i].register(fs, g.title)
+			o := &g.options[i]
+			fs.VarPF(o.value, o.name, o.short, o.help).NoOptDefVal = o.bare
 		}
 	}
-}
-
-func (o *option) register(fs *pflag.FlagSet, chapter string) {
-	f := fs.VarPF(o.value, o.name, o.short, o.usage())
-	f.NoOptDefVal = o.bare
-	f.Annotations = map[string][]string{chapterNote: {chapter}}
-}
-
-// usage is the help text with the source of the default.
-func (o *option) usage() string {
-	if o.source == "" {
-		return o.help
-	}
-	return o.help + " [" + o.source + "]"
 }
 
 // key is the option's name in a configuration file.
@@ -147,18 +134,12 @@ func (o *option) key() string { return strings.ReplaceAll(o.name, "-", "_") }
 
 // find returns the option with a name, or nil.
 func find(groups []optionGroup, name string) *option {
-	for _, g := range groups {
-		if i := slices.IndexFunc(g.options, func(o option) bool { return o.name == name }); i >= 0 {
-			return &g.options[i]
-		}
-	}
-	return nil
+	return findBy(groups, func(o option) bool { return o.name == name })
 }
 
-// findLetter returns the option of a letter, nil where there is none.
-func findLetter(groups []optionGroup, letter string) *option {
+func findBy(groups []optionGroup, is func(o option) bool) *option {
 	for _, g := range groups {
-		if i := slices.IndexFunc(g.options, func(o option) bool { return o.short == letter }); i >= 0 {
+		if i := slices.IndexFunc(g.options, is); i >= 0 {
 			return &g.options[i]
 		}
 	}

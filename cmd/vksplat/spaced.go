@@ -65,9 +65,9 @@ func argumentOf(cmd *cobra.Command) string {
 // suits says whether a word can be a flag's value, and whether it can hardly be anything else.
 func suits(v pflag.Value, word string) (fits, sure bool) {
 	switch v.(type) {
-	case *boolValue:
+	case cli.Value[bool]:
 		fits = word == "true" || word == "false"
-	case *floatValue:
+	case cli.Value[float64]:
 		_, err := strconv.ParseFloat(word, 64)
 		fits = err == nil
 	default:

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"vksplat/internal/cli"
 	"vksplat/internal/run/output"
@@ -30,9 +31,7 @@ func viewTable(o *show.Options) []optionGroup {
 		integer(&o.MaxSplats, "max-splats",
 			"show at most `N` splats of a streamed model (default: 2 or 4 million)"),
 	}}, {options: deviceOptions(&o.Device)}, {options: []option{
-		other((*colourFlag)(&o.Background), "background",
-			"black, white or R,G,B from 0 to 1 (default: as trained, else black)").oneOf("black",
-			"white"),
+		plain(&o.Background, "background", "black, white or R,G,B from 0 to 1 (default: as trained, else black)"),
 		text(&o.Page, "html", "write viewer and model as one HTML page that works offline to `FILE`, and stop"),
 		overwriteOption(&o.Overwrite, "an existing page"),
 	}}}
@@ -53,25 +52,22 @@ func viewCommand(console *cli.Console) *cobra.Command {
 		Args: one("FILE or folder"),
 	}
 	table := viewTable(o)
-	fs := cmd.Flags()
-	addFlags(console, cmd, table, helpLayout{})
-	o.Given = fs.Changed
-	cmd.RunE = runs(console, func(args []string) error {
-		o.Path, o.Title = args[0], filepath.Base(output.Absolute(args[0]))
+	return newCommand(console, cmd, table, helpLayout{}, func(flags *pflag.FlagSet, args []string) error {
+		o.Path, o.Title, o.Given = args[0], filepath.Base(output.Absolute(args[0])), flags.Changed
+		given := slices.DeleteFunc(slices.Concat(table[0].options, table[1].options), func(opt option) bool {
+			return !flags.Changed(opt.name)
+		})
 		if o.Page == "" {
-			for _, opt := range table[1].options {
-				if fs.Changed(opt.name) {
+			for _, opt := range given {
+				if find(table[1:2], opt.name) != nil {
 					o.DeviceFlags = append(o.DeviceFlags, opt.name)
 				}
 			}
 			return ofCapture(show.Run(console, o))
 		}
-		for _, opt := range slices.Concat(table[0].options, table[1].options) {
-			if fs.Changed(opt.name) {
-				console.Warn("--" + opt.name + " has no effect with --html")
-			}
+		for _, opt := range given {
+			console.Warn("--" + opt.name + " has no effect with --html")
 		}
 		return ofCapture(show.WritePage(console, o))
 	})
-	return cmd
 }
