@@ -42,17 +42,16 @@ func captureTable(o *capture.Options) []optionGroup {
 			within(0.001, 1000),
 		integer(&o.Frames, "frames", "extract `N` frames per video (default: by --fps)").within(3, 1e6),
 		text(&o.Masks, "masks", "ignore regions where masks in `DIR` are black").isFolder(),
-		text(&o.Cameras, "cameras",
-			"how photos share cameras, `HOW`: one, many or folder; auto: by sizes and EXIF").oneOf(capture.Sharings...),
-		text(&o.CameraModel, "camera-model", "COLMAP camera `MODEL`; auto: OPENCV, or SIMPLE_RADIAL for many").
-			oneOf(capture.CameraModels...),
+		chosen(&o.Cameras, "cameras",
+			"how photos share cameras, `HOW`: one, many or folder; auto: by sizes and EXIF", capture.Sharings...),
+		chosen(&o.CameraModel, "camera-model", "COLMAP camera `MODEL`; auto: OPENCV, or SIMPLE_RADIAL for many",
+			capture.CameraModels...),
 		chosen(&o.Features, "features", "kind of features; aliked needs COLMAP 4", capture.FeaturesSIFT,
 			capture.FeaturesALIKED),
 		integer(&o.MaxSize, "max-size", "detect features at `N` pixels on the longer side (default: COLMAP's)").
 			within(capture.LeastSize, capture.MostSize),
-		text(&o.Matching, "matching",
-			"match `PAIRS`: exhaustive, sequential or tree; auto: by number and kind of photos").
-			oneOf(capture.Matchings...),
+		chosen(&o.Matching, "matching",
+			"match `PAIRS`: exhaustive, sequential or tree; auto: by number and kind of photos", capture.Matchings...),
 		truth(&o.Loops, "loops", "match sequentially, with loop detection"),
 		text(&o.VocabTree, "vocab-tree", "COLMAP vocabulary tree `FILE`; for --loops, and for many photos"),
 		chosen(&o.Mapper, "mapper", "global needs COLMAP 4 or glomap", capture.MapIncremental, capture.MapGlobal),

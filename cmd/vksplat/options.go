@@ -88,8 +88,8 @@ func (o option) asNumbers(k kind, count int, least, most float64) option {
 // orAlone lets the flag stand without a value, and says what that means.
 func (o option) orAlone(value string) option { o.bare = value; return o }
 
-// plain makes an option of a plain variable or a colour; other makes one of a type of its own, which a configuration file
-// holds as a string.
+// plain makes an option of a plain variable or a colour; other makes one of a type of its own, which a configuration
+// file holds as a string.
 func plain(p any, name, help string) option {
 	o := option{name: name, value: cli.VariableOf(p), help: help}
 	switch p.(type) {

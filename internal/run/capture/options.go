@@ -4,13 +4,10 @@ import (
 	"fmt"
 	"math"
 	"path/filepath"
-	"slices"
 
-	"vksplat/internal/cli"
 	"vksplat/internal/fault"
 	"vksplat/internal/run/meter"
 	"vksplat/internal/run/output"
-	"vksplat/internal/wording"
 )
 
 // Name is the name of the command.
@@ -132,16 +129,6 @@ func (o *Options) check() error {
 	case o.Matching == MatchTree && o.VocabTree == "":
 		return fault.Usagef("download one from https://demuth.inf.ethz.ch and name it with "+
 			fault.Setting("vocab-tree")+" FILE", "%s tree needs a vocabulary tree", fault.Named("matching"))
-	}
-	for _, f := range []struct {
-		setting, word string
-		known         []string
-	}{{"cameras", o.Cameras, Sharings}, {"camera-model", o.CameraModel, CameraModels},
-		{"matching", o.Matching, Matchings}} {
-		if !slices.Contains(f.known, f.word) {
-			return fault.Usagef(cli.DidYouMean(f.word, f.known, "give "+wording.Or(f.known)), "%s: there is no %q",
-				fault.Named(f.setting), f.word)
-		}
 	}
 	for _, f := range []struct{ setting, path string }{{"masks", o.Masks}, {"vocab-tree", o.VocabTree}} {
 		if f.path == "" {
