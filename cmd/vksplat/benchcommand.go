@@ -65,11 +65,11 @@ func benchTable(o *bench.Options) []option {
 		other(&o.Steps, "steps",
 			"measure `N` steps per round with timestamps, and `N` without; auto: about 200, or fewer without SCENE "+
 				"if they take more than a few seconds"),
-		integer(&o.Rounds, "repeat", "measure `N` rounds"),
+		integer(&o.Rounds, "repeat", "measure `N` rounds").within(1, 1000),
 		text(&o.Json, "json", "write the results to `FILE` as JSON"),
 		overwriteOption(&o.Overwrite, "an existing file of --json"),
 		text(&o.Against, "against", "compare with the results in `FILE`, which --json wrote"),
 		float(&o.MaxSlowdown, "max-slowdown",
-			"with --against, fail if a step takes more than `X` times as long (default: never)"),
+			"with --against, fail if a step takes more than `X` times as long (default: never)").within(0, 1e6),
 	}
 }

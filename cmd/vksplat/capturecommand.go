@@ -40,7 +40,7 @@ func captureTable(o *capture.Options) []optionGroup {
 		text(&o.Out, "output", "make the folder `SCENE` (required)").letter("o").isFolder(),
 		float(&o.Fps, "fps", "extract `N` frames per second of video, at most 300 per video (default 2)").
 			within(0.001, 1000),
-		integer(&o.Frames, "frames", "extract `N` frames per video (default: by --fps)").within(3, 1e6),
+		integer(&o.Frames, "frames", "extract `N` frames per video (default: by --fps)").within(1, 1e6),
 		text(&o.Masks, "masks", "ignore regions where masks in `DIR` are black").isFolder(),
 		chosen(&o.Cameras, "cameras",
 			"how photos share cameras, `HOW`: one, many or folder; auto: by sizes and EXIF", capture.Sharings...),
@@ -49,7 +49,7 @@ func captureTable(o *capture.Options) []optionGroup {
 		chosen(&o.Features, "features", "kind of features; aliked needs COLMAP 4", capture.FeaturesSIFT,
 			capture.FeaturesALIKED),
 		integer(&o.MaxSize, "max-size", "detect features at `N` pixels on the longer side (default: COLMAP's)").
-			within(capture.LeastSize, capture.MostSize),
+			within(64, 65536),
 		chosen(&o.Matching, "matching",
 			"match `PAIRS`: exhaustive, sequential or tree; auto: by number and kind of photos", capture.Matchings...),
 		truth(&o.Loops, "loops", "match sequentially, with loop detection"),

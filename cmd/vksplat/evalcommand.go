@@ -57,7 +57,7 @@ func ownEvalOptions(o *evaluate.Options) []option {
 		chosen(&o.Correct, "color-correct",
 			"colour `MAP` to fit for the cc_ scores: affine, quadratic or none", metric.ColorAffine,
 			metric.ColorQuadratic, evaluate.ColorNone),
-		integer(&o.Iteration, "iteration", "measure OUT's model of step `N` (default: the last)"),
+		integer(&o.Iteration, "iteration", "measure OUT's model of step `N` (default: the last)").within(0, 1e9),
 		integer(&o.TestEvery, "test-every", "hold out every `N`th photo (default: as trained, else 8)").within(2, 1e6),
 		text(&o.TestList, "test-list", "hold out the photos listed in `FILE`, one a line"),
 		truth(&o.Antialiased, "antialiased",

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"math"
+
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
@@ -53,7 +55,7 @@ func renderTable(o *render.Options) []optionGroup {
 			text(&o.Cameras, "cameras",
 				"render the views of `SCENE|FILE`; a capture, a cameras.json or a run (default: the cameras.json "+
 					"of OUT)"),
-			integer(&o.Iteration, "iteration", "render OUT's model of step `N` (default: the last)"),
+			integer(&o.Iteration, "iteration", "render OUT's model of step `N` (default: the last)").within(0, 1e9),
 			chosen(&o.Split, "split",
 				"render only views of photos trained on (train) or held out (test)",
 				inria.SplitTrain, inria.SplitTest),
@@ -105,7 +107,7 @@ func pictureOptions(o *render.Options) []option {
 			"also write surface normals in the camera's axes, as NAME.normal.png"),
 		text(&o.Name, "name",
 			"name pictures by `PATTERN`, as in shot_%04d (default: as the photos, or frame_%05d)"),
-		integer(&o.Start, "start-frame", "number of the first picture"),
+		integer(&o.Start, "start-frame", "number of the first picture").within(0, math.MaxInt32),
 		truth(&o.Overwrite, "overwrite",
 			"render existing pictures again; replace other files in the way, or the video"),
 	}, lookOptions(&o.Config.Background, &o.Config.Near)...),
@@ -113,7 +115,7 @@ func pictureOptions(o *render.Options) []option {
 			"compensate opacity for the pixel filter (default: as the file says)"),
 		integer(&o.MaxSplats, "max-splats",
 			"of a streamed model draw at most `N` splats a picture; far parts in coarser levels (default: what "+
-				"device memory allows, up to 8 million)"))
+				"device memory allows, up to 8 million)").within(1, 1e10))
 }
 
 // renderCaptureOptions are those of reading a capture; --format is what pictures are.

@@ -5,7 +5,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"vksplat/internal/cli"
-	"vksplat/internal/fault"
 	"vksplat/internal/run/captured"
 	"vksplat/internal/run/merge"
 )
@@ -50,14 +49,11 @@ func mergeCommand(console *cli.Console) *cobra.Command {
 			"also write the merged scene to `FILE`; its name chooses the format; may be repeated").letter("o"),
 		integer(&o.Finetune, "finetune",
 			"train the merged scene for `N` more steps on all photos; adds no splats, must fit the device, writes "+
-				"PLAN/finetuned"),
+				"PLAN/finetuned").within(0, 1e9),
 		overwriteOption(&o.Overwrite, "FILE, a run in PLAN/finetuned and your changes in PLAN/out"),
 		truth(&o.Check, "check", "measure the held-out photos on the merged scene"),
 	}, device...)}}
 	return newCommand(console, cmd, table, helpLayout{}, func(flags *pflag.FlagSet, args []string) error {
-		if o.Finetune < 0 {
-			return fault.Usagef("give a number of steps from 1 up", "flag --finetune: %d", o.Finetune)
-		}
 		o.Plan, o.SourceFlags, o.DeviceFlags = args[0], sourceFlags, givenFlags(flags, device)
 		ctx, stop := console.Interruptible(cli.Always("stopping"))
 		defer stop()

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"math"
+
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
@@ -41,13 +43,15 @@ func meshTable(o *mesh.Options) []optionGroup {
 	return []optionGroup{
 		{"Mesh", append(cameras,
 			float(&o.Voxel, "voxel",
-				"edge of a voxel, in the `UNITS` of the capture; 0 is two pixels at the median depth"),
+				"edge of a voxel, in the `UNITS` of the capture; 0 is two pixels at the median depth").
+				within(0, 1e9),
 			text(&o.Triangles, "triangles",
 				"reduce to `N` triangles, or per cent as in 25% (default: no reduction)"),
 			float(&o.MaxDepth, "max-depth",
-				"ignore depths beyond `UNITS`; 0 is three times the median depth"),
-			integer(&o.MinViews, "min-views", "drop surfaces seen by fewer than `N` views"),
-			integer(&o.Clusters, "clusters", "keep the `N` largest connected parts of at least 50 triangles"),
+				"ignore depths beyond `UNITS`; 0 is three times the median depth").within(0, 1e9),
+			integer(&o.MinViews, "min-views", "drop surfaces seen by fewer than `N` views").within(1, math.MaxUint16),
+			integer(&o.Clusters, "clusters", "keep the `N` largest connected parts of at least 50 triangles").
+				within(1, 1e9),
 			overwriteOption(&o.Replace, "an existing MESH"),
 		)},
 		{"Capture", renderCaptureOptions(o.Draw)},

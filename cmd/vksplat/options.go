@@ -2,12 +2,14 @@ package main
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"vksplat/internal/cli"
+	"vksplat/internal/fault"
 	"vksplat/pipeline/recipe"
 )
 
@@ -44,8 +46,8 @@ const (
 	kindNumbers             // a list of integers
 )
 
-// jobValue is an option's value in a job of the farm: a number in a range, or a list of these. The zero value says that
-// it is the flag's.
+// jobValue is an option's value where that is a number in a range, or in jobs of the farm a list of these. The zero
+// value says that a job gives what the flag takes.
 type jobValue struct {
 	kind        kind
 	least, most float64
@@ -73,7 +75,7 @@ func (o option) in(r recipe.Range, x *float64) option {
 	return o
 }
 
-// within bounds the number that a job of the farm may give.
+// within bounds the number that the command line, or a job of the farm, may give.
 func (o option) within(least, most float64) option {
 	o.job = jobValue{kind: o.kind, least: least, most: most}
 	return o
@@ -127,6 +129,26 @@ func register(fs *pflag.FlagSet, groups []optionGroup) {
 			fs.VarPF(o.value, o.name, o.short, o.help).NoOptDefVal = o.bare
 		}
 	}
+}
+
+// checkRanges refuses numbers on the command line that are out of the range of their option.
+func checkRanges(flags *pflag.FlagSet, groups []optionGroup) error {
+	for _, g := range groups {
+		for _, o := range g.options {
+			f, r := flags.Lookup(o.name), recipe.Range{Least: o.job.least, Most: o.job.most}
+			if !f.Changed || r.Most == 0 || o.job.kind != o.kind {
+				continue
+			}
+			x, err := strconv.ParseFloat(f.Value.String(), 64)
+			if err == nil {
+				err = r.Check(fault.Setting(o.name), x, x)
+			}
+			if err != nil {
+				return fault.Usagef("see: "+fault.Command(flags.Name()+" --help"), "%w", err)
+			}
+		}
+	}
+	return nil
 }
 
 // key is the option's name in a configuration file.

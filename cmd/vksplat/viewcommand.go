@@ -17,7 +17,7 @@ func viewTable(o *show.Options) []optionGroup {
 	return []optionGroup{{options: []option{
 		text(&o.Server.Host, "host",
 			"listen on `ADDR`, for other machines (default: 127.0.0.1, this machine only)"),
-		integer(&o.Server.Port, "port", "listen on port `N` (default: any free one)"),
+		integer(&o.Server.Port, "port", "listen on port `N` (default: any free one)").within(0, 65535),
 		text(&o.Server.CertFile, "tls-cert", "encrypt with the PEM certificate in `FILE`"),
 		text(&o.Server.KeyFile, "tls-key", "the certificate's private key, a PEM `FILE`"),
 		truth(&o.NoOpen, "no-open", "print the address and open no browser"),
@@ -29,7 +29,7 @@ func viewTable(o *show.Options) []optionGroup {
 		text(&o.Edits, "edits", "with --edit, continue the edits in `FILE`, which an export writes next to the model"),
 		text(&o.ExportTo, "export-to", "with --edit, export into the folder `DIR` (default: the current one)"),
 		integer(&o.MaxSplats, "max-splats",
-			"show at most `N` splats of a streamed model (default: 2 or 4 million)"),
+			"show at most `N` splats of a streamed model (default: 2 or 4 million)").within(1, 1e10),
 	}}, {options: deviceOptions(&o.Device)}, {options: []option{
 		plain(&o.Background, "background", "black, white or R,G,B from 0 to 1 (default: as trained, else black)"),
 		text(&o.Page, "html", "write viewer and model as one HTML page that works offline to `FILE`, and stop"),

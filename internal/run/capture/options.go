@@ -2,7 +2,6 @@ package capture
 
 import (
 	"fmt"
-	"math"
 	"path/filepath"
 
 	"vksplat/internal/fault"
@@ -54,14 +53,8 @@ const (
 	Off = "off"
 )
 
-// The ranges of numbers, as the farm's tasks of this kind have them.
-const (
-	leastRate = 0.001
-	mostRate  = 1000
-	mostTaken = 1_000_000 // frames of a video
-	LeastSize = 64        // pixels in which features can be found at all
-	MostSize  = 65536
-)
+// mostTaken bounds the frames of a video.
+const mostTaken = 1_000_000
 
 // largestModel takes the component with most photos.
 const largestModel = -1
@@ -110,19 +103,6 @@ func (o *Options) check() error {
 			"there is no folder to write to")
 	case o.Fps != 0 && o.Frames != 0:
 		return fault.Usagef("give one of them", "%s exclude each other", fault.Named("fps", "frames"))
-	case !(o.Fps >= leastRate && o.Fps <= mostRate) && (o.Fps != 0 || math.Signbit(o.Fps)):
-		return fault.Usagef(fmt.Sprintf("give frames a second from %g to %d, as in 2 or 0.5", leastRate, mostRate),
-			"%s: %g is not a rate", fault.Named("fps"), o.Fps)
-	case o.Frames < 0 || o.Frames > mostTaken:
-		return fault.Usagef(fmt.Sprintf("give a number from 1 to %d", mostTaken), "%s: %d frames",
-			fault.Named("frames"),
-			o.Frames)
-	case o.MaxSize != 0 && (o.MaxSize < LeastSize || o.MaxSize > MostSize):
-		return fault.Usagef(fmt.Sprintf("give pixels from %d to %d, as in 1600", LeastSize, MostSize), "%s: %d pixels",
-			fault.Named("max-size"), o.MaxSize)
-	case o.Model < largestModel:
-		return fault.Usagef("give the number of a component from 0 up", "%s: there is no component %d",
-			fault.Named("model"), o.Model)
 	case o.Loops && o.Matching != Auto && o.Matching != MatchSequential:
 		return fault.Usagef("leave out one of them; "+fault.Setting("loops")+" matches sequentially",
 			"%s exclude each other, where that is %s", fault.Named("loops", "matching"), o.Matching)

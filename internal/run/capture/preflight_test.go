@@ -214,7 +214,7 @@ func TestTooFewFrames(t *testing.T) {
 	}{
 		{fps: 0.01, want: "fps 0.01: a video of 3 seconds has 1 frame at that rate", hint: "fps 10: 30 frames"},
 		{fps: 0.5, want: "fps 0.5: a video of 3 seconds has 2 frames", hint: "fps 10: 30 frames"},
-		{frames: 2, want: "frames 2: a scene needs 3", hint: "50 or more"},
+		{frames: 2, want: "frames 2: a video of 3 seconds has 2 frames", hint: "frames 50"},
 	} {
 		installFilms(t)
 		o := optionsOf(t, filmFile(t))
