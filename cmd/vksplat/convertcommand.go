@@ -35,7 +35,7 @@ func convertCommand(console *cli.Console) *cobra.Command {
 	}
 	return newCommand(console, cmd, convertTable(o), helpLayout{}, func(_ *pflag.FlagSet, args []string) error {
 		o.In, o.Out = args[:len(args)-1], args[len(args)-1]
-		return ofCapture(convert.Run(console, o))
+		return convert.Run(console, o)
 	})
 }
 

@@ -157,8 +157,7 @@ func normalOptions(o *train.Options) []option {
 		text(&o.Normal.Maps, "normals", "supervise normals with maps in `DIR`, below SCENE or absolute; PNG, NPY or "+
 			"EXR").isFolder(),
 		chosen(&o.Normal.Frame, "normal-frame", "--normals are in `AXES`: opencv is right, down, ahead of the camera; "+
-			"opengl right, up, back; world the capture's own; auto is whichever of these has the most of them face "+
-			"the "+
+			"opengl right, up, back; world the capture's own; auto takes the axes by which most normals face the "+
 			"camera", depth.Frames...),
 	}
 }

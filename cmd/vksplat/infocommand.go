@@ -28,7 +28,7 @@ func infoCommand(console *cli.Console) *cobra.Command {
 		value, text, err := info.Describe(args[0], bounds)
 		switch {
 		case err != nil:
-			return ofCapture(err)
+			return err
 		case asJSON:
 			err = console.PrintJSON(value)
 		default:

@@ -63,11 +63,11 @@ func viewCommand(console *cli.Console) *cobra.Command {
 					o.DeviceFlags = append(o.DeviceFlags, opt.name)
 				}
 			}
-			return ofCapture(show.Run(console, o))
+			return show.Run(console, o)
 		}
 		for _, opt := range given {
 			console.Warn("--" + opt.name + " has no effect with --html")
 		}
-		return ofCapture(show.WritePage(console, o))
+		return show.WritePage(console, o)
 	})
 }

@@ -74,6 +74,8 @@ func (v Value[T]) String() string {
 	return fmt.Sprint(*v.To)
 }
 
+func (v Value[T]) Get() any { return *v.To }
+
 // Set parses a value. After an error the variable is as before.
 func (v Value[T]) Set(s string) (err error) {
 	var x any = s

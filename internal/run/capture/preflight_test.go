@@ -282,9 +282,12 @@ func TestNamedTwice(t *testing.T) {
 		photos int
 		told   string
 	}{
-		{[]string{dir, dir}, 7, "7 files used once"}, {[]string{dir, below}, 7, "3 files used once"},
-		{[]string{below, link}, 7, "3 files used once"}, {[]string{film, film}, 6, "1 file used once"},
-		{[]string{dir, filepath.Join(dir, "p01.jpg")}, 7, "1 file used once"}, {[]string{dir}, 7, ""},
+		{[]string{dir, dir}, 7, "7 files named more than once"},
+		{[]string{dir, below}, 7, "3 files named more than once"},
+		{[]string{below, link}, 7, "3 files named more than once"},
+		{[]string{film, film}, 6, "1 file named more than once"},
+		{[]string{dir, filepath.Join(dir, "p01.jpg")}, 7, "1 file named more than once: used once"},
+		{[]string{dir}, 7, ""},
 	} {
 		o := optionsOf(t, c.inputs...)
 		said, err := run(t.Context(), o)

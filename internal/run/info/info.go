@@ -342,7 +342,7 @@ type captureInfo struct {
 func describeCapture(path string) (any, facts, error) {
 	c, err := load.Capture(path, scene.LoadOptions{Model: scene.AnyModel})
 	if err != nil {
-		return nil, nil, &captured.UnreadCapture{Path: path, Err: err}
+		return nil, nil, captured.Unread(path, err)
 	}
 	info := captureInfo{Kind: "capture", Path: path, Model: c.Model, Images: c.Images, Photos: len(c.Cameras),
 		Resolution: captured.Resolution(c.Cameras), Points: len(c.Points)}
