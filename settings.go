@@ -124,12 +124,7 @@ func settingNames(o *train.Options) (keys []string) {
 func readPreset(name string) (map[string]string, error) {
 	data, err := train.Presets.ReadFile(path.Join("presets", name+".toml"))
 	if err != nil {
-		entries, err := train.Presets.ReadDir("presets")
-		names := make([]string, len(entries))
-		for i, e := range entries {
-			names[i] = strings.TrimSuffix(e.Name(), ".toml")
-		}
-		return nil, errors.Join(fault.Usagef("give "+wording.Or(names), "unknown preset %q", name), err)
+		return nil, fault.Usagef("give "+wording.Or(train.PresetNames()), "unknown preset %q", name)
 	}
 	var values map[string]any
 	if err := toml.Unmarshal(data, &values); err != nil {

@@ -22,28 +22,12 @@ import (
 	"vksplat/pipeline"
 )
 
-// presetFiles are the configuration files that are part of the program.
-var presetFiles = train.Presets
-
-// presetNames lists the presets.
-func presetNames() []string {
-	entries, err := presetFiles.ReadDir("presets")
-	if err != nil {
-		panic(err) // the folder is part of the program
-	}
-	names := make([]string, len(entries))
-	for i, e := range entries {
-		names[i] = strings.TrimSuffix(e.Name(), ".toml")
-	}
-	return names
-}
-
 // readPreset returns the settings of a preset.
 func readPreset(name string) (settings, error) {
 	file := path.Join("presets", name+".toml")
-	data, err := presetFiles.ReadFile(file)
+	data, err := train.Presets.ReadFile(file)
 	if err != nil {
-		return nil, fault.Usagef("give "+wording.Or(presetNames()), "unknown preset %q", name)
+		return nil, fault.Usagef("give "+wording.Or(train.PresetNames()), "unknown preset %q", name)
 	}
 	return parseSettings("preset "+name, string(data))
 }

@@ -205,7 +205,7 @@ func showOptions(o *train.Options) []option {
 }
 
 func configOptions(o *train.Options) []option {
-	preset := &choice{p: &o.Preset, words: presetNames()}
+	preset := &choice{p: &o.Preset, words: train.PresetNames()}
 	return []option{
 		other(preset, "preset", "start from the preset `NAME`; without it, from default").oneOf(preset.words...),
 		other((*onceValue)(&o.ConfigFile), "config",

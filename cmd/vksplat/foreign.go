@@ -11,6 +11,7 @@ import (
 
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
+	"vksplat/internal/wording"
 )
 
 // People paste command lines of the trainers that they come from. Flags of those that mean the same are taken, those
@@ -336,8 +337,8 @@ func (l *foreignLine) refusal() error {
 	var list []error
 	for _, typed := range l.unknown {
 		text := "unknown flag: " + typed
-		if meant := cli.DidYouMean(typed[2:], names, ""); meant != "" {
-			text += " (" + strings.Replace(meant, "did you mean ", "did you mean --", 1) + ")"
+		if nearest := wording.Nearest(typed[2:], names); nearest != "" {
+			text += " (did you mean --" + nearest + "?)"
 		}
 		list = append(list, errors.New(text))
 	}

@@ -115,11 +115,8 @@ func printResult(console *cli.Console, j *Job) {
 	t.Add(last...)
 	console.Printf("### %s, %s: %s of %s\n\n%s\n", j.name, r.Method, cli.Count(len(r.Views), "photo"),
 		captured.Resolution(j.cams), t)
-	console.Sayf("%s\n", legend)
-	j.printDrawn()
-	j.printTrainedOn()
-	child.Report(child.Event{Event: child.EventTable,
-		Text: fmt.Sprintf("\n%s\n%s\n", t, legend) + j.drawnLine() + j.trainedOnLine()})
+	console.Sayf("%s\n%s", legend, j.below())
+	child.Report(child.Event{Event: child.EventTable, Text: fmt.Sprintf("\n%s\n%s\n%s", t, legend, j.below())})
 	if j.folder != "" {
 		console.Printf("\nscores: %s\n", j.folder)
 	}
@@ -175,8 +172,7 @@ func printComparison(console *cli.Console, jobs []*Job) {
 	}
 	console.Sayf("%s\n", legend)
 	for _, j := range jobs {
-		j.printDrawn()
-		j.printTrainedOn()
+		console.Sayf("%s", j.below())
 	}
 }
 
