@@ -39,18 +39,19 @@ func (e *settingError) Unwrap() error { return e.err }
 
 // ownSettings are those that are no part of the recipe in recipe.Config.
 func ownSettings(o *train.Options) map[string]train.Setting {
+	of := func(p any) train.Setting { return cli.VariableOf(p) }
 	return map[string]train.Setting{
-		"steps-scaler": cli.VariableOf(&o.StepsScaler), "splats-factor": cli.VariableOf(&o.SplatsFactor),
-		"iterations-factor": cli.VariableOf(&o.IterationsFactor), "few-photos": cli.VariableOf(&o.FewPhotos),
-		"init": &train.InitFlag{Of: &o.Init}, "init-points": cli.VariableOf(&o.Init.Points), "init-grid": cli.VariableOf(&o.Init.Grid),
-		"origin": &o.Origin, "test-list": cli.VariableOf(&o.TestList), "eval-at": &o.EvalAt,
+		"steps-scaler": of(&o.StepsScaler), "splats-factor": of(&o.SplatsFactor),
+		"iterations-factor": of(&o.IterationsFactor), "few-photos": of(&o.FewPhotos),
+		"init": &train.InitFlag{Of: &o.Init}, "init-points": of(&o.Init.Points), "init-grid": of(&o.Init.Grid),
+		"origin": &o.Origin, "test-list": of(&o.TestList), "eval-at": &o.EvalAt,
 		"checkpoint-every": &o.Checkpoints.Every, "keep-checkpoints": &o.Checkpoints.Keep,
-		"save-at": &o.Checkpoints.SaveAt, "metrics-every": cli.VariableOf(&o.MetricsEvery),
-		"tensorboard": cli.VariableOf(&o.Tensorboard), "report": cli.VariableOf(&o.Report), "image-cache": cli.VariableOf(&o.ImageCache),
-		"depth-loss": cli.VariableOf(&o.Depth.Points), "depths": cli.VariableOf(&o.Depth.Maps), "depth-kind": cli.VariableOf(&o.Depth.Kind),
-		"depth-unit": cli.VariableOf(&o.Depth.Unit), "depth-points": cli.VariableOf(&o.Depth.Cloud),
-		"depth-init": cli.VariableOf(&o.Depth.Init), "normals": cli.VariableOf(&o.Normal.Maps),
-		"normal-frame": cli.VariableOf(&o.Normal.Frame),
+		"save-at": &o.Checkpoints.SaveAt, "metrics-every": of(&o.MetricsEvery),
+		"tensorboard": of(&o.Tensorboard), "report": of(&o.Report), "image-cache": of(&o.ImageCache),
+		"depth-loss": of(&o.Depth.Points), "depths": of(&o.Depth.Maps), "depth-kind": of(&o.Depth.Kind),
+		"depth-unit": of(&o.Depth.Unit), "depth-points": of(&o.Depth.Cloud),
+		"depth-init": of(&o.Depth.Init), "normals": of(&o.Normal.Maps),
+		"normal-frame": of(&o.Normal.Frame),
 	}
 }
 

@@ -28,7 +28,8 @@ func evalCommand(console *cli.Console) *cobra.Command {
 	}
 	first := []string{"capture", "split", "test-every", "protocol", "lpips-weights", "compare", "renders", "gt", "output",
 		"overwrite", "iteration", "downscale", "images", "device", "max-vram"}
-	return newCommand(console, cmd, evalTable(o), helpLayout{first: first}, func(f *pflag.FlagSet, args []string) error {
+	layout := helpLayout{first: first}
+	return newCommand(console, cmd, evalTable(o), layout, func(f *pflag.FlagSet, args []string) error {
 		o.Models, o.Given = args, f.Changed
 		if err := o.Check(); err != nil {
 			return err

@@ -145,7 +145,8 @@ func renderCommand(console *cli.Console) *cobra.Command {
 	first := []string{"output", "cameras", "iteration", "split", "trajectory", "video", "seconds", "fps", "size", "fov",
 		"projection", "frames", "format", "alpha", "depth", "normals", "background", "name", "overwrite", "device",
 		"max-vram"}
-	return newCommand(console, cmd, renderTable(o), helpLayout{first: first}, func(f *pflag.FlagSet, args []string) error {
+	layout := helpLayout{first: first}
+	return newCommand(console, cmd, renderTable(o), layout, func(f *pflag.FlagSet, args []string) error {
 		o.File, o.Given = args[0], f.Changed
 		o.CamerasOfRun()
 		warnIdleViews(console, o)

@@ -229,7 +229,8 @@ func (l *foreignLine) short(word string) {
 		return
 	}
 	l.words = append(l.words, word)
-	if o := findBy(l.table, func(o option) bool { return o.short == word[1:] }); o != nil && o.bare == "" && len(l.rest) > 0 {
+	o := findBy(l.table, func(o option) bool { return o.short == word[1:] })
+	if o != nil && o.bare == "" && len(l.rest) > 0 {
 		value := l.next()
 		if word == "-r" && value == "-1" { // INRIA's word
 			value, l.foreign = "auto", true

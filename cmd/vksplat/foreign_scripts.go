@@ -82,10 +82,12 @@ func scriptFlags(capture string) map[string]*foreignFlag {
 		"model-path": sceneFlag, "model-paths": sceneFlag, "source-path": taken(capture),
 		"white-background": turned("--background", "white"),
 		"skip-train":       leaves("test", "--skip-test"), "skip-test": leaves("train", "--skip-train"),
-		"quiet": idle("errors come in one line").alone(), "eval": idle(known).alone(), "train-test-exp": idle(known).alone(),
-		"sh-degree": idle(known), "data-device": idle(photoCache),
+		"quiet": idle("errors come in one line").alone(), "eval": idle(known).alone(),
+		"train-test-exp": idle(known).alone(),
+		"sh-degree":      idle(known), "data-device": idle(photoCache),
 		"convert-shs-python":   idle("there is one way to draw").alone(),
-		"compute-cov3d-python": idle("there is one way to draw").alone(), "debug": idle("it changes no picture").alone(),
+		"compute-cov3d-python": idle("there is one way to draw").alone(),
+		"debug":                idle("it changes no picture").alone(),
 	}
 }
 

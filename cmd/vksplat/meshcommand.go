@@ -30,7 +30,8 @@ func meshCommand(console *cli.Console) *cobra.Command {
 	}
 	first := []string{"cameras", "voxel", "triangles", "max-depth", "min-views", "clusters", "overwrite", "device",
 		"max-vram", "max-ram"}
-	return newCommand(console, cmd, meshTable(o), helpLayout{first: first}, func(f *pflag.FlagSet, args []string) error {
+	layout := helpLayout{first: first}
+	return newCommand(console, cmd, meshTable(o), layout, func(f *pflag.FlagSet, args []string) error {
 		o.Draw.File, o.Out, o.Draw.Given = args[0], args[1], f.Changed
 		o.Draw.CamerasOfRun()
 		return mesh.Run(console, o)

@@ -114,7 +114,7 @@ func VariableOf(p any) Variable {
 	case *bool:
 		return Value[bool]{p}
 	case *[3]float32:
-		return (*Colour)(p)
+		return (*colour)(p)
 	}
 	return Value[string]{p.(*string)}
 }

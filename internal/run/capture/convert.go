@@ -174,14 +174,11 @@ func (b *base) convertPhoto(in, out string) error {
 		return &fault.Error{Op: "convert photo", Path: in, Err: err,
 			Hint: "check that another program shows it; convert it by hand, or take it out of the photos"}
 	}
-	const hint = "convert it by hand, and give that file"
 	if by.ppm {
-		if err := writePNG(ppm, filepath.Join(dir, to)); err != nil {
-			return &fault.Error{Op: "convert photo", Path: in, Err: err, Hint: hint}
-		}
+		err = writePNG(ppm, filepath.Join(dir, to))
 	}
-	made, err := filepath.Glob(filepath.Join(output.EscapeGlob(dir), "made*"+c.suffix))
-	if err == nil && len(made) == 0 {
+	made, bad := filepath.Glob(filepath.Join(output.EscapeGlob(dir), "made*"+c.suffix))
+	if err = cmp.Or(err, bad); err == nil && len(made) == 0 {
 		err = errors.New("there is no file")
 	}
 	if err == nil { // made-0.png, made-1.png and so on of several pictures
@@ -190,7 +187,7 @@ func (b *base) convertPhoto(in, out string) error {
 	}
 	if err != nil {
 		return &fault.Error{Op: "convert photo", Path: in, Err: fmt.Errorf("%s made no photo: %w", by.program, err),
-			Hint: hint}
+			Hint: "convert it by hand, and give that file"}
 	}
 	if len(made) > 1 {
 		b.several = append(b.several, in)
