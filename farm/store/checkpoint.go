@@ -321,13 +321,13 @@ func Forget(r Root, task string, until int) error {
 	if until == AllAttempts {
 		old = []string{all}
 	}
-	abort(r, old...)
+	r.Abort(old...)
 	return errors.Join(err, forgetStages(r, task, until))
 }
 
 // stage is where results of a task are uploaded before Publish.
 func stage(r Root, task, name string) string {
-	if r.InPlace() != nil {
+	if r.InPlace() {
 		return path.Join(OutOf(task), name)
 	}
 	return path.Join(task, tempFolder, name)
@@ -335,7 +335,7 @@ func stage(r Root, task, name string) string {
 
 // forgetStages removes the stages of killed attempts up to a number. Among results, gc does.
 func forgetStages(r Root, task string, until int) error {
-	if r.InPlace() != nil {
+	if r.InPlace() {
 		return nil
 	}
 	place := path.Join(task, tempFolder)

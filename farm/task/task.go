@@ -147,7 +147,7 @@ func Run(ctx context.Context, o Options) (m *store.Manifest, err error) {
 		r.tidy()
 		return m, nil
 	}
-	if err := store.Ready(r.outputs, r.key); err != nil {
+	if err := r.outputs.Ready(r.key); err != nil {
 		return nil, store.Explain("open store", r.key, r.reason(ctx, err))
 	}
 	if err := r.fits(); err != nil {
