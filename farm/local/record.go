@@ -1,15 +1,14 @@
 package local
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path"
 	"strconv"
-	"sync"
 	"time"
 
 	"vksplat/farm/spec"
@@ -43,6 +42,21 @@ type failure struct {
 
 func (r *runner) key(i int) string { return task.KeyOf(r.Job, &r.Plan.Tasks[i]) }
 
+// errUnreadable is the error of a file that is not the JSON that it should be.
+var errUnreadable = errors.New("it cannot be read")
+
+func readJSON(root store.Root, key string, v any) error {
+	f, err := root.Open(key)
+	if err != nil {
+		return err
+	}
+	defer f.Close() // only read
+	if err := json.NewDecoder(io.LimitReader(f, maxStatus)).Decode(v); err != nil {
+		return fmt.Errorf("%s: %w: %w", key, errUnreadable, err)
+	}
+	return nil
+}
+
 func putJSON(root store.Root, key string, v any) error {
 	return root.Put(key, func(w io.Writer) error { return json.NewEncoder(w).Encode(v) })
 }
@@ -50,26 +64,9 @@ func putJSON(root store.Root, key string, v any) error {
 // lookers is how many tasks the store is asked about at a time: a bucket answers after some milliseconds.
 const lookers = 16
 
-// look asks the store which tasks are done, and which failed for good. Manifests alone are read: fsck reads all bytes.
-func (r *runner) look(ctx context.Context, chosen []bool) error {
-	errs := make([]error, lookers)
-	var group sync.WaitGroup
-	for n := range lookers {
-		group.Go(func() {
-			for i := n; i < len(r.Plan.Tasks) && errs[n] == nil && ctx.Err() == nil; i += lookers {
-				errs[n] = r.lookAt(i, chosen[i] && (r.Retry || r.Redo))
-			}
-		})
-	}
-	group.Wait()
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	return store.Explain("read results", r.Job.Name, errors.Join(errs...))
-}
-
-// lookAt asks about a task. With again, what it said when it failed is forgotten.
-func (r *runner) lookAt(i int, again bool) error {
+// look asks the store whether a task is done, or failed for good. With again, its failure is forgotten. The manifest
+// alone is read: fsck reads all bytes.
+func (r *runner) look(i int, again bool) error {
 	t, hash := &r.status.Tasks[i], r.Plan.Hash(i)
 	m, err := store.ReadManifest(r.outputs, store.OutOf(r.key(i)))
 	switch {
@@ -81,51 +78,17 @@ func (r *runner) lookAt(i int, again bool) error {
 		return err
 	}
 	file := path.Join(r.key(i), failedName)
-	f, err := r.outputs.Open(file)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
 	var said failure
-	err = json.NewDecoder(f).Decode(&said)
-	_ = f.Close() // only read
-	switch {
-	case err != nil || said.Hash != hash:
+	switch err := readJSON(r.outputs, file, &said); {
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, errUnreadable), err == nil && said.Hash != hash:
 		return nil
+	case err != nil:
+		return err
 	case again:
 		return r.outputs.Delete(file)
 	}
 	t.State, t.before, t.Error, t.Hint = Failed, true, said.Error, said.Hint
 	return nil
-}
-
-// outdate has tasks that are done be made again. Where this is interrupted, the same call begins it anew.
-func (r *runner) outdate(again []bool) error {
-	for i, is := range again {
-		if !is {
-			continue
-		}
-		now, err := store.Generation(r.outputs, r.key(i))
-		if err == nil {
-			err = store.Outdate(r.outputs, r.key(i), now+1)
-		}
-		if err != nil {
-			return store.Explain("outdate results", r.key(i), err)
-		}
-	}
-	return nil
-}
-
-// remember notes, or finds in the store, that somebody has looked at the first frames.
-func (r *runner) remember() error {
-	if r.Inspected {
-		return NoteInspected(r.outputs, r.Job)
-	}
-	is, err := Inspected(r.outputs, r.Job)
-	r.inspected = is
-	return err
 }
 
 func inspectedKey(j *spec.Job) string { return path.Join(j.Name, Folder, inspectedName) }
@@ -165,12 +128,8 @@ const maxStatus = 1 << 28
 
 // ReadStatus reads how far the job is whose results are in a folder.
 func ReadStatus(outputs store.Root, folder string) (*Status, error) {
-	f, err := outputs.Open(path.Join(folder, Folder, StatusName))
-	if err != nil {
-		return nil, err
-	}
 	s := &Status{}
-	return s, errors.Join(json.NewDecoder(io.LimitReader(f, maxStatus)).Decode(s), f.Close())
+	return s, readJSON(outputs, path.Join(folder, Folder, StatusName), s)
 }
 
 // preview reads a small picture of a task, which the next publish sends.

@@ -23,7 +23,6 @@ type runner struct {
 	Options
 	do      func(context.Context, task.Options) (*store.Manifest, error)
 	outputs store.Root
-	begins  time.Time
 
 	status     Status
 	order      []int // tasks that may yet run, those first that go first
@@ -237,7 +236,7 @@ func (r *runner) start(ctx context.Context, i int, d *device) {
 		_, err := r.do(inner, o)
 		e := event{index: i, err: err}
 		if (err != nil && !task.IsAway(err) || away) && ctx.Err() == nil {
-			e.outputs, e.away = r.reach(ctx, err)
+			e.outputs, e.away = reach(ctx, &r.Options, err)
 		}
 		r.events <- e
 	}()
@@ -245,7 +244,7 @@ func (r *runner) start(ctx context.Context, i int, d *device) {
 
 // reach says whether the store can be read and written to. This run found that it can: what has changed, such as
 // permissions or a share, may change again, and then it needs a root of what is there now.
-func (r *runner) reach(ctx context.Context, failed error) (store.Root, error) {
+func reach(ctx context.Context, r *Options, failed error) (store.Root, error) {
 	if errors.Is(failed, task.ErrNotMounted) {
 		return nil, failed
 	}
@@ -428,13 +427,4 @@ func (r *runner) tell(i int) {
 	if r.Report != nil {
 		r.Report(&r.status, i)
 	}
-}
-
-// end says why the job did not come to its end, where that is no task's fault.
-func (r *runner) end(ctx context.Context) error {
-	if ctx.Err() == nil && !r.halted && slices.ContainsFunc(r.order,
-		func(i int) bool { return !r.status.Tasks[i].State.over() && !r.canRun(i) }) {
-		return errLost
-	}
-	return nil
 }
