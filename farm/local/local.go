@@ -128,7 +128,8 @@ func Run(ctx context.Context, o Options) (*Status, error) {
 func run(ctx context.Context, o Options,
 	do func(context.Context, task.Options) (*store.Manifest, error)) (*Status, error) {
 	r := &runner{Options: o, do: do, events: make(chan event), running: map[int]*attempt{}, due: map[int]time.Time{},
-		news: news{latest: map[int]task.Progress{}, there: make(chan struct{}, 1)}}
+		shown: shown{previews: map[int][]byte{}},
+		news:  news{latest: map[int]task.Progress{}, there: make(chan struct{}, 1)}}
 	root, err := o.Roots.Open(o.Job.Store.Outputs)
 	if err != nil {
 		return nil, err

@@ -6,14 +6,17 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"path"
 	"strconv"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"vksplat/farm/spec"
 	"vksplat/farm/store"
 	"vksplat/farm/task"
+	"vksplat/internal/fault"
+	"vksplat/internal/strictjson"
 )
 
 // Folder holds beside the results of a job's tasks what this package writes for people. No task has this name.
@@ -42,8 +45,8 @@ type failure struct {
 
 func (r *runner) key(i int) string { return task.KeyOf(r.Job, &r.Plan.Tasks[i]) }
 
-// errUnreadable is the error of a file that is not the JSON that it should be.
-var errUnreadable = errors.New("it cannot be read")
+// ErrUnreadable is the error of a status that is not JSON.
+var ErrUnreadable = errors.New("it cannot be read")
 
 func readJSON(root store.Root, key string, v any) error {
 	f, err := root.Open(key)
@@ -52,7 +55,8 @@ func readJSON(root store.Root, key string, v any) error {
 	}
 	defer f.Close() // only read
 	if err := json.NewDecoder(io.LimitReader(f, maxStatus)).Decode(v); err != nil {
-		return fmt.Errorf("%s: %w: %w", key, errUnreadable, err)
+		return &fault.Error{Op: "read status", Path: key, Err: fmt.Errorf("%w: %w", ErrUnreadable,
+			strictjson.JSONError(err)), Hint: "run the job again: it rewrites the file"}
 	}
 	return nil
 }
@@ -80,7 +84,7 @@ func (r *runner) look(i int, again bool) error {
 	file := path.Join(r.key(i), failedName)
 	var said failure
 	switch err := readJSON(r.outputs, file, &said); {
-	case errors.Is(err, fs.ErrNotExist), errors.Is(err, errUnreadable), err == nil && said.Hash != hash:
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, ErrUnreadable), err == nil && said.Hash != hash:
 		return nil
 	case err != nil:
 		return err
@@ -113,8 +117,9 @@ func Inspected(outputs store.Root, j *spec.Job) (bool, error) {
 type shown struct {
 	dirty    bool // the status is newer than that of the store
 	previews map[int][]byte
-	next     time.Time     // not before
-	sending  chan struct{} // closed when what is being sent is there; nil: nothing is
+	next     time.Time // not before
+	sending  atomic.Bool
+	sends    sync.WaitGroup
 }
 
 const (
@@ -132,35 +137,14 @@ func ReadStatus(outputs store.Root, folder string) (*Status, error) {
 	return s, readJSON(outputs, path.Join(folder, Folder, StatusName), s)
 }
 
-// preview reads a small picture of a task, which the next publish sends.
-func (r *runner) preview(i int, file string) {
-	data, err := os.ReadFile(file)
-	if err != nil {
-		return // the task has gone on
-	}
-	if r.shown.previews == nil {
-		r.shown.previews = map[int][]byte{}
-	}
-	r.shown.previews[i] = data
-	r.status.Tasks[i].Preview = true
-}
-
 // publish writes the status into the store from time to time, in a goroutine of its own: a store that is away holds
 // nothing up. At the end it waits for that. Nobody but people need what it writes, so it may fail.
 func (r *runner) publish(end bool) {
 	s := &r.shown
-	if s.sending != nil {
-		select {
-		case <-s.sending:
-			s.sending = nil
-		default:
-			if !end {
-				return
-			}
-			<-s.sending
-			s.sending = nil
-		}
+	if s.sending.Load() && !end {
+		return
 	}
+	s.sends.Wait()
 	now := time.Now()
 	if !end && (now.Before(s.next) || !s.dirty && now.Sub(r.status.Updated) < showAlive) {
 		return
@@ -170,12 +154,12 @@ func (r *runner) publish(end bool) {
 	if err != nil {
 		return
 	}
-	previews, sending := s.previews, make(chan struct{})
-	s.previews, s.dirty, s.sending = nil, false, sending
+	previews, root, folder := s.previews, r.outputs, r.Job.Name
+	s.previews, s.dirty = map[int][]byte{}, false
 	s.next = now.Add(max(showEvery, showShare*time.Since(now)))
-	root, folder := r.outputs, r.Job.Name
-	go func() {
-		defer close(sending)
+	s.sending.Store(true)
+	s.sends.Go(func() {
+		defer s.sending.Store(false)
 		put := func(key string, data []byte) {
 			_ = root.Put(path.Join(folder, key), func(w io.Writer) error { _, err := w.Write(data); return err })
 		}
@@ -183,8 +167,8 @@ func (r *runner) publish(end bool) {
 			put(PreviewKey(i), picture)
 		}
 		put(path.Join(Folder, StatusName), data)
-	}()
+	})
 	if end {
-		<-sending
+		s.sends.Wait()
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"os"
 	"path"
 	"path/filepath"
 	"slices"
@@ -276,8 +277,8 @@ func (r *runner) progress() {
 		if p.Free && a.device != nil {
 			a.device.release(i)
 		}
-		if p.Preview != "" {
-			r.preview(i, p.Preview)
+		if picture, err := os.ReadFile(p.Preview); err == nil { // else there is none, or the task has gone on
+			r.shown.previews[i], t.Preview = picture, true
 		}
 		r.tell(i)
 	}
