@@ -54,7 +54,7 @@ func (r *room) note() {
 	}
 }
 
-// errNoRoom is what people are told: they would wait for a server that, it seems, does not answer.
+// errNoRoom is for people, who would else wait for a server that does not seem to respond.
 var errNoRoom = serviceerror.NewFailedPrecondition(flow.NoRoom)
 
 // explain makes errNoRoom of an error that comes of a full disk. Workers keep theirs, after which they try again.

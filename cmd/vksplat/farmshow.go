@@ -66,7 +66,7 @@ type listOptions struct {
 
 func (o *listOptions) print(console *cli.Console, list []client.Job, more bool) error {
 	if o.limit < 0 {
-		return fault.Usagef("give 1 or more, or 0 for all", "--limit %d: no number of jobs", o.limit)
+		return fault.Usagef("give 1 or more, or 0 for all", "--limit %d: not a number of jobs", o.limit)
 	}
 	if more {
 		console.Note(fmt.Sprintf("there are more than %s; --limit 0 lists all", cli.Count(o.limit, "job")))
@@ -234,7 +234,7 @@ func farmWaitCommand(console *cli.Console) *cobra.Command {
 
 const (
 	waitEvery = 2 * time.Second
-	waitFor   = 10 * time.Minute // for a farm that does not answer
+	waitFor   = 10 * time.Minute // for a farm that does not respond
 )
 
 // waitForJob says how far a job is until it ends.

@@ -67,7 +67,7 @@ type event struct {
 	recorded bool // the store was told that the task has failed, else the attempt has ended
 	err      error
 	away     error      // why the store cannot be reached, nil where it can
-	outputs  store.Root // opened anew where it was looked at; nil: it was not
+	outputs  store.Root // opened again where it was looked at; nil: it was not
 }
 
 // news is how far tasks are. They leave it here and go on, however busy the loop is.

@@ -61,7 +61,7 @@ func (p *pages) findTasks() (*local.Status, error) {
 var askEvery = 2 * time.Second // tests have less
 
 // fromFarm is the status that the farm's server gives, with what the store knows: tasks that are done, and pictures. It
-// is nil where there is no server, or where it does not answer.
+// is nil where there is no server, or where it does not respond.
 func (p *pages) fromFarm() *local.Status {
 	if p.live == nil {
 		return nil
@@ -73,7 +73,7 @@ func (p *pages) fromFarm() *local.Status {
 	}
 	before := p.said
 	s, err := p.live()
-	p.askAgain = p.now().Add(askEvery) // also where it does not answer: each question takes seconds then
+	p.askAgain = p.now().Add(askEvery) // also if it does not respond: each question takes seconds then
 	if p.said = s; err != nil {
 		p.said = nil
 		return nil

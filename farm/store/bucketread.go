@@ -107,7 +107,7 @@ func (r *objectReader) get(ctx context.Context, w *watch, part int64, o minio.Ge
 			return nil, fmt.Errorf("%s: the server sent no size: %w", r.key, err)
 		}
 	} else if size > int64(r.part) {
-		return nil, fmt.Errorf("%s: the server does not answer requests for a part of a file", r.key)
+		return nil, fmt.Errorf("%s: the server ignores requests for a part of a file", r.key)
 	}
 	if part == 0 {
 		r.size, r.tag = size, info.ETag
