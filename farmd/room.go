@@ -78,20 +78,11 @@ const roomPatience = 2 * time.Second
 // bound ends a request, with errNoRoom as the cause, that takes long while there is no room.
 func (r *room) bound(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	tick := time.NewTicker(roomPatience)
-	go func() {
-		defer tick.Stop()
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-tick.C:
-				if r.is() {
-					cancel(errNoRoom)
-				}
-			}
+	go every(ctx, roomPatience, func() {
+		if r.is() {
+			cancel(errNoRoom)
 		}
-	}()
+	})
 	return ctx, func() { cancel(nil) }
 }
 

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"maps"
 	"path"
 	"slices"
@@ -339,20 +338,13 @@ func farmLogsCommand(console *cli.Console) *cobra.Command {
 
 // printLog prints the newest log of a task.
 func printLog(console *cli.Console, root store.Root, job, name string) error {
-	folder := path.Join(job, name, "log")
-	list, _, err := root.List(folder)
-	var newest store.Entry // keys have the number of the attempt, with zeros in front
-	for _, e := range list {
-		if strings.HasSuffix(e.Key, ".log") && e.Key > newest.Key {
-			newest = e
-		}
+	newest, err := local.LastLog(root, path.Join(job, name), 0)
+	if err != nil {
+		return store.Explain("read log", path.Join(job, name), err)
 	}
-	if errors.Is(err, fs.ErrNotExist) || err == nil && newest.Key == "" {
+	if newest.Key == "" {
 		return fault.Usagef("vksplat farm run JOB.toml --dry-run lists the names of tasks",
 			"no attempt at a task %q of this job has written a log", name)
-	}
-	if err != nil {
-		return store.Explain("read log", folder, err)
 	}
 	r, err := root.Open(newest.Key)
 	if err != nil {

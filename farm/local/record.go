@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"path"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -67,6 +68,20 @@ func putJSON(root store.Root, key string, v any) error {
 
 // lookers is how many tasks the store is asked about at a time: a bucket answers after some milliseconds.
 const lookers = 16
+
+// LastLog is the log of the last attempt at a task that has at least some bytes, the zero Entry if there is none.
+func LastLog(root store.Root, key string, bytes int64) (last store.Entry, err error) {
+	list, _, err := root.List(path.Join(key, "log"))
+	for _, e := range list { // sorted by the number of the attempt
+		if strings.HasSuffix(e.Key, ".log") && e.Size >= bytes {
+			last = e
+		}
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	return last, err
+}
 
 // look asks the store whether a task is done, or failed for good. With again, its failure is forgotten. The manifest
 // alone is read: fsck reads all bytes.

@@ -283,27 +283,21 @@ func (p *pages) task(s *local.Status, r *http.Request) (any, error) {
 
 // lastLog is what the last attempt at a task said that said something, as far as the store has it.
 func (p *pages) lastLog(task string) (attempt, text string, err error) {
-	list, _, err := p.root.List(path.Join(p.key, task, "log"))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	e, err := local.LastLog(p.root, path.Join(p.key, task), 1)
+	if err != nil || e.Key == "" {
 		return "", "", err
 	}
-	for _, e := range slices.Backward(list) {
-		number, isLog := strings.CutSuffix(strings.TrimPrefix(path.Base(e.Key), "a"), ".log")
-		if !isLog || e.Size == 0 {
-			continue
-		}
-		f, err := p.root.Open(e.Key)
-		if err != nil {
-			return "", "", err
-		}
-		if _, err = io.CopyN(io.Discard, f, max(0, e.Size-mostLog)); err == nil {
-			var data []byte
-			data, err = io.ReadAll(io.LimitReader(f, mostLog))
-			text = strings.ToValidUTF8(string(data), "?")
-		}
-		return strings.TrimLeft(number, "0"), text, errors.Join(err, f.Close())
+	f, err := p.root.Open(e.Key)
+	if err != nil {
+		return "", "", err
 	}
-	return "", "", nil
+	defer f.Close() // only read
+	if _, err := io.CopyN(io.Discard, f, max(0, e.Size-mostLog)); err != nil {
+		return "", "", err
+	}
+	data, err := io.ReadAll(io.LimitReader(f, mostLog))
+	number := strings.TrimSuffix(strings.TrimPrefix(path.Base(e.Key), "a"), ".log")
+	return strings.TrimLeft(number, "0"), strings.ToValidUTF8(string(data), "?"), err
 }
 
 // lastPicture is the key of the last picture by name of a task's results below the job's, "" without any.
