@@ -172,7 +172,7 @@ func (r *runner) plan(ctx context.Context) error {
 	if r.Redo {
 		meant = closure(meant, func(i int) []int { return r.dependants[i] })
 	}
-	chosen := withNeeds(r.Plan, meant)
+	chosen := closure(meant, func(i int) []int { return tasks[i].Needs })
 	err = parallel.Limited(len(tasks), lookers, func(i int) error {
 		return cmp.Or(ctx.Err(), r.look(i, chosen[i] && (r.Retry || r.Redo)))
 	})
@@ -319,7 +319,10 @@ func named(plan *spec.Plan, only []string) (meant []bool, err error) {
 	for _, pattern := range only {
 		found := false
 		for i := range plan.Tasks {
-			fits, err := isMeant(&plan.Tasks[i], pattern)
+			fits, err := path.Match(pattern, plan.Tasks[i].Name)
+			if !fits && err == nil {
+				fits, err = path.Match(pattern, plan.Tasks[i].ID)
+			}
 			if err != nil {
 				return nil, &fault.Error{Op: "choose tasks", Err: err, Hint: "* and ? stand for parts of names",
 					Kind: fault.ErrUsage}
@@ -334,26 +337,10 @@ func named(plan *spec.Plan, only []string) (meant []bool, err error) {
 	return meant, nil
 }
 
-// isMeant says whether a pattern is of a task.
-func isMeant(t *spec.Task, pattern string) (bool, error) {
-	fits, err := path.Match(pattern, t.Name)
-	if !fits && err == nil {
-		fits, err = path.Match(pattern, t.ID)
-	}
-	return fits, err
-}
-
 // Chosen says which tasks of a plan run where patterns name some: these, and what they need.
 func Chosen(plan *spec.Plan, only []string) ([]bool, error) {
 	meant, err := named(plan, only)
-	if err != nil {
-		return nil, err
-	}
-	return withNeeds(plan, meant), nil
-}
-
-func withNeeds(plan *spec.Plan, meant []bool) []bool {
-	return closure(meant, func(i int) []int { return plan.Tasks[i].Needs })
+	return closure(meant, func(i int) []int { return plan.Tasks[i].Needs }), err
 }
 
 // closure adds to a choice of tasks all that follow from these.
