@@ -50,17 +50,22 @@ func readJSON(path string, v any) error {
 	return nil
 }
 
-// readAll calls read with every JSON file of a folder, if there is one. A file that cannot be read does not hide the
-// others.
-func readAll(dir string, read func(path string) error) error {
+// readAll reads every JSON file of a folder, if there is one. A file that cannot be read does not hide the others.
+func readAll[T any](dir string) (list []T, err error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+		return nil, nil
 	}
 	for _, e := range entries {
-		if strings.HasSuffix(e.Name(), ".json") && !strings.HasPrefix(e.Name(), ".") {
-			err = errors.Join(err, read(filepath.Join(dir, e.Name())))
+		if !strings.HasSuffix(e.Name(), ".json") || strings.HasPrefix(e.Name(), ".") {
+			continue
 		}
+		var v T
+		if wrong := readJSON(filepath.Join(dir, e.Name()), &v); wrong != nil {
+			err = errors.Join(err, wrong)
+			continue
+		}
+		list = append(list, v)
 	}
-	return err
+	return list, err
 }

@@ -238,32 +238,12 @@ func (r *Registry) HasPool(name string) bool {
 
 // List returns all passes, valid ones first, and what unused tokens grant; with an error, those that can be read.
 func (r *Registry) List() (records []Record, open []Grant, err error) {
-	for _, sub := range []string{passes, revoked} {
-		err = errors.Join(err, readAll(filepath.Join(r.dir, sub), func(path string) error {
-			var rec Record
-			err := readJSON(path, &rec)
-			if err == nil {
-				records = append(records, rec)
-			}
-			return err
-		}))
+	valid, err1 := readAll[Record](filepath.Join(r.dir, passes))
+	ended, err2 := readAll[Record](filepath.Join(r.dir, revoked))
+	open, err3 := readAll[Grant](filepath.Join(r.dir, tokens))
+	for _, list := range [][]Record{valid, ended} {
+		slices.SortStableFunc(list, func(a, b Record) int { return strings.Compare(a.Name, b.Name) })
 	}
-	err = errors.Join(err, readAll(filepath.Join(r.dir, tokens), func(path string) error {
-		var g Grant
-		err := readJSON(path, &g)
-		if err == nil && time.Now().Before(g.Expires) {
-			open = append(open, g)
-		}
-		return err
-	}))
-	slices.SortStableFunc(records, func(a, b Record) int {
-		if (a.Revoked == nil) != (b.Revoked == nil) {
-			if a.Revoked == nil {
-				return -1
-			}
-			return 1
-		}
-		return strings.Compare(a.Name, b.Name)
-	})
-	return records, open, err
+	open = slices.DeleteFunc(open, func(g Grant) bool { return !time.Now().Before(g.Expires) })
+	return append(valid, ended...), open, errors.Join(err1, err2, err3)
 }
