@@ -25,7 +25,7 @@ const Folder = "@run"
 
 // Files in Folder.
 const (
-	StatusName    = "status.json"
+	statusName    = "status.json"
 	inspectedName = "inspected"
 )
 
@@ -149,7 +149,7 @@ const maxStatus = 1 << 28
 // ReadStatus reads how far the job is whose results are in a folder.
 func ReadStatus(outputs store.Root, folder string) (*Status, error) {
 	s := &Status{}
-	return s, readJSON(outputs, path.Join(folder, Folder, StatusName), s)
+	return s, readJSON(outputs, path.Join(folder, Folder, statusName), s)
 }
 
 // publish writes the status into the store from time to time, in a goroutine of its own: a store that is away holds
@@ -181,7 +181,7 @@ func (r *runner) publish(end bool) {
 		for i, picture := range previews {
 			put(PreviewKey(i), picture)
 		}
-		put(path.Join(Folder, StatusName), data)
+		put(path.Join(Folder, statusName), data)
 	})
 	if end {
 		s.sends.Wait()

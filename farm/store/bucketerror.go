@@ -173,8 +173,8 @@ func explain(op, label, key string, err error) error {
 		if a.Region != "" {
 			hint = strings.Replace(hint, "the bucket's region", fmt.Sprintf("region = %q", a.Region), 1)
 		}
-		return &fault.Error{Op: op, Path: strings.TrimSuffix(label+"/"+key, "/"), Err: fmt.Errorf("%s: %w", e.what, err),
-			Hint: hint, Kind: cmp.Or(e.kind, ErrSetup)}
+		return &fault.Error{Op: op, Path: strings.TrimSuffix(label+"/"+key, "/"), Hint: hint,
+			Err: fmt.Errorf("%s: %w", e.what, err), Kind: cmp.Or(e.kind, ErrSetup)}
 	}
 	return err
 }
