@@ -1,7 +1,6 @@
 package captured
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -9,7 +8,6 @@ import (
 
 	"vksplat/internal/fault"
 	"vksplat/internal/run/output"
-	"vksplat/internal/strictjson"
 	"vksplat/scene"
 )
 
@@ -57,20 +55,10 @@ const maxCaptureRecord = 64 << 20
 // ReadRecord returns the record in the folder of a run, nil where there is none.
 func ReadRecord(out string) (*Record, error) {
 	path := filepath.Join(out, output.CaptureFile)
-	st, err := os.Stat(path)
+	rec := &Record{}
+	err := output.ReadJSON(path, maxCaptureRecord, rec)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
-	}
-	if err == nil && (!st.Mode().IsRegular() || st.Size() > maxCaptureRecord) {
-		err = errors.New("not a capture record")
-	}
-	var data []byte
-	if err == nil {
-		data, err = os.ReadFile(path)
-	}
-	rec := &Record{}
-	if err == nil {
-		err = strictjson.JSONError(json.Unmarshal(data, rec))
 	}
 	if err == nil && rec.Scene == "" {
 		err = errors.New("it names no capture")

@@ -114,16 +114,11 @@ func picturesIn(dir string, own *Written) (list []string) {
 
 // RefuseFormer is the error of a folder with so many checkpoints and any models.
 func RefuseFormer(out string, checkpoints int, hint string) error {
-	text := FormerText(out, checkpoints)
+	text := ContentText(checkpoints, len(FormerModels(out)))
 	if text == "" {
 		return nil
 	}
 	return fault.Usagef(hint, "%s holds an earlier run: %s", out, text)
-}
-
-// FormerText names the models in out and so many checkpoints, "" for none.
-func FormerText(out string, checkpoints int) string {
-	return ContentText(checkpoints, len(FormerModels(out)))
 }
 
 // ContentText names so many checkpoints and models, "" for none.

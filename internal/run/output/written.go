@@ -214,7 +214,7 @@ func RefuseForeign(list []string, remedy string) error {
 	if len(list) > 1 {
 		verb = "were"
 	}
-	return fault.Usagef("move what is yours away, "+remedy, "%s %s not written by this program, or changed since, "+
+	return fault.Usagef("move your files away, "+remedy, "%s %s not written by this program, or changed since, "+
 		"and would be replaced", names, verb)
 }
 

@@ -98,7 +98,7 @@ func (o *Options) AsTrained(k int, st *output.Stats, config recipe.Config) error
 		words[i] = c.String()
 	}
 	return fault.Usagef("give what the blocks were begun with, "+fault.Setting("overwrite")+
-		" to train all of them anew, or "+fault.Setting("accept-changes")+" to take it as it is",
+		" to train all of them again, or "+fault.Setting("accept-changes")+" to take it as it is",
 		"block %d was trained otherwise: %s", k, strings.Join(words, "; "))
 }
 

@@ -126,15 +126,14 @@ func (p *place) refuseForeignPictures(pictures []string) error {
 
 // sweep removes temporary files of a process that was killed. The folder is locked: nobody writes there now.
 func (p *place) sweep() {
-	output.RemoveTemps(p.Out, func(base string, _ bool) bool {
-		return slices.Contains(output.RunFiles, base) || base == output.DemoPicture || base == output.WrittenFile
-	})
-	output.RemoveTemps(p.prev.dir, func(base string, _ bool) bool {
-		return base == output.AskedFile || base == output.BegunFile ||
+	files := slices.Concat(output.RunFiles, []string{output.DemoPicture, output.WrittenFile, output.AskedFile,
+		output.BegunFile, output.ModelName})
+	ours := func(base string, _ bool) bool {
+		return slices.Contains(files, base) ||
 			strings.HasPrefix(base, output.CheckpointPrefix) && strings.HasSuffix(base, output.CheckpointSuffix)
-	})
-	for _, dir := range output.StepFolders(p.Out, output.ModelFolder, -1) {
-		output.RemoveTemps(dir, func(base string, _ bool) bool { return base == output.ModelName })
+	}
+	for _, dir := range append(output.StepFolders(p.Out, output.ModelFolder, -1), p.Out, p.prev.dir) {
+		output.RemoveTemps(dir, ours)
 	}
 	for _, top := range output.StepFolders(p.Out, output.PictureFolder, -1) {
 		_ = filepath.WalkDir(top, func(dir string, e fs.DirEntry, err error) error {
