@@ -89,18 +89,21 @@ func (rec *Source) Place(out string) (string, error) {
 
 // Options brings load to what is recorded, where no flag says otherwise.
 func (rec *Source) Options(load *Options, given func(flag string) bool) {
-	for flag, take := range map[string]func(){
-		"format": func() { load.Format = rec.Format }, "images": func() { load.Images = rec.Images },
-		"downscale":   func() { load.Downscale = DownscaleFlag(rec.Downscale) },
-		"full-photos": func() { load.Full = rec.FullPhotos }, "model": func() { load.Model = modelFlag(rec.Model) },
-		"masks":                  func() { load.Masks = rec.Masks },
-		"invert-masks":           func() { load.Inverted = rec.InvertMasks },
-		"grow-masks":             func() { load.GrowMasks = rec.GrowMasks },
-		"undo-applied-transform": func() { load.Undo = rec.UndoApplied },
-	} {
-		if !given(flag) {
-			take()
-		}
+	Adopt(given, "format", &load.Format, rec.Format)
+	Adopt(given, "images", &load.Images, rec.Images)
+	Adopt(given, "downscale", &load.Downscale, DownscaleFlag(rec.Downscale))
+	Adopt(given, "full-photos", &load.Full, rec.FullPhotos)
+	Adopt(given, "model", &load.Model, modelFlag(rec.Model))
+	Adopt(given, "masks", &load.Masks, rec.Masks)
+	Adopt(given, "invert-masks", &load.Inverted, rec.InvertMasks)
+	Adopt(given, "grow-masks", &load.GrowMasks, rec.GrowMasks)
+	Adopt(given, "undo-applied-transform", &load.Undo, rec.UndoApplied)
+}
+
+// Adopt gives an option the value that a run was begun with, unless the call gives it.
+func Adopt[T any](given func(flag string) bool, flag string, option *T, was T) {
+	if !given(flag) {
+		*option = was
 	}
 }
 

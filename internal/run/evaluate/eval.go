@@ -211,7 +211,7 @@ func MeasureAll(console *cli.Console, ctx context.Context, o *Options, jobs []*J
 			if text := captured.HiddenScores(job.folder, job.rec); text != "" {
 				console.Note(text)
 			}
-			if err := output.AddWritten(job.folder, output.ScoreFilesIn(job.folder)...); err != nil {
+			if err := output.AddWritten(job.folder, output.PathsIn(job.folder, output.ScoreFiles)...); err != nil {
 				return err
 			}
 		}

@@ -21,11 +21,8 @@ var (
 		"cfg_args", OriginFile, CaptureFile}
 )
 
-func RunPaths(out string) (paths []string) {
-	for _, name := range append(slices.Clone(RunFiles), MetricsFile, askedName, begunName) {
-		paths = append(paths, filepath.Join(out, name))
-	}
-	return paths
+func RunPaths(out string) []string {
+	return PathsIn(out, append(slices.Clone(RunFiles), MetricsFile, askedName, begunName))
 }
 
 // Files in folders that are named after a step.

@@ -60,6 +60,15 @@ func IsFolder(path string) bool {
 // InFolder reports whether path is directly in dir.
 func InFolder(path, dir string) bool { return Absolute(filepath.Dir(path)) == Absolute(dir) }
 
+// PathsIn joins a folder and names.
+func PathsIn(dir string, names []string) []string {
+	paths := make([]string, len(names))
+	for i, name := range names {
+		paths[i] = filepath.Join(dir, name)
+	}
+	return paths
+}
+
 // WriteJSON writes v to path as one whole file.
 func WriteJSON(path string, v any) error {
 	return atomicfile.Write(path, func(w io.Writer) error {

@@ -47,7 +47,7 @@ func Stage(out string, old []string, resumes bool) (err error) {
 	if err := WriteJSON(filepath.Join(next, oldFile), names); err != nil || !resumes {
 		return err
 	}
-	for _, name := range append(slices.Clone(scoreFiles), MetricsFile, WrittenFile) {
+	for _, name := range append(slices.Clone(ScoreFiles), MetricsFile, WrittenFile) {
 		if path := filepath.Join(out, name); IsFile(path) {
 			err = errors.Join(err, CopyWhole(path, filepath.Join(next, name)))
 		}

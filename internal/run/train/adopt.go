@@ -53,7 +53,7 @@ func (p *previous) adoptCapture(b *begun) {
 	if !p.Asked("eval") && !p.Asked("test-list") {
 		p.Eval = b.Eval
 	}
-	adopt(p.Asked, "test-every", &p.TestEvery, b.TestEvery)
+	captured.Adopt(p.Asked, "test-every", &p.TestEvery, b.TestEvery)
 	chosen := p.Asked("test-list") || p.Asked("test-every") && (p.TestEvery != b.TestEvery || b.TestList != "")
 	if p.Eval && !chosen {
 		p.TestList = b.TestList
@@ -64,7 +64,7 @@ func (p *previous) adoptCapture(b *begun) {
 			p.data.recorded = rec.HeldOut // an earlier version began it
 		}
 	}
-	adopt(p.Asked, "origin", &p.Options.Origin, captured.OriginFlag(b.Origin))
+	captured.Adopt(p.Asked, "origin", &p.Options.Origin, captured.OriginFlag(b.Origin))
 }
 
 // adoptSettings takes over the settings of the recipe, but for those that are given or follow what is given otherwise
@@ -107,11 +107,4 @@ func (p *previous) otherPreset(preset string, was *recipe.Config) bool {
 		return p.Preset != preset
 	}
 	return p.Config.Strategy != was.Strategy
-}
-
-// adopt gives an option the value that the run was begun with, unless the call asks for one.
-func adopt[T any](asked func(name string) bool, name string, option *T, was T) {
-	if !asked(name) {
-		*option = was
-	}
 }

@@ -100,18 +100,18 @@ func goOnAsked(o *Options, a *asked) error {
 			return err
 		}
 	}
-	adopt(o.Asked, "export", &o.Exports, exports)
-	adopt(o.Asked, "eval-at", &o.EvalAt, a.EvalAt)
-	adopt(o.Asked, "save-at", &c.SaveAt, a.SaveAt)
-	adopt(o.Asked, "checkpoint-every", &c.Every, every)
-	adopt(o.Asked, "keep-checkpoints", &c.Keep, keepFlag(a.KeepCheckpoints))
-	adopt(o.Asked, "metrics-every", &o.MetricsEvery, a.MetricsEvery)
-	adopt(o.Asked, "tensorboard", &o.Tensorboard, a.Tensorboard)
-	adopt(o.Asked, "report", &o.Report, a.Report)
-	adopt(o.Asked, "init", &o.Init.Kind, a.Init.Kind)
-	adopt(o.Asked, "init", &o.Init.File, a.Init.File)
-	adopt(o.Asked, "init-points", &o.Init.Points, a.Init.Points)
-	adopt(o.Asked, "init-grid", &o.Init.Grid, a.Init.Grid)
+	captured.Adopt(o.Asked, "export", &o.Exports, exports)
+	captured.Adopt(o.Asked, "eval-at", &o.EvalAt, a.EvalAt)
+	captured.Adopt(o.Asked, "save-at", &c.SaveAt, a.SaveAt)
+	captured.Adopt(o.Asked, "checkpoint-every", &c.Every, every)
+	captured.Adopt(o.Asked, "keep-checkpoints", &c.Keep, keepFlag(a.KeepCheckpoints))
+	captured.Adopt(o.Asked, "metrics-every", &o.MetricsEvery, a.MetricsEvery)
+	captured.Adopt(o.Asked, "tensorboard", &o.Tensorboard, a.Tensorboard)
+	captured.Adopt(o.Asked, "report", &o.Report, a.Report)
+	captured.Adopt(o.Asked, "init", &o.Init.Kind, a.Init.Kind)
+	captured.Adopt(o.Asked, "init", &o.Init.File, a.Init.File)
+	captured.Adopt(o.Asked, "init-points", &o.Init.Points, a.Init.Points)
+	captured.Adopt(o.Asked, "init-grid", &o.Init.Grid, a.Init.Grid)
 	return nil
 }
 

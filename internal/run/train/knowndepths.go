@@ -11,6 +11,7 @@ import (
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
 	"vksplat/internal/parallel"
+	"vksplat/internal/run/captured"
 	"vksplat/internal/run/output"
 	"vksplat/pipeline"
 	"vksplat/scene"
@@ -36,12 +37,12 @@ func (o *DepthOptions) used() bool { return o.Points || o.Maps != "" || o.Cloud 
 
 // adopt takes over what a run was begun with, where the call does not say otherwise.
 func (o *DepthOptions) adopt(was *DepthOptions, given func(flag string) bool) {
-	adopt(given, "depth-loss", &o.Points, was.Points)
-	adopt(given, "depths", &o.Maps, was.Maps)
-	adopt(given, "depth-kind", &o.Kind, was.Kind)
-	adopt(given, "depth-unit", &o.Unit, was.Unit)
-	adopt(given, "depth-points", &o.Cloud, was.Cloud)
-	adopt(given, "depth-init", &o.Init, was.Init)
+	captured.Adopt(given, "depth-loss", &o.Points, was.Points)
+	captured.Adopt(given, "depths", &o.Maps, was.Maps)
+	captured.Adopt(given, "depth-kind", &o.Kind, was.Kind)
+	captured.Adopt(given, "depth-unit", &o.Unit, was.Unit)
+	captured.Adopt(given, "depth-points", &o.Cloud, was.Cloud)
+	captured.Adopt(given, "depth-init", &o.Init, was.Init)
 	if o.Kind == "" { // an earlier version began the run
 		o.Kind = depth.KindAuto
 	}

@@ -183,21 +183,11 @@ type keepFlag int
 
 func (f *keepFlag) Type() string { return "N" }
 
-func (f *keepFlag) String() string {
-	if *f < 0 {
-		return ""
-	}
-	return strconv.Itoa(int(*f))
-}
+func (f *keepFlag) String() string { return cli.CountText(*f) }
 
 // Set parses a number from 0 up.
 func (f *keepFlag) Set(s string) error {
-	n, err := strconv.Atoi(s)
-	if err != nil || n < 0 {
-		return fault.Usagef("give a number from 0 up; 0 leaves none at the end", "%q is not a number of checkpoints", s)
-	}
-	*f = keepFlag(n)
-	return nil
+	return cli.SetCount(f, s, "give a number from 0 up; 0 leaves none at the end", "%q is not a number of checkpoints")
 }
 
 // MemoryFlags say how memory is shared out.

@@ -109,7 +109,7 @@ func (p *place) refuseForeignPictures(pictures []string) error {
 	}
 	var paths, fresh []string
 	for _, step := range append(slices.Clone(p.EvalAt), p.Config.Iterations) {
-		at := captured.PathsIn(picturesFolder(p.Out, step), pictures)
+		at := output.PathsIn(picturesFolder(p.Out, step), pictures)
 		if paths = append(paths, at...); step > p.prev.after() {
 			fresh = append(fresh, at...)
 		}

@@ -161,7 +161,7 @@ var chosenBy = map[string][]string{
 	checkpoint.NormalsKey: {"normals"},
 }
 
-// goBack says how to take changes back: by what to leave out, since a resumed run keeps all that the call does not give.
+// goBack says how to take changes back: by what to leave out, since a resumed run keeps what the call does not give.
 func (p *previous) goBack(changes []recipe.Change) string {
 	const made = " that the run was made with"
 	h := &p.from.Header
