@@ -240,16 +240,9 @@ func (m *making) begin() error {
 // drop removes the levels that are there: this command wrote all of it.
 func (m *making) drop() error {
 	for k := 1; k < splatfile.MostStreamedLevels; k++ {
-		if err := errors.Join(os.RemoveAll(m.run(k)), removeFile(m.start(k))); err != nil {
+		if err := errors.Join(os.RemoveAll(m.run(k)), os.RemoveAll(m.start(k))); err != nil {
 			return output.FolderError(m.dir, err)
 		}
-	}
-	return nil
-}
-
-func removeFile(path string) error {
-	if err := os.Remove(path); !errors.Is(err, os.ErrNotExist) {
-		return err
 	}
 	return nil
 }
