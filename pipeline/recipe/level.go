@@ -12,7 +12,7 @@ import "vksplat/shaders/layout"
 const leastSide = layout.TileSize
 
 // Level returns how many times photos are halved at a step counted from 0. It depends on nothing else, so that a run
-// that is resumed goes on as it would have.
+// that is resumed continues as it would have.
 func (c Config) Level(step int) int {
 	if c.NumDownscales == 0 {
 		return 0

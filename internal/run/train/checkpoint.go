@@ -168,7 +168,7 @@ func (s *saver) atStop(step int) {
 	}
 }
 
-// fail notes the failure of a write that was asked for: training goes on, and the run ends with the error.
+// fail notes the failure of a write that was asked for: training continues, and the run ends with the error.
 func (s *saver) fail(err error) {
 	if s.failed == nil {
 		s.failed = err

@@ -88,7 +88,7 @@ func (p *place) list() error {
 	switch {
 	case p.Checkpoints.Demo:
 		p.own.By = output.ByDemo
-	case p.Checkpoints.Resume == "" || p.own.By == "": // who began a run that goes on stays
+	case p.Checkpoints.Resume == "" || p.own.By == "": // a resumed run keeps who began it
 		p.own.By = output.ByTrain
 	}
 	return p.own.Begin(p.runNames()...)
