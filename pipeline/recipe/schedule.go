@@ -74,8 +74,8 @@ func (c Config) ForShare(share float64) Config {
 // and late refinements, which only replace what was pruned, disturb little. MCMC grows by its factor, or, where that
 // would not reach N, by the same larger one at each refinement.
 //
-// A run that is resumed with more iterations may refine more often than its schedule has: those refinements keep what the
-// last of the schedule made.
+// A run that is resumed with more iterations may refine more often than its schedule has: those refinements keep what
+// the last of the schedule made.
 func (c Config) TargetSplats(start, ceiling, step int) int {
 	all := c.Refinements()
 	r := min(refinement(&c, step), all)
