@@ -304,7 +304,7 @@ func TestErrors(t *testing.T) {
 	}{
 		"a second training in the same folder": {again, "replace it with TrainOptions.Replace"},
 		"other settings":                       {other, "the command's --accept-changes"},
-		"another seed":                         {other, "give what the run was made with: TrainOptions.Seed=42, or "},
+		"another seed":                         {other, "leave out TrainOptions.Seed, or "},
 	} {
 		if !errors.Is(c.err, vksplat.ErrUsage) || !strings.Contains(vksplat.Hint(c.err), c.hint) {
 			t.Errorf("%s: %v; %s", name, c.err, vksplat.Hint(c.err))

@@ -10,20 +10,39 @@ import (
 
 // ViewScore is the quality of one held-out view.
 type ViewScore struct {
-	Name string  // of the photo
-	PSNR float64 // dB
-	SSIM float64
-	// of the rendering after the affine colour map that fits the photo best; nil: not measured
-	Corrected *Corrected
-	// of the rendering as the photo's camera would have taken it, which darkens photos away from the centre as it was
-	// learnt of others; nil: not measured
-	Lens *Corrected
-	// of the rendering of the camera after it was moved to where the photo fits best; nil: poses are not refined
-	Aligned *Corrected
+	Name            string  // of the photo
+	PSNR            float64 // dB
+	SSIM            float64
+	Extra[*float64] // nil: not measured
 }
 
-// Corrected is the quality of a view after a correction of its colours, or of its camera.
-type Corrected struct{ PSNR, SSIM float64 }
+// Extra are scores of the same views after a correction, in files without those that were not measured.
+type Extra[N any] struct {
+	// of the rendering after the affine colour map that fits the photo best; where appearance is learnt
+	CCPSNR N `json:"cc_psnr,omitempty"`
+	CCSSIM N `json:"cc_ssim,omitempty"`
+	// of the rendering as the photo's camera would have taken it, which darkens photos away from the centre as it was
+	// learnt of others; where vignetting is learnt
+	LensPSNR N `json:"lens_psnr,omitempty"`
+	LensSSIM N `json:"lens_ssim,omitempty"`
+	// of the camera after it was moved to where the photo fits best; where poses are refined
+	AlignedPSNR N `json:"aligned_psnr,omitempty"`
+	AlignedSSIM N `json:"aligned_ssim,omitempty"`
+}
+
+// All lists them.
+func (e *Extra[N]) All() [6]*N {
+	return [...]*N{&e.CCPSNR, &e.CCSSIM, &e.LensPSNR, &e.LensSSIM, &e.AlignedPSNR, &e.AlignedSSIM}
+}
+
+// Convert gives the scores another type.
+func Convert[A, B any](e Extra[A], convert func(A) B) (c Extra[B]) {
+	to := c.All()
+	for k, x := range e.All() {
+		*to[k] = convert(*x)
+	}
+	return c
+}
 
 // StepScores are the held-out views at one training step.
 type StepScores struct {
@@ -38,16 +57,28 @@ type StepScores struct {
 // no infinity. It belongs to a mean squared error of 1e-10.
 const maxPSNR = 100
 
-// scored are the scores of a view by their names in files: INRIA's own, after colour correction those of gsplat. LPIPS,
-// INRIA's third, is absent because training does not measure it.
-var scored = []struct {
-	psnr, ssim string
-	of         func(v *ViewScore) *Corrected // nil: not measured
-}{
-	{psnrKey, "SSIM", func(v *ViewScore) *Corrected { return &Corrected{v.PSNR, v.SSIM} }},
-	{"cc_psnr", "cc_ssim", func(v *ViewScore) *Corrected { return v.Corrected }},
-	{lensPSNRKey, lensSSIMKey, func(v *ViewScore) *Corrected { return v.Lens }},
-	{alignedPSNRKey, alignedSSIMKey, func(v *ViewScore) *Corrected { return v.Aligned }},
+// inriaMean and inriaViews are the values of results.json and per_view.json.
+// LPIPS, INRIA's third key, is absent because it is not measured; scores
+// after colour correction have gsplat's names. The protocol is added, and how the model was drawn.
+type inriaMean struct {
+	SSIM float64
+	PSNR float64
+	Extra[*float64]
+
+	Protocol string `json:"protocol"`
+	Drawn    *Drawn `json:"drawn,omitempty"`
+}
+
+type inriaViews struct {
+	SSIM map[string]float64
+	PSNR map[string]float64
+	Extra[map[string]float64]
+
+	NearestDegrees  map[string]float64 `json:"nearest_degrees,omitempty"`
+	NearestDistance map[string]float64 `json:"nearest_distance,omitempty"`
+
+	Protocol string `json:"protocol"`
+	Drawn    *Drawn `json:"drawn,omitempty"`
 }
 
 // Mean returns the mean PSNR and SSIM over the views, each PSNR capped at 100 dB.
@@ -60,32 +91,21 @@ func (s StepScores) Mean() (psnr, ssim float64) {
 	return psnr / n, ssim / n
 }
 
-// CorrectedMean returns the means of the scores after colour correction; nil: not all views have them.
-func CorrectedMean(views []ViewScore) *Corrected {
-	return meanOf(views, func(v *ViewScore) *Corrected { return v.Corrected })
-}
-
-// LensMean returns the means of the scores through the cameras' vignetting; nil: not all views have them.
-func LensMean(views []ViewScore) *Corrected {
-	return meanOf(views, func(v *ViewScore) *Corrected { return v.Lens })
-}
-
-// AlignedMean returns the means of the scores with aligned cameras; nil: not all views have them.
-func AlignedMean(views []ViewScore) *Corrected {
-	return meanOf(views, func(v *ViewScore) *Corrected { return v.Aligned })
-}
-
-func meanOf(views []ViewScore, score func(v *ViewScore) *Corrected) *Corrected {
-	var sum Corrected
-	for i := range views {
-		c := score(&views[i])
-		if c == nil {
-			return nil
+// MeanExtra returns the means of the scores that all views have.
+func MeanExtra(views []ViewScore) (means Extra[*float64]) {
+	for k, mean := range means.All() {
+		sum := new(float64)
+		for i := range views {
+			x := *views[i].All()[k]
+			if x == nil {
+				sum = nil
+				break
+			}
+			*sum += math.Min(*x, maxPSNR) / float64(len(views))
 		}
-		sum.PSNR += math.Min(c.PSNR, maxPSNR) / float64(len(views))
-		sum.SSIM += c.SSIM / float64(len(views))
+		*mean = sum
 	}
-	return &sum
+	return means
 }
 
 // WriteResults writes results.json and per_view.json into dir with INRIA's keys: ours_<step> -> SSIM, PSNR, of a
@@ -101,40 +121,32 @@ func WriteResults(dir, protocol string, steps []StepScores, goesOn bool) error {
 		if len(s.Views) == 0 {
 			return fmt.Errorf("write results: step %d: no view was measured", s.Step)
 		}
-		mean, views := map[string]any{protocolKey: protocol}, map[string]any{protocolKey: protocol}
-		if s.Drawn != nil {
-			mean[drawnKey], views[drawnKey] = s.Drawn, s.Drawn
-		}
-		degrees, distances := map[string]float64{}, map[string]float64{}
+		views := inriaViews{SSIM: map[string]float64{}, PSNR: map[string]float64{},
+			NearestDegrees: map[string]float64{}, NearestDistance: map[string]float64{},
+			Protocol: protocol, Drawn: s.Drawn}
 		for _, v := range s.Views {
 			if math.IsNaN(v.PSNR) || math.IsNaN(v.SSIM) {
 				return fmt.Errorf("write results: step %d: %q: PSNR %v, SSIM %v: %w", s.Step, v.Name, v.PSNR, v.SSIM,
 					scene.ErrNotFinite)
 			}
-			if n, known := s.Nearest[v.Name]; known {
-				degrees[v.Name], distances[v.Name] = n.Degrees, n.Distance
-			}
-		}
-		if len(degrees) > 0 {
-			views[NearestDegrees], views[NearestDistance] = degrees, distances
-		}
-		for _, k := range scored {
-			psnr, ssim := map[string]float64{}, map[string]float64{}
-			for i := range s.Views {
-				if c := k.of(&s.Views[i]); c != nil {
-					psnr[s.Views[i].Name], ssim[s.Views[i].Name] = math.Min(c.PSNR, maxPSNR), c.SSIM
+			views.PSNR[v.Name] = math.Min(v.PSNR, maxPSNR)
+			views.SSIM[v.Name] = v.SSIM
+			for k, x := range v.All() {
+				if scores := views.All()[k]; *x != nil {
+					if *scores == nil {
+						*scores = map[string]float64{}
+					}
+					(*scores)[v.Name] = math.Min(**x, maxPSNR)
 				}
 			}
-			if len(psnr) > 0 {
-				views[k.psnr], views[k.ssim] = psnr, ssim
-			}
-			if c := meanOf(s.Views, k.of); c != nil {
-				mean[k.psnr], mean[k.ssim] = c.PSNR, c.SSIM
+			if n, known := s.Nearest[v.Name]; known {
+				views.NearestDegrees[v.Name], views.NearestDistance[v.Name] = n.Degrees, n.Distance
 			}
 		}
 		key := MethodName(s.Step)
-		mean[psnrKey], mean["SSIM"] = s.Mean()
-		means[key], perView[key] = mean, views
+		psnr, ssim := s.Mean()
+		means[key] = inriaMean{SSIM: ssim, PSNR: psnr, Extra: MeanExtra(s.Views), Protocol: protocol, Drawn: s.Drawn}
+		perView[key] = views
 	}
 	return writeResults(dir, means, perView)
 }

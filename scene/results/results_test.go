@@ -98,8 +98,8 @@ func TestNearest(t *testing.T) {
 // the others where it measures another one, by another protocol or drawn otherwise.
 func TestLensStays(t *testing.T) {
 	drawn := &Drawn{Near: 0.01, Background: [3]float32{1, 0, 0}, Photos: "64x48"}
-	trained := []StepScores{{7, []ViewScore{{Name: "a.png", PSNR: 20, SSIM: 0.5, Lens: &Corrected{22, 0.6}},
-		{Name: "b.png", PSNR: 30, SSIM: 0.7, Lens: &Corrected{32, 0.8}}}, drawn, nil}}
+	trained := []StepScores{{7, []ViewScore{{Name: "a.png", PSNR: 20, SSIM: 0.5, Extra: through(22, 0.6)},
+		{Name: "b.png", PSNR: 30, SSIM: 0.7, Extra: through(32, 0.8)}}, drawn, nil}}
 	result := func(protocol string, drawn *Drawn, a, b float64, name string) *Result {
 		return &Result{Method: MethodName(7), Protocol: protocol, Drawn: drawn, Views: []ViewScores{
 			{"a.png", []Score{{"PSNR", a, true}}}, {name, []Score{{"PSNR", b, true}}}}}
@@ -233,8 +233,8 @@ func TestResults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := "{\n \"ours_30000\": {\n  \"PSNR\": 100,\n  \"SSIM\": 1,\n  \"protocol\": \"gsplat\"\n },\n " +
-		"\"ours_7000\": {\n  \"PSNR\": 25,\n  \"SSIM\": 0.625,\n  \"protocol\": \"gsplat\"\n }\n}\n"
+	want := "{\n \"ours_30000\": {\n  \"SSIM\": 1,\n  \"PSNR\": 100,\n  \"protocol\": \"gsplat\"\n },\n " +
+		"\"ours_7000\": {\n  \"SSIM\": 0.625,\n  \"PSNR\": 25,\n  \"protocol\": \"gsplat\"\n }\n}\n"
 	if string(got) != want {
 		t.Errorf("got %s\nwant %s", got, want)
 	}
@@ -254,4 +254,9 @@ func TestResults(t *testing.T) {
 		false); !errors.Is(err, scene.ErrNotFinite) {
 		t.Errorf("NaN: %v", err)
 	}
+}
+
+// through are scores through the lens.
+func through(psnr, ssim float64) Extra[*float64] {
+	return Extra[*float64]{LensPSNR: &psnr, LensSSIM: &ssim}
 }

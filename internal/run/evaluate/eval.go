@@ -198,7 +198,7 @@ func MeasureAll(console *cli.Console, ctx context.Context, o *Options, jobs []*J
 				console.Note(fmt.Sprintf("%s holds scores of one protocol: those of %s by another were replaced",
 					filepath.Join(job.folder, "results.json"), strings.Join(replaced, ", ")))
 			}
-			if err := output.AddWritten(job.folder, output.ScoreFilesIn(job.folder)...); err != nil {
+			if err := output.AddWritten(job.folder, output.PathsIn(job.folder, output.ScoreFiles)...); err != nil {
 				return err
 			}
 		}

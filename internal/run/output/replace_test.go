@@ -217,14 +217,3 @@ func TestNextLink(t *testing.T) {
 		t.Errorf("a run writes to where a link leads: %v", err)
 	}
 }
-
-// TestEarlierBuild refuses a folder where another build was replacing a run.
-func TestEarlierBuild(t *testing.T) {
-	for _, name := range []string{".previous", ".previous.moving"} {
-		out := t.TempDir()
-		filetest.Make(t, out, name+"/stats.json")
-		if _, err := Recover(out); !errors.Is(err, fault.ErrUsage) || fault.Hint(err) == "" {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
-}

@@ -13,7 +13,7 @@ import (
 )
 
 // asked is what a run was asked for beside the recipe and the photos. It says nothing of the machine, and of what only
-// shows the run: that is chosen anew.
+// shows the run: each call chooses that.
 type asked struct {
 	Exports         []string  `json:"exports"` // absolute
 	EvalAt          cli.Steps `json:"eval_at"`
@@ -100,23 +100,18 @@ func goOnAsked(o *Options, a *asked) error {
 			return err
 		}
 	}
-	for name, take := range map[string]func(){
-		"export":           func() { o.Exports = exports },
-		"eval-at":          func() { o.EvalAt = a.EvalAt },
-		"save-at":          func() { c.SaveAt = a.SaveAt },
-		"checkpoint-every": func() { c.Every = every },
-		"keep-checkpoints": func() { c.Keep = keepFlag(a.KeepCheckpoints) },
-		"metrics-every":    func() { o.MetricsEvery = a.MetricsEvery },
-		"tensorboard":      func() { o.Tensorboard = a.Tensorboard },
-		"report":           func() { o.Report = a.Report },
-		"init":             func() { o.Init.Kind, o.Init.File = a.Init.Kind, a.Init.File },
-		"init-points":      func() { o.Init.Points = a.Init.Points },
-		"init-grid":        func() { o.Init.Grid = a.Init.Grid },
-	} {
-		if !o.Asked(name) {
-			take()
-		}
-	}
+	captured.Adopt(o.Asked, "export", &o.Exports, exports)
+	captured.Adopt(o.Asked, "eval-at", &o.EvalAt, a.EvalAt)
+	captured.Adopt(o.Asked, "save-at", &c.SaveAt, a.SaveAt)
+	captured.Adopt(o.Asked, "checkpoint-every", &c.Every, every)
+	captured.Adopt(o.Asked, "keep-checkpoints", &c.Keep, keepFlag(a.KeepCheckpoints))
+	captured.Adopt(o.Asked, "metrics-every", &o.MetricsEvery, a.MetricsEvery)
+	captured.Adopt(o.Asked, "tensorboard", &o.Tensorboard, a.Tensorboard)
+	captured.Adopt(o.Asked, "report", &o.Report, a.Report)
+	captured.Adopt(o.Asked, "init", &o.Init.Kind, a.Init.Kind)
+	captured.Adopt(o.Asked, "init", &o.Init.File, a.Init.File)
+	captured.Adopt(o.Asked, "init-points", &o.Init.Points, a.Init.Points)
+	captured.Adopt(o.Asked, "init-grid", &o.Init.Grid, a.Init.Grid)
 	return nil
 }
 

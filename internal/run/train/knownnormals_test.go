@@ -92,7 +92,7 @@ func TestTrainNormals(t *testing.T) {
 	}
 	if _, _, err := trained("other", some, middle); err == nil ||
 		!strings.Contains(err.Error(), "made otherwise: capture's known normals: ") ||
-		!strings.Contains(fault.Hint(err), "give the normal maps that the run was made with") {
+		!strings.Contains(fault.Hint(err), "give the known normals that the run was made with") {
 		t.Errorf("with other normals: %v, hint %q", err, fault.Hint(err))
 	}
 	if _, told, err = trained("some", some, ""); err != nil ||

@@ -88,7 +88,7 @@ func (p *place) list() error {
 	switch {
 	case p.Checkpoints.Demo:
 		p.own.By = output.ByDemo
-	case p.Checkpoints.Resume == "" || p.own.By == "": // who began a run that goes on stays
+	case p.Checkpoints.Resume == "" || p.own.By == "": // a resumed run keeps who began it
 		p.own.By = output.ByTrain
 	}
 	return p.own.Begin(p.runNames()...)
@@ -109,7 +109,7 @@ func (p *place) refuseForeignPictures(pictures []string) error {
 	}
 	var paths, fresh []string
 	for _, step := range append(slices.Clone(p.EvalAt), p.Config.Iterations) {
-		at := captured.PathsIn(picturesFolder(p.Out, step), pictures)
+		at := output.PathsIn(picturesFolder(p.Out, step), pictures)
 		if paths = append(paths, at...); step > p.prev.after() {
 			fresh = append(fresh, at...)
 		}
@@ -126,15 +126,14 @@ func (p *place) refuseForeignPictures(pictures []string) error {
 
 // sweep removes temporary files of a process that was killed. The folder is locked: nobody writes there now.
 func (p *place) sweep() {
-	output.RemoveTemps(p.Out, func(base string, _ bool) bool {
-		return slices.Contains(output.RunFiles, base) || base == output.DemoPicture || base == output.WrittenFile
-	})
-	output.RemoveTemps(p.prev.dir, func(base string, _ bool) bool {
-		return base == output.AskedFile || base == output.BegunFile ||
+	files := slices.Concat(output.RunFiles, []string{output.DemoPicture, output.WrittenFile, output.AskedFile,
+		output.BegunFile, output.ModelName})
+	ours := func(base string, _ bool) bool {
+		return slices.Contains(files, base) ||
 			strings.HasPrefix(base, output.CheckpointPrefix) && strings.HasSuffix(base, output.CheckpointSuffix)
-	})
-	for _, dir := range output.StepFolders(p.Out, output.ModelFolder, -1) {
-		output.RemoveTemps(dir, func(base string, _ bool) bool { return base == output.ModelName })
+	}
+	for _, dir := range append(output.StepFolders(p.Out, output.ModelFolder, -1), p.Out, p.prev.dir) {
+		output.RemoveTemps(dir, ours)
 	}
 	for _, top := range output.StepFolders(p.Out, output.PictureFolder, -1) {
 		_ = filepath.WalkDir(top, func(dir string, e fs.DirEntry, err error) error {

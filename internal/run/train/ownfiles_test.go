@@ -11,7 +11,6 @@ import (
 
 	"vksplat/internal/cli"
 	"vksplat/internal/filetest"
-	"vksplat/internal/run/captured"
 	"vksplat/internal/run/output"
 )
 
@@ -49,7 +48,7 @@ func TestReplaceOwn(t *testing.T) {
 			"test/ours_7/a.png", "test/ours_7/changed.png", "test/ours_7/left/b.png", "test/ours_8/a.png"}
 		filetest.Make(t, o.Out, wrote...)
 		own := output.ReadWritten(o.Out)
-		if err := errors.Join(own.Begin(captured.PathsIn(o.Out, wrote)...), own.End()); err != nil {
+		if err := errors.Join(own.Begin(output.PathsIn(o.Out, wrote)...), own.End()); err != nil {
 			t.Fatal(err)
 		}
 		mine := []string{output.WrittenFile, "point_cloud/iteration_7/edited.ply", "test/ours_7/changed.png",

@@ -140,7 +140,7 @@ func TestAnchorsInFingerprint(t *testing.T) {
 	c := [][]scene.Anchor{nil, a[0]}
 	seen := map[string]bool{(&knowns{}).fingerprint([32]byte{1}): true}
 	for _, anchors := range [][][]scene.Anchor{a, b, c} {
-		seen[(&knowns{anchorHash: hashAnchors(anchors)}).fingerprint([32]byte{1})] = true
+		seen[(&knowns{anchorHash: hashLists(anchors, appendAnchor)}).fingerprint([32]byte{1})] = true
 	}
 	if len(seen) != 4 {
 		t.Errorf("%d fingerprints of 4 captures", len(seen))

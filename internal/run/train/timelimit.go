@@ -131,7 +131,7 @@ func (lim *limiter) choose(ctx context.Context, h *rehearsal) (c choice, err err
 	full, list := lim.Config, []recipe.Config{lim.Config}
 	began := lim.clock.passed()
 	if !lim.Asked("num-downscales") && !lim.Asked("resolution-schedule") {
-		list = halvings(full, h.smallest())
+		list = halvings(full, shorterSide(h.cams))
 	}
 	if err := h.measure(ctx, full, list[len(list)-1].NumDownscales); err != nil {
 		return c, err
