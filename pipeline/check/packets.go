@@ -363,6 +363,13 @@ func slotGrad(splat, tile uint32) (g ref.ProjectedGrad[float32]) {
 	return g
 }
 
+func (s *isects) grads() (grads []ref.ProjectedGrad[float32]) {
+	for slot, tile := range s.tiles {
+		grads = append(grads, slotGrad(s.splats[slot], tile))
+	}
+	return grads
+}
+
 // stepBefore are gradients of the step before.
 func stepBefore(n int) []ref.ProjectedGrad[float32] {
 	g := make([]ref.ProjectedGrad[float32], n)
@@ -379,8 +386,8 @@ const (
 	withDepth    = 3
 )
 
-// checkReduce sums in every number of bands and wants the bytes of slotSums, in float32: additions are exactly rounded
-// on every device.
+// checkReduce sums in every number of bands and wants the bytes of ref.ReduceSlots, in float32: additions are exactly
+// rounded on every device.
 func checkReduce(t *trial, p *ref.Projection[float32], v *ref.View[float32], bands ...int) {
 	whole := runTiles(t, p, v, 0, 1, len(p.Splats)*v.Grid().Tiles())
 	eachOf(bands, func(n int) {
@@ -390,13 +397,18 @@ func checkReduce(t *trial, p *ref.Projection[float32], v *ref.View[float32], ban
 }
 
 func checkBands(t *trial, p *ref.Projection[float32], v *ref.View[float32], whole *isects, n, beside int) {
-	start, sums := stepBefore(len(p.Splats)), slotSums(whole, len(p.Splats), v.Grid().Cols)
+	start := stepBefore(len(p.Splats))
 	want := slices.Clone(start)
 	for i := range want {
 		if p.DepthKeys[i] != ref.Culled {
-			want[i] = sums[i]
+			want[i] = ref.ProjectedGrad[float32]{}
 		}
 	}
+	lists := ref.Lists{SplatFromRank: whole.ranks, FirstIsect: whole.first, TileIDs: whole.tiles}
+	ref.ReduceSlots(want, whole.grads(), &lists, v.Grid().Cols, func(rank int) int {
+		a, b := whole.slots(rank)
+		return b - a
+	})
 	var parts []*isects
 	for band := range n {
 		parts = append(parts, runTiles(t, p, v, band, n, len(whole.tiles)))
@@ -424,10 +436,7 @@ func besideOf(v []ref.ProjectedGrad[float32], n int) (out []float32) {
 // reduce records reduce_slots, or reduce_slots_depth, for one band.
 func (t *trial) reduce(beside int, p *ref.Projection[float32], v *ref.View[float32], s *isects, band, bands int, grads,
 	others vk.Slice[float32]) {
-	slots := make([]ref.ProjectedGrad[float32], len(s.tiles))
-	for slot, tile := range s.tiles {
-		slots[slot] = slotGrad(s.splats[slot], tile)
-	}
+	slots := s.grads()
 	pass := shaders.ReduceSlots{Params: in(t, paramsOf(v)), Counters: in(t, s.counters...), SplatFromRank: in(t,
 		s.ranks...), FirstIsect: in(t, s.first...), Shapes: in(t, shapesOf(p)...), VSlots: in(t, floatsOf(slots)...),
 		VProjected: grads, VAbsSlots: in(t, besideOf(slots, max(beside, withAbsolute))...), VAbsMean2d: others,
@@ -442,31 +451,4 @@ func (t *trial) reduce(beside int, p *ref.Projection[float32], v *ref.View[float
 		SplatFromRank: pass.SplatFromRank, FirstIsect: pass.FirstIsect, Shapes: pass.Shapes, VSlots: pass.VSlots,
 		VProjected: grads, VBesideSlots: pass.VAbsSlots, VBeside: others,
 		Push: shaders.ReduceSlotsDepthPush(pass.Push)}, grid)
-}
-
-// slotSums adds the gradients of each splat's tiles: in the order of its slots, or where they are many along a row of
-// tiles from left to right, then the rows from top to bottom.
-func slotSums(s *isects, n, cols int) []ref.ProjectedGrad[float32] {
-	sums := make([]ref.ProjectedGrad[float32], n)
-	add := func(to *ref.ProjectedGrad[float32], g ref.ProjectedGrad[float32]) {
-		for k := range g {
-			to[k] += g[k]
-		}
-	}
-	for rank, splat := range s.ranks {
-		a, b := s.slots(rank)
-		for slot := a; slot < b; {
-			if b-a <= layout.ManySlots {
-				add(&sums[splat], slotGrad(splat, s.tiles[slot]))
-				slot++
-				continue
-			}
-			var row ref.ProjectedGrad[float32]
-			for y := int(s.tiles[slot]) / cols; slot < b && int(s.tiles[slot])/cols == y; slot++ {
-				add(&row, slotGrad(splat, s.tiles[slot]))
-			}
-			add(&sums[splat], row)
-		}
-	}
-	return sums
 }
