@@ -35,8 +35,9 @@ func (v *view) depthLoss() {
 	}
 	v.r.Dispatch(pass, v.indirect(layout.ArgsTiles))
 	if x.normals {
-		push := shaders.NormalLossPush{Weight: x.normal.weight, Log2Final: x.normal.log2Final(),
-			DecaySteps: float32(x.normal.steps)}
-		v.r.Dispatch(vk.Like(&shaders.NormalLoss{Push: push}, pass), v.indirect(layout.ArgsTiles))
+		normal := vk.Like(&shaders.NormalLoss{}, pass)
+		normal.Push.Weight, normal.Push.Log2Final = x.normal.weight, x.normal.log2Final()
+		normal.Push.DecaySteps = float32(x.normal.steps)
+		v.r.Dispatch(normal, v.indirect(layout.ArgsTiles))
 	}
 }

@@ -52,7 +52,7 @@ type Pass interface {
 }
 
 // Like fills what is zero in p, the pass of a variant of a kernel, with the fields of the kernel's pass that have the
-// same names, also in Push and Spec, and returns p.
+// same names, also in Push and Spec, and returns p. What is to stay zero is set afterwards.
 func Like[P Pass](p P, pass Pass) P {
 	fillLike(reflect.ValueOf(p).Elem(), reflect.ValueOf(pass).Elem())
 	return p
