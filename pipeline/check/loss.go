@@ -185,8 +185,9 @@ func (p *photo) run(check func(*photo)) {
 	partials, counted := out[[3]float32](t, tiles), out[[3]float32](t, tiles)
 	vRender := out[[4]float32](t, n)
 	pass := &shaders.Loss{Params: step, Render: render, Target: target, SsimMaps: maps, Partials: partials,
-		Counted: counted, Inliers: inliers, Spec: shaders.LossSpec{TargetFloat: p.floats, Masked: p.mask != nil || p.maskable, Alpha: p.alphaLoss > 0,
-			Packed: p.packed || p.packable, Shrunk: p.level > 0 || p.shrinkable, Robust: p.robust}}
+		Counted: counted, Inliers: inliers, Spec: shaders.LossSpec{TargetFloat: p.floats,
+			Masked: p.mask != nil || p.maskable, Alpha: p.alphaLoss > 0, Packed: p.packed || p.packable,
+			Shrunk: p.level > 0 || p.shrinkable, Robust: p.robust}}
 	t.dispatch(pass, vk.Groups(tiles+2))
 	t.dispatch(vk.Like(&shaders.LossGrad{VRender: vRender}, pass), vk.Groups(tiles+2))
 	t.run()

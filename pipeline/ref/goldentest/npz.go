@@ -42,8 +42,8 @@ type archive struct {
 }
 
 // openNPZ reads every array of a .npz file of NumPy: float32, float64, int32, int64, uint8 and bool, little-endian, in
-// C order. Errors name the file and the member: not a zip file, an unsupported type, Fortran order, or data that does not
-// fit the shape. Memory is bounded by the size that each member's zip directory entry declares.
+// C order. Errors name the file and the member: not a zip file, an unsupported type, Fortran order, or data that does
+// not fit the shape. Memory is bounded by the size that each member's zip directory entry declares.
 func openNPZ(path string) (*archive, error) {
 	r, err := zip.OpenReader(path)
 	if err != nil {
