@@ -428,7 +428,8 @@ func (t *trial) reduce(beside int, p *ref.Projection[float32], v *ref.View[float
 	slots := s.grads()
 	besides := in(t, besideOf(slots, max(beside, withAbsolute))...)
 	var pass vk.Pass = &shaders.ReduceSlots{Params: in(t, paramsOf(v)), Counters: in(t, s.counters...),
-		SplatFromRank: in(t, s.ranks...), FirstIsect: in(t, s.first...), Shapes: in(t, shapesOf(p)...), VSlots: in(t, floatsOf(slots)...),
+		SplatFromRank: in(t, s.ranks...), FirstIsect: in(t, s.first...),
+		Shapes: in(t, shapesOf(p)...), VSlots: in(t, floatsOf(slots)...),
 		VProjected: grads, VAbsSlots: besides, VAbsMean2d: others,
 		Spec: shaders.ReduceSlotsSpec{Absgrad: beside == withAbsolute},
 		Push: shaders.ReduceSlotsPush{Band: uint32(band), NBands: uint32(bands)}}
