@@ -22,8 +22,8 @@ const trainPageFile = "../../docs/train.md"
 // TestTrainPage wants the tables of docs/train.md to say what the program's own say.
 func TestTrainPage(t *testing.T) {
 	var presets, keys, sources strings.Builder
-	for _, name := range presetNames() {
-		data, err := presetFiles.ReadFile("presets/" + name + ".toml")
+	for _, name := range train.PresetNames() {
+		data, err := train.Presets.ReadFile("presets/" + name + ".toml")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -415,7 +415,7 @@ func TestDial(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
 	if _, err := Dial(ctx, Options{Address: s.Address, Namespace: "splats"}); !errors.Is(err, fault.ErrTryAgain) ||
-		!strings.Contains(err.Error(), "it does not answer: dial tcp ") ||
+		!strings.Contains(err.Error(), "it does not respond: dial tcp ") ||
 		!strings.Contains(fault.Hint(err), "tls-ca") {
 		t.Errorf("%v, hint %q", err, fault.Hint(err))
 	}

@@ -101,7 +101,7 @@ func TestStatus(t *testing.T) {
 		t.Fatal(err)
 	}
 	var s Status
-	filetest.ReadJSON(t, filepath.Join(r.dir, "outputs", "j", Folder, StatusName), &s)
+	filetest.ReadJSON(t, filepath.Join(r.dir, "outputs", "j", Folder, statusName), &s)
 	if !s.Ended || s.Counts()[Done] != 3 || s.Tasks[1].Of != 7 || !s.Tasks[1].Preview {
 		t.Errorf("%+v", s)
 	}

@@ -52,7 +52,7 @@ func TestComplaints(t *testing.T) {
 		change func(*Options)
 		says   string
 	}{
-		{func(o *Options) { o.URL = "s3://other/x" }, "no bucket other"},
+		{func(o *Options) { o.URL = "s3://other/x" }, "no such bucket"},
 		{func(o *Options) { s.Denied = true }, "access is denied"},
 		{func(o *Options) { s.Region = "eu-west-3" }, "another region"},
 		{func(o *Options) { s.Skew = time.Hour }, "clocks"},

@@ -131,7 +131,7 @@ var layers = []layer{
 		"a task runs a child of this program: it must do so without a device, and without a queue", true},
 	{"farm/local", []string{"farm/spec", "farm/store", "farm/task", "internal/*"},
 		"it decides which task runs when; the device is the child's, and all that lasts the store's", true},
-	{"farm/page", []string{"farm/local", "farm/store", "farm/spec", "internal/*", "scene/photo", "view/..."},
+	{"farm/page", []string{"farm/local", "farm/store", "farm/spec", "internal/*", "view/..."},
 		"a page shows what the store has, by the guard of package view, and changes nothing", true},
 	{"farm/flow", []string{"farm/local", "farm/spec", "farm/store", "farm/task", "internal/*"},
 		"it is what server, workers and clients agree on, and speaks to nobody", true},
