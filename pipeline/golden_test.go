@@ -8,6 +8,7 @@ import (
 
 	"vksplat/pipeline/recipe"
 	"vksplat/pipeline/ref"
+	"vksplat/pipeline/ref/goldentest"
 	"vksplat/scene"
 	"vksplat/shaders"
 	"vksplat/shaders/layout"
@@ -21,7 +22,7 @@ func TestGolden(t *testing.T) {
 	if dir == "" {
 		dir = "testdata/golden"
 	}
-	g, err := ref.LoadGolden(dir)
+	g, err := goldentest.LoadGolden(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +52,7 @@ func within(t *testing.T, name string, got, limit float64) {
 	}
 }
 
-func goldenRender(t *testing.T, c *ref.RenderCase) {
+func goldenRender(t *testing.T, c *goldentest.RenderCase) {
 	g := runBackward(t, testDevice(t), c.Params, c.View, c.VRender, 1)
 	var rgb, alpha, means, conics, vMeans []float32
 	for _, px := range g.render {
@@ -74,8 +75,8 @@ func goldenRender(t *testing.T, c *ref.RenderCase) {
 		vMeans = append(vMeans, v[:]...)
 	}
 	both := func(i int) bool { return g.depthKeys[i] != layout.Culled && c.Seen(i) }
-	within(t, "means2d", ref.RelNormWhere(means, c.Means2D, 2, both), 1e-4)
-	within(t, "conics", ref.RelNormWhere(conics, c.Conics, 3, both), 1e-4)
+	within(t, "means2d", goldentest.RelNormWhere(means, c.Means2D, 2, both), 1e-4)
+	within(t, "conics", goldentest.RelNormWhere(conics, c.Conics, 3, both), 1e-4)
 	within(t, "v_means2d", ref.RelNorm(vMeans, c.VMeans2D), 1e-3)
 	p := g.params
 	got := [][]float32{p.Means, p.LogScales, p.Quats, p.LogitOpacities, p.SH}
@@ -128,7 +129,7 @@ func uploadOf[T any](t *testing.T, d *Device, data []T) vk.Slice[T] {
 	return s
 }
 
-func goldenLoss(t *testing.T, c *ref.LossCase) {
+func goldenLoss(t *testing.T, c *goldentest.LossCase) {
 	d := testDevice(t)
 	e, free := viewEngine(t, d, 0, scene.Camera{Width: c.Width, Height: c.Height, Fx: 1, Fy: 1}, true)
 	defer free()
@@ -164,7 +165,7 @@ func goldenLoss(t *testing.T, c *ref.LossCase) {
 	within(t, "v_image", ref.RelNorm(g, c.VImage), 1e-4)
 }
 
-func goldenRelocation(t *testing.T, c *ref.RelocationCase) {
+func goldenRelocation(t *testing.T, c *goldentest.RelocationCase) {
 	d := testDevice(t)
 	n := len(c.Opacities)
 	ratios := make([]uint32, n)
@@ -188,7 +189,7 @@ func goldenRelocation(t *testing.T, c *ref.RelocationCase) {
 // goldenAdam feeds the given gradients to project_bwd_adam through a path where the chain rule is the identity up to a
 // known factor: the colour of a degree 0 splat in the middle of the view is sh0 times a constant, so v_sh0 = constant *
 // v_color.
-func goldenAdam(t *testing.T, c *ref.AdamCase) {
+func goldenAdam(t *testing.T, c *goldentest.AdamCase) {
 	d := testDevice(t)
 	n := len(c.Start) / 3
 	init := scene.NewSplats(n, 0)
@@ -248,7 +249,7 @@ func goldenAdam(t *testing.T, c *ref.AdamCase) {
 }
 
 // trainerOf prepares the training run of c: its views in its order, no densification.
-func trainerOf(t *testing.T, d *Device, c *ref.TrainCase) *Trainer {
+func trainerOf(t *testing.T, d *Device, c *goldentest.TrainCase) *Trainer {
 	t.Helper()
 	cfg := recipe.Default()
 	cfg.Iterations, cfg.SHInterval, cfg.SSIMSame, cfg.RefineEvery = len(c.Order), c.SHDegreeInterval, true, 0
@@ -269,7 +270,7 @@ func trainerOf(t *testing.T, d *Device, c *ref.TrainCase) *Trainer {
 	return tr
 }
 
-func goldenTrain(t *testing.T, c *ref.TrainCase) {
+func goldenTrain(t *testing.T, c *goldentest.TrainCase) {
 	tr := trainerOf(t, testDevice(t), c)
 	defer tr.Close()
 	var worst, lossOut, lossRef, psnrOut, psnrRef float64

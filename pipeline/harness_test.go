@@ -448,13 +448,10 @@ func modelIn(t testing.TB, path string) *scene.Splats {
 	return s
 }
 
-// paramsOf returns the parameters of s, by rows: not a copy.
+// paramsOf returns the parameters of s: not a copy.
 func paramsOf(s *scene.Splats) *ref.Params[float32] {
-	var arrays [][]float32
-	for _, t := range s.Tensors() {
-		arrays = append(arrays, t.Data)
-	}
-	return ref.ParamsOf(s.N, s.Degree, arrays)
+	return &ref.Params[float32]{N: s.N, Degree: s.Degree, Means: s.Means, Quats: s.Quats, LogScales: s.LogScales,
+		LogitOpacities: s.LogitOpacities, SH: s.SH}
 }
 
 // load makes s the model and chooses the first capacities.

@@ -90,7 +90,10 @@ func shrunkLoss(v *TrainView, s *scene.Splats, cfg *recipe.Config, level int) *r
 	photo := ref.Shrink(ref.TargetFromRGBA8(v.Image.Pix, [3]float64{}), c.Width, c.Height, 3, level)
 	loss := ref.LossConfig[float64]{Lambda: cfg.SSIMLambda,
 		Mask: ref.ShrinkMask(v.Image.Mask, c.Width, c.Height, level)}
-	return ref.LossGradients(model, view.Shrunk(level), photo, loss, 1).Loss
+	view = view.Shrunk(level)
+	proj, img := ref.Project(model, view), ref.NewImage[float64](view.Width, view.Height)
+	ref.Rasterize(img, proj.Splats, ref.NewLists(proj, view.Grid()), view, view.Grid())
+	return ref.Loss(img.Render, photo, view.Width, view.Height, loss)
 }
 
 // TestProgressiveSameBytes trains across two changes of level.

@@ -13,13 +13,15 @@ import (
 
 	"vksplat/internal/filetest"
 	"vksplat/pipeline/recipe"
-	"vksplat/pipeline/ref"
+	"vksplat/pipeline/ref/goldentest"
 	"vksplat/scene"
 	"vksplat/vk"
 )
 
 // goldenOnce keeps the golden vectors, which take longer to read than some runs take. Nothing of them is changed.
-var goldenOnce = sync.OnceValues(func() (*ref.Golden, error) { return ref.LoadGolden("testdata/golden") })
+var goldenOnce = sync.OnceValues(func() (*goldentest.Golden, error) {
+	return goldentest.LoadGolden("testdata/golden")
+})
 
 // promiseScene is a small training set that refines, resets and fails for want of room within a hundred steps: views of
 // the golden training run. It has one of thinning() splats of wholeScene.

@@ -157,7 +157,6 @@ func (v *view) comparePhoto() {
 	v.applyAppearanceBwd()
 	// depth_sums render depths target v_shown -> depth_sums v_shown; only where depths or normals are compared
 	v.depthLoss()
-	v.normalLoss() // the same; only where normals are
 }
 
 // recordRender lists the making of a picture.

@@ -3,6 +3,7 @@ package vk
 import (
 	"encoding/binary"
 	"fmt"
+	"reflect"
 	"runtime"
 	"slices"
 	"strings"
@@ -48,6 +49,25 @@ type Pass interface {
 	// Args appends the pass's buffers to views[:0], one per binding, and returns them with the push constants and the
 	// values of the specialization constants, in the order of Kernel.Specs.
 	Args(views []View) (used []View, push []byte, spec []uint32)
+}
+
+// Like fills what is zero in p, the pass of a variant of a kernel, with the fields of the kernel's pass that have the
+// same names, also in Push and Spec, and returns p. What is to stay zero is set afterwards.
+func Like[P Pass](p P, pass Pass) P {
+	fillLike(reflect.ValueOf(p).Elem(), reflect.ValueOf(pass).Elem())
+	return p
+}
+
+func fillLike(to, from reflect.Value) {
+	for i := range to.NumField() {
+		switch field, f := to.Field(i), from.FieldByName(to.Type().Field(i).Name); {
+		case !f.IsValid():
+		case f.Type() != field.Type():
+			fillLike(field, f)
+		case field.IsZero():
+			field.Set(f)
+		}
+	}
 }
 
 type layout struct{ set, pipeline uint64 }

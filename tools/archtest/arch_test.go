@@ -383,7 +383,7 @@ func TestDependencies(t *testing.T) {
 
 // TestRules checks that the rules themselves bite.
 func TestRules(t *testing.T) {
-	for dir, want := range map[string]string{"pipeline/ref/npz": "pipeline/ref", "pipeline": "pipeline",
+	for dir, want := range map[string]string{"pipeline/ref/goldentest": "pipeline/ref", "pipeline": "pipeline",
 		"shaders/layout": "shaders/layout", "vk": "vk", "vkx": "", "tools/kernelstat": "tools/kernelstat"} {
 		if l, _ := layerOf(dir); l.dir != want {
 			t.Errorf("layer of %s is %q, want %q", dir, l.dir, want)

@@ -1,4 +1,4 @@
-package npz
+package goldentest
 
 import (
 	"archive/zip"
@@ -18,7 +18,7 @@ func arrayFile(descr, order, shape string, data []byte) []byte {
 	return append(append(out, header...), data...)
 }
 
-func TestOpen(t *testing.T) {
+func TestOpenNPZ(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.npz")
 	f, err := os.Create(path)
 	if err != nil {
@@ -50,7 +50,7 @@ func TestOpen(t *testing.T) {
 	if err := f.Close(); err != nil {
 		t.Fatal(err)
 	}
-	a, err := Open(path)
+	a, err := openNPZ(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,11 +87,11 @@ func TestDecodeRefuses(t *testing.T) {
 		"no shape":        arrayFile("<f4", "False", "", nil),
 		"version 2 short": []byte("\x93NUMPY\x02\x00\x00\x00"),
 	} {
-		if a, err := Decode(data); err == nil {
+		if a, err := decode(data); err == nil {
 			t.Errorf("%s: decoded as %+v", name, a)
 		}
 	}
-	if _, err := Open(filepath.Join(t.TempDir(), "missing.npz")); err == nil {
+	if _, err := openNPZ(filepath.Join(t.TempDir(), "missing.npz")); err == nil {
 		t.Error("a missing file opens")
 	}
 }
@@ -100,7 +100,7 @@ func FuzzDecode(f *testing.F) {
 	f.Add(arrayFile("<f4", "False", "(2,)", make([]byte, 8)))
 	f.Add(arrayFile("|u1", "True", "()", []byte{1}))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		if a, err := Decode(data); err == nil && a.Len() > len(data) {
+		if a, err := decode(data); err == nil && a.Len() > len(data) {
 			t.Errorf("%d elements out of %d bytes", a.Len(), len(data))
 		}
 	})
