@@ -4,6 +4,8 @@ import (
 	"math"
 	"os"
 	"testing"
+
+	must "vksplat/internal/musttest"
 )
 
 // goldenDir is the folder of vectors: GOLDEN_DIR, or the repository's own copy.
@@ -15,10 +17,7 @@ func goldenDir() string {
 }
 
 func TestGolden(t *testing.T) {
-	g, err := LoadGolden(goldenDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	g := must.Get(LoadGolden(goldenDir()))(t)
 	t.Run("float32", func(t *testing.T) { testGolden[float32](t, g) })
 	t.Run("float64", func(t *testing.T) { testGolden[float64](t, g) })
 }

@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	must "vksplat/internal/musttest"
 )
 
 func TestMain(m *testing.M) {
@@ -23,10 +25,7 @@ func TestMain(m *testing.M) {
 
 // A change reruns the suites that can see it, and no others.
 func TestChanges(t *testing.T) {
-	tree, err := readTree()
-	if err != nil {
-		t.Fatal(err)
-	}
+	tree := must.Get(readTree())(t)
 	byName := map[string][]string{}
 	for _, s := range tree.suites() {
 		byName[s.name] = s.inputs
@@ -73,10 +72,7 @@ func TestChanges(t *testing.T) {
 // A test that reads the repository outside its package names a path that begins with "..". Each is an input of its
 // suite. Paths of dots alone are not judged: most are hostile input.
 func TestBeyond(t *testing.T) {
-	tree, err := readTree()
-	if err != nil {
-		t.Fatal(err)
-	}
+	tree := must.Get(readTree())(t)
 	for _, s := range tree.suites() {
 		dir := strings.TrimPrefix(strings.TrimPrefix(s.name, module), "/")
 		if tree.packages[dir] == nil {
@@ -98,10 +94,7 @@ func TestBeyond(t *testing.T) {
 
 // readsOutside returns the files of the repository that string constants of a test name, from its folder.
 func readsOutside(t *testing.T, tree *tree, name string) []string {
-	parsed, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	parsed := must.Get(parser.ParseFile(token.NewFileSet(), name, nil, 0))(t)
 	var found []string
 	ast.Inspect(parsed, func(n ast.Node) bool {
 		if lit, ok := n.(*ast.BasicLit); ok && lit.Kind == token.STRING {
@@ -120,9 +113,7 @@ func TestLedger(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "ledger.txt")
 	l := ledger{with: "go1 mesa=2", tools: []string{"colmap"},
 		entries: map[string]entry{"vksplat/vk": {"aa", 2.5}, scriptPrefix + "a": {"bb", 0}}}
-	if err := l.write(file); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, l.write(file))
 	got, err := readLedger(file)
 	if err != nil || !reflect.DeepEqual(got, l) {
 		t.Errorf("%+v, %v, want %+v", got, err, l)

@@ -51,7 +51,7 @@ func TestTogether(t *testing.T) {
 				mu.Lock()
 				taken++
 				mu.Unlock()
-			} else if !strings.Contains(err.Error(), "is being") {
+			} else if !strings.Contains(err.Error(), "in progress") {
 				t.Error(err)
 			}
 		})
