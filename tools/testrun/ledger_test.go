@@ -40,6 +40,8 @@ func TestChanges(t *testing.T) {
 		"cmd/vksplat/testdata/script/convert.txtar": {
 			[]string{scriptPrefix + "convert"},
 			[]string{"vksplat/cmd/vksplat", scriptPrefix + "train", "vksplat", serverSuite}},
+		"cmd/vksplat/flags_train.go": {
+			[]string{"vksplat/cmd/vksplat", scriptPrefix + "train", "vksplat"}, []string{"vksplat/pipeline", "vksplat/vk"}},
 		"docs/train.md": {
 			[]string{"vksplat/cmd/vksplat", "vksplat/tools/archtest"},
 			[]string{scriptPrefix + "train", "vksplat/pipeline", serverSuite}},
@@ -69,8 +71,8 @@ func TestChanges(t *testing.T) {
 	}
 }
 
-// A test that reads the repository outside its package names a path that begins with "..". Each is an input of its
-// suite. Paths of dots alone are not judged: most are hostile input.
+// A test that reads the repository outside its package names a path that begins with "..", and one that builds a
+// program "./" and its package. Each is an input of its suite. Paths of dots alone are not judged: most are hostile input.
 func TestBeyond(t *testing.T) {
 	tree := must.Get(readTree())(t)
 	for _, s := range tree.suites() {
@@ -102,6 +104,9 @@ func readsOutside(t *testing.T, tree *tree, name string) []string {
 			if strings.HasPrefix(text, "../") && strings.Trim(text, "./") != "" {
 				at := path.Join(path.Dir(name), text)
 				found = append(found, tree.matching(at, at+"/")...)
+			} else if program := tree.packages[path.Join(path.Dir(name), text)]; strings.HasPrefix(text, "./") &&
+				program != nil {
+				found = append(found, program.source...)
 			}
 		}
 		return true
@@ -129,6 +134,21 @@ func TestLedger(t *testing.T) {
 	}
 	if why := l.unusable(ledger{}); why == "" {
 		t.Error("no ledger is one")
+	}
+}
+
+// What chooses the device or the size of a test is part of the ledger; where a cache is, is not.
+func TestSurroundings(t *testing.T) {
+	before := surroundings().with
+	t.Setenv("MESA_SHADER_CACHE_DIR", "/elsewhere")
+	if now := surroundings().with; now != before {
+		t.Errorf("a folder of a cache makes %s of %s", now, before)
+	}
+	for _, name := range []string{"VKSPLAT_DEVICE", "VKSPLAT_LONG", "VK_DRIVER_FILES", "LP_NATIVE_VECTOR_WIDTH"} {
+		t.Setenv(name, "7")
+		if now := surroundings().with; !strings.Contains(now, " "+name+"=7") {
+			t.Errorf("%s is not in %s", name, now)
+		}
 	}
 }
 
