@@ -72,7 +72,8 @@ func TestChanges(t *testing.T) {
 }
 
 // A test that reads the repository outside its package names a path that begins with "..", and one that builds a
-// program "./" and its package. Each is an input of its suite. Paths of dots alone are not judged: most are hostile input.
+// program "./" and its package. Each is an input of its suite. Paths of dots alone are not judged: most are hostile
+// input.
 func TestBeyond(t *testing.T) {
 	tree := must.Get(readTree())(t)
 	for _, s := range tree.suites() {
