@@ -126,7 +126,7 @@ test-long: ## what takes longer: subgroup sizes, both bindings in full, fuzzing,
 	$(LONG) $(MAKE) --no-print-directory test-farmd
 	@$(MAKE) --no-print-directory fuzz same-bindings same-bytes
 
-check: vet staticcheck others ## formatting, vet, staticcheck, types on other systems, committed shaders, rules of the architecture
+check: vet staticcheck others ## formatting, vet, staticcheck, types elsewhere, shaders, rules of the architecture
 	$(WITH_PYTHON) go test -vet=off ./tools/...
 
 others: ## types on other systems, committed shaders

@@ -43,7 +43,7 @@ var beyond = map[string][]string{
 }
 
 // builds lists the programs that tests build and run, by folder; TestBeyond finds what is missing here, too. The suite
-// of the server is the exception: its tests start the trainer as a worker, and are keyed by the farm's part of it alone.
+// of the server is the exception: its tests start the trainer as a worker, and are keyed by the farm's part of it.
 var builds = map[string]string{".": "cmd/vksplat"}
 
 // suite is what runs or is left out as one: a package's tests, a script of cmd/vksplat, or a target of the Makefile.
