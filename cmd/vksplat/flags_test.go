@@ -14,6 +14,7 @@ import (
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
 	must "vksplat/internal/musttest"
+	"vksplat/internal/run/train"
 	"vksplat/pipeline/recipe"
 )
 
@@ -119,7 +120,7 @@ func TestPresets(t *testing.T) {
 			t.Errorf("preset %s:\n%+v\nwant\n%+v", name, o.Config, want)
 		}
 	}
-	for _, name := range presetNames() {
+	for _, name := range train.PresetNames() {
 		settingsOf(t, "--preset", name)
 		if s := presetSummary(name); !strings.HasSuffix(s, ".") || strings.HasPrefix(s, "#") {
 			t.Errorf("preset %s: the file begins with %q", name, s)

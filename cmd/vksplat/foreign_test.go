@@ -156,7 +156,7 @@ func TestForeignScripts(t *testing.T) {
 	}
 	for line, want := range map[string]string{
 		"render render.py -m out --skip_train --skip_test":              "nothing is left to draw",
-		"train python3 -m nerfstudio.scripts.train splatfacto --data x": "-m nerfstudio.scripts.train: a module",
+		"train python3 -m nerfstudio.scripts.train splatfacto --data x": "-m nerfstudio.scripts.train: that is a Python module",
 	} {
 		if got, _, err := translated(strings.Fields(line)); fault.ExitCode(err) != fault.ExitUsage ||
 			!strings.Contains(err.Error(), want) {

@@ -150,7 +150,7 @@ func checkMeshFiles(t *testing.T, dir, model, capture, file string) {
 		"voxels do not fit":     {model, again, "--cameras", capture, "--overwrite", "--voxel", "1e-9"},
 		"as .ply and .glb":      {model, filepath.Join(dir, "mesh.stl"), "--cameras", capture},
 		"is neither":            {model, again, "--cameras", capture, "--overwrite", "--triangles", "half"},
-		"is not a length":       {model, again, "--cameras", capture, "--overwrite", "--voxel", "-1"},
+		"it must be from 0":     {model, again, "--cameras", capture, "--overwrite", "--voxel", "-1"},
 		"no view shows":         {model, again, "--cameras", capture, "--overwrite", "--max-depth", "0.001"},
 		"--cameras is required": {file, filepath.Join(dir, "other.ply")},
 	} {

@@ -23,8 +23,8 @@ const trainPageFile = "../../docs/train.md"
 // TestTrainPage wants the tables of docs/train.md to say what the program's own say.
 func TestTrainPage(t *testing.T) {
 	var presets, keys, sources strings.Builder
-	for _, name := range presetNames() {
-		data := must.Get(presetFiles.ReadFile("presets/" + name + ".toml"))(t)
+	for _, name := range train.PresetNames() {
+		data := must.Get(train.Presets.ReadFile("presets/" + name + ".toml"))(t)
 		fmt.Fprintf(&presets, "\n`--preset %s`\n\n```toml\n%s```\n", name, data)
 	}
 	for _, e := range []struct {

@@ -113,7 +113,7 @@ func TestCaptureFirst(t *testing.T) {
 		for _, f := range files {
 			said += string(f.Data)
 		}
-		if w.o.gpusOf(&stages[0]) != 0 || w.o.gpusOf(&stages[1]) != 1 || !strings.Contains(said, "01-capture") {
+		if w.o.gpusOf(stages[0]) != 0 || w.o.gpusOf(stages[1]) != 1 || !strings.Contains(said, "01-capture") {
 			t.Errorf("%s: %s", w.name, said)
 		}
 	}

@@ -172,8 +172,7 @@ func FuzzReadMeans(f *testing.F) {
 	})
 }
 
-// TestDrawn wants files to say how models were drawn, and names of the methods that an earlier version measured without
-// that.
+// TestDrawn wants files to say how models were drawn, and scores without that to be replaced.
 func TestDrawn(t *testing.T) {
 	dir := t.TempDir()
 	old := []StepScores{{Step: 7, Views: []ViewScore{{Name: "a.png", PSNR: 20, SSIM: 0.5}}}}
@@ -182,9 +181,6 @@ func TestDrawn(t *testing.T) {
 	result := &Result{Method: "pictures", Protocol: "gsplat",
 		Views: []ViewScores{{"a.png", []Score{{"PSNR", 20, true}}}}}
 	must.Get(MergeResults(dir, result))(t)
-	if list, err := UndrawnMethods(dir); err != nil || len(list) != 1 || list[0] != "ours_7" {
-		t.Errorf("measured by an earlier version: %q, %v", list, err)
-	}
 	for method, want := range map[string]*Drawn{"ours_7": nil, "ours_8": drawn, "ours_9": nil} {
 		if got, err := ReadDrawn(dir, method); err != nil || (got == nil) != (want == nil) || got != nil &&
 			*got != *want {
@@ -196,11 +192,8 @@ func TestDrawn(t *testing.T) {
 	}
 	result.Method, result.Drawn = "ours_7", drawn
 	must.Get(MergeResults(dir, result))(t)
-	if list, err := UndrawnMethods(dir); err != nil || len(list) != 0 {
-		t.Errorf("measured again: %q, %v", list, err)
-	}
-	if list, err := UndrawnMethods(t.TempDir()); err != nil || len(list) != 0 {
-		t.Errorf("without files: %q, %v", list, err)
+	if got, err := ReadDrawn(dir, "ours_7"); err != nil || got == nil || *got != *drawn {
+		t.Errorf("measured again: %+v, %v", got, err)
 	}
 }
 

@@ -204,7 +204,7 @@ func TestTooFewFrames(t *testing.T) {
 	}{
 		{fps: 0.01, want: "fps 0.01: a video of 3 seconds has 1 frame at that rate", hint: "fps 10: 30 frames"},
 		{fps: 0.5, want: "fps 0.5: a video of 3 seconds has 2 frames", hint: "fps 10: 30 frames"},
-		{frames: 2, want: "frames 2: a scene needs 3", hint: "50 or more"},
+		{frames: 2, want: "frames 2: a video of 3 seconds has 2 frames", hint: "frames 50"},
 	} {
 		installFilms(t)
 		o := optionsOf(t, filmFile(t))
@@ -268,9 +268,12 @@ func TestNamedTwice(t *testing.T) {
 		photos int
 		told   string
 	}{
-		{[]string{dir, dir}, 7, "7 files used once"}, {[]string{dir, below}, 7, "3 files used once"},
-		{[]string{below, link}, 7, "3 files used once"}, {[]string{film, film}, 6, "1 file used once"},
-		{[]string{dir, filepath.Join(dir, "p01.jpg")}, 7, "1 file used once"}, {[]string{dir}, 7, ""},
+		{[]string{dir, dir}, 7, "7 files named more than once"},
+		{[]string{dir, below}, 7, "3 files named more than once"},
+		{[]string{below, link}, 7, "3 files named more than once"},
+		{[]string{film, film}, 6, "1 file named more than once"},
+		{[]string{dir, filepath.Join(dir, "p01.jpg")}, 7, "1 file named more than once: used once"},
+		{[]string{dir}, 7, ""},
 	} {
 		o := optionsOf(t, c.inputs...)
 		said := must.Get(run(t.Context(), o))(t)

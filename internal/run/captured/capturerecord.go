@@ -45,10 +45,6 @@ type Record struct {
 	Background [3]float32 `json:"background"`
 	Near       float64    `json:"near"`     // in the training frame
 	Exposure   bool       `json:"exposure"` // exposure, white balance or vignetting of the photos was learnt
-
-	// Of runs by earlier versions: above 0, each training photo and each score had a near plane of its own, which no
-	// file holds. See hiddenScores.
-	Clearance float64 `json:"clearance,omitempty"`
 }
 
 // maxCaptureRecord bounds the bytes of a record: names of a million photos.

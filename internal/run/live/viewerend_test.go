@@ -42,7 +42,7 @@ func TestViewerAlone(t *testing.T) {
 	l.mu.Lock() // what is said is said by then
 	defer l.mu.Unlock()
 	if text := said.String(); !strings.Contains(text, "paused from the viewer") ||
-		strings.Count(text, "has watched for") != 2 {
+		strings.Count(text, "without a viewer") != 2 {
 		t.Errorf("said is %s", text)
 	}
 }
