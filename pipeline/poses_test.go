@@ -8,6 +8,7 @@ import (
 
 	"vksplat/internal/filetest"
 	"vksplat/internal/geom"
+	must "vksplat/internal/musttest"
 	"vksplat/pipeline/recipe"
 	"vksplat/scene"
 	"vksplat/scene/metric"
@@ -38,23 +39,14 @@ func (s *poseScene) trainedScores(t *testing.T, d *Device, views []TrainView, cf
 	cams []scene.Camera, trial *PoseTrial) {
 	t.Helper()
 	o := TrainerOptions{OnTrial: func(p PoseTrial) { trial = &p }}
-	tr, err := trainWith(d, views, s.init(cfg), s.capture.SceneScale, cfg, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tr := must.Get(trainWith(d, views, s.init(cfg), s.capture.SceneScale, cfg, o))(t)
 	defer tr.Close()
-	if err := tr.Run(context.Background(), nil); err != nil {
-		t.Fatal(err)
-	}
-	if cams, err = tr.RefinedCameras(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, tr.Run(context.Background(), nil))
+	cams = must.Get(tr.RefinedCameras())(t)
 	for _, v := range s.held {
 		moved := v.Camera
 		if cfg.RefinePoses {
-			if moved, err = tr.Align(v.Camera, v.Image); err != nil {
-				t.Fatal(err)
-			}
+			moved = must.Get(tr.Align(v.Camera, v.Image))(t)
 		}
 		x.raw += s.psnr(t, tr, v, v.Camera) / float64(len(s.held))
 		x.aligned += s.psnr(t, tr, v, moved) / float64(len(s.held))

@@ -17,6 +17,7 @@ import (
 	"vksplat/farm/spec"
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
+	must "vksplat/internal/musttest"
 	"vksplat/internal/run/bench"
 	"vksplat/internal/run/capture"
 	"vksplat/internal/run/captured"
@@ -57,14 +58,9 @@ func taskTables() map[string][]optionGroup {
 func TestFarmSettings(t *testing.T) {
 	want := farmOptions(t)
 	if *update {
-		if err := os.WriteFile(farmOptionsFile, want, 0o666); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(farmOptionsFile, want, 0o666))
 	}
-	got, err := os.ReadFile(farmOptionsFile)
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := must.Get(os.ReadFile(farmOptionsFile))(t)
 	if string(got) != string(want) {
 		t.Errorf("%s is not what the tables of flags say; write it anew: make docs", farmOptionsFile)
 	}
@@ -85,10 +81,7 @@ func farmOptions(t *testing.T) []byte {
 				if g.options[i].flag {
 					continue
 				}
-				line, err := json.Marshal(farmOption(command, &g.options[i]))
-				if err != nil {
-					t.Fatal(err)
-				}
+				line := must.Get(json.Marshal(farmOption(command, &g.options[i])))(t)
 				b.WriteString(between + string(line))
 				between = ",\n "
 			}

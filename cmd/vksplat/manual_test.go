@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"vksplat/internal/cli"
+	must "vksplat/internal/musttest"
 )
 
 // TestManual wants a page of each command, which man sets without a warning, with every flag.
@@ -64,10 +65,7 @@ func manReads(t *testing.T, dir string) {
 	if _, err := exec.LookPath("man"); err != nil {
 		t.Skip("no man on this machine")
 	}
-	files, err := filepath.Glob(filepath.Join(dir, "*.1"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := must.Get(filepath.Glob(filepath.Join(dir, "*.1")))(t)
 	cmd := exec.Command("man", append([]string{"--warnings", "-l", "-Tutf8"}, files...)...)
 	cmd.Env = append(os.Environ(), "LC_ALL=C.UTF-8", "MANWIDTH=100", "MAN_KEEP_FORMATTING=")
 	var out, errs bytes.Buffer

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	must "vksplat/internal/musttest"
 	"vksplat/internal/run/meter"
 	"vksplat/internal/run/train"
 	"vksplat/pipeline/recipe"
@@ -23,10 +24,7 @@ const trainPageFile = "../../docs/train.md"
 func TestTrainPage(t *testing.T) {
 	var presets, keys, sources strings.Builder
 	for _, name := range train.PresetNames() {
-		data, err := train.Presets.ReadFile("presets/" + name + ".toml")
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := must.Get(train.Presets.ReadFile("presets/" + name + ".toml"))(t)
 		fmt.Fprintf(&presets, "\n`--preset %s`\n\n```toml\n%s```\n", name, data)
 	}
 	for _, e := range []struct {
@@ -50,10 +48,7 @@ func TestTrainPage(t *testing.T) {
 // comments of Markdown. With -update it is written anew.
 func comparePage(t *testing.T, file string, parts map[string]string) {
 	t.Helper()
-	data, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile(file))(t)
 	page := string(data)
 	for name, text := range parts {
 		begin := "<!-- " + name + ", made by make docs -->\n"
@@ -65,9 +60,7 @@ func comparePage(t *testing.T, file string, parts map[string]string) {
 		page = before + begin + text + "\n<!-- end of " + name + " -->\n" + after
 	}
 	if *update {
-		if err := os.WriteFile(file, []byte(page), 0o666); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(file, []byte(page), 0o666))
 	} else if page != string(data) {
 		t.Errorf("%s is not what the program's tables say; write it anew: make docs", file)
 	}

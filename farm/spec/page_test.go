@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	must "vksplat/internal/musttest"
 )
 
 // TestExamples plans the examples of the repository.
@@ -34,10 +36,7 @@ func TestExamples(t *testing.T) {
 
 // TestPage wants docs/farm-jobs.md to name every key, and its examples to be jobs.
 func TestPage(t *testing.T) {
-	data, err := os.ReadFile("../../docs/farm-jobs.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile("../../docs/farm-jobs.md"))(t)
 	page := string(data)
 	fields := slices.Clone(commonFields)
 	for _, k := range kinds[:len(writtenKinds())] {

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	must "vksplat/internal/musttest"
 )
 
 var update = flag.Bool("update", false, "write job.schema.json anew")
@@ -26,20 +28,12 @@ type object = map[string]any
 
 // TestSchemaIsMade wants job.schema.json to say what the tables of fields say.
 func TestSchemaIsMade(t *testing.T) {
-	want, err := json.MarshalIndent(makeSchema(), "", " ")
-	if err != nil {
-		t.Fatal(err)
-	}
+	want := must.Get(json.MarshalIndent(makeSchema(), "", " "))(t)
 	want = append(want, '\n')
 	if *update {
-		if err := os.WriteFile(schemaPath, want, 0o666); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(schemaPath, want, 0o666))
 	}
-	got, err := os.ReadFile(schemaPath)
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := must.Get(os.ReadFile(schemaPath))(t)
 	if !bytes.Equal(got, want) {
 		t.Errorf("%s is not what the tables say; write it anew: make docs", schemaPath)
 	}
@@ -220,18 +214,10 @@ func matrixSchema(k *Kind) object {
 // compiled is the schema for validators.
 func compiled(t *testing.T) *jsonschema.Schema {
 	t.Helper()
-	v, err := jsonschema.UnmarshalJSON(bytes.NewReader(Schema()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	v := must.Get(jsonschema.UnmarshalJSON(bytes.NewReader(Schema())))(t)
 	c := jsonschema.NewCompiler()
-	if err := c.AddResource("job", v); err != nil {
-		t.Fatal(err)
-	}
-	s, err := c.Compile("job")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.AddResource("job", v))
+	s := must.Get(c.Compile("job"))(t)
 	return s
 }
 

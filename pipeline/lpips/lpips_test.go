@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"vksplat/internal/fault"
+	must "vksplat/internal/musttest"
 	"vksplat/internal/philox"
 	"vksplat/pipeline/failure"
 	"vksplat/pipeline/ref"
@@ -79,10 +80,7 @@ func refLayers(w *metric.LPIPSWeights) (layers []refLayer) {
 
 func newTestScore(t testing.TB, d *vk.Device, w *metric.LPIPSWeights, o Options) *Scorer {
 	t.Helper()
-	l, err := New(d, w, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(New(d, w, o))(t)
 	t.Cleanup(func() {
 		if err := l.Close(); err != nil {
 			t.Error(err)
@@ -182,10 +180,7 @@ func TestMemory(t *testing.T) {
 	d := vktest.Device(t)
 	before := d.Stats().InUse
 	w := madeWeights(metric.LPIPSAlex)
-	l, err := New(d, w, Options{maxBytes: leastBytes(metric.LPIPSAlex, 200, 120)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(New(d, w, Options{maxBytes: leastBytes(metric.LPIPSAlex, 200, 120)}))(t)
 	x, y := madePair(200, 120)
 	score(t, l, x, y, 200, 120)
 	const small = 64 << 10 // row sums, and buffers rounded up to pages
@@ -322,9 +317,7 @@ func writeFloats(t *testing.T, path string, x []float32) {
 	for _, v := range x {
 		raw = binary.LittleEndian.AppendUint32(raw, math.Float32bits(v))
 	}
-	if err := os.WriteFile(path, raw, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, raw, 0o644))
 }
 
 // TestTorch makes fixtures again where PyTorch is installed.
@@ -346,10 +339,7 @@ func TestTorch(t *testing.T) {
 		cmd := exec.Command("python3", "testdata/lpips_torch.py", dir, f.net, fmt.Sprint(f.width),
 			fmt.Sprint(f.height), fmt.Sprint(f.normalize))
 		cmd.Stderr = os.Stderr
-		out, err := cmd.Output()
-		if err != nil {
-			t.Fatal(err)
-		}
+		out := must.Get(cmd.Output())(t)
 		var got float64
 		if _, err := fmt.Sscan(string(out), &got); err != nil || !(math.Abs(got-f.want) <= 1e-9*got) {
 			t.Errorf("%s %dx%d %v: PyTorch has %s, stored is %.12f", f.net, f.width, f.height, f.normalize,

@@ -5,6 +5,7 @@ import (
 	"os"
 	"testing"
 
+	must "vksplat/internal/musttest"
 	"vksplat/pipeline/ref"
 	"vksplat/pipeline/ref/goldentest"
 )
@@ -18,10 +19,7 @@ func goldenDir() string {
 }
 
 func TestGolden(t *testing.T) {
-	g, err := goldentest.LoadGolden(goldenDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	g := must.Get(goldentest.LoadGolden(goldenDir()))(t)
 	t.Run("float32", func(t *testing.T) { testGolden[float32](t, g) })
 	t.Run("float64", func(t *testing.T) { testGolden[float64](t, g) })
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"vksplat/internal/geom"
+	must "vksplat/internal/musttest"
 	"vksplat/scene"
 	"vksplat/scene/synth"
 )
@@ -17,10 +18,7 @@ import (
 // city is a small capture of the made-up city, without photos.
 func city(t *testing.T) (*scene.Capture, []int) {
 	t.Helper()
-	s, err := synth.New(synth.Options{City: true, Images: 40, Width: 64, Height: 48, Points: 3000})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(synth.New(synth.Options{City: true, Images: 40, Width: 64, Height: 48, Points: 3000}))(t)
 	c := &scene.Capture{Cameras: s.Cameras(), Points: s.Points(), Frame: scene.Identity()}
 	train, _ := c.Split(8)
 	return c, train
@@ -28,10 +26,7 @@ func city(t *testing.T) (*scene.Capture, []int) {
 
 func sightOf(t *testing.T, c *scene.Capture, train []int) *Sight {
 	t.Helper()
-	s, err := NewSight(c, train, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(NewSight(c, train, nil))(t)
 	return s
 }
 
@@ -41,10 +36,7 @@ func TestCores(t *testing.T) {
 	c, train := city(t)
 	s := sightOf(t, c, train)
 	for _, shape := range [][2]int{{1, 1}, {2, 2}, {3, 1}, {1, 4}, {3, 2}} {
-		list, err := s.Divide(shape[0], shape[1], 0.2)
-		if err != nil {
-			t.Fatal(err)
-		}
+		list := must.Get(s.Divide(shape[0], shape[1], 0.2))(t)
 		if len(list) != shape[0]*shape[1] {
 			t.Fatalf("%v: %d blocks", shape, len(list))
 		}
@@ -80,10 +72,7 @@ func TestBalance(t *testing.T) {
 		x := float64(i) / 1000
 		list = append(list, weighed{[2]float64{x * x * x, math.Mod(x*617, 1)}, 1})
 	}
-	cores, err := split(list, 4, 2)
-	if err != nil {
-		t.Fatal(err)
-	}
+	cores := must.Get(split(list, 4, 2))(t)
 	for k, core := range cores {
 		n := 0
 		for _, w := range list {
@@ -107,10 +96,7 @@ func TestBalance(t *testing.T) {
 func TestSight(t *testing.T) {
 	c, train := city(t)
 	s := sightOf(t, c, train)
-	list, err := s.Divide(2, 2, 0.2)
-	if err != nil {
-		t.Fatal(err)
-	}
+	list := must.Get(s.Divide(2, 2, 0.2))(t)
 	trained := make([]int, len(c.Cameras))
 	for k := range list {
 		b := &list[k]
@@ -147,10 +133,7 @@ func TestSight(t *testing.T) {
 	if slices.Contains(trained, 0) {
 		t.Errorf("cameras by how many blocks have them: %v", trained)
 	}
-	again, err := sightOf(t, c, train).Divide(2, 2, 0.2)
-	if err != nil {
-		t.Fatal(err)
-	}
+	again := must.Get(sightOf(t, c, train).Divide(2, 2, 0.2))(t)
 	for k := range list {
 		if list[k].Core != again[k].Core || !slices.Equal(list[k].Cameras, again[k].Cameras) ||
 			!slices.Equal(list[k].Points, again[k].Points) {
@@ -162,17 +145,11 @@ func TestSight(t *testing.T) {
 // TestHeldOutSight: a capture without the held-out photos is divided into the same blocks.
 func TestHeldOutSight(t *testing.T) {
 	c, train := city(t)
-	list, err := sightOf(t, c, train).Divide(2, 2, 0.2)
-	if err != nil {
-		t.Fatal(err)
-	}
+	list := must.Get(sightOf(t, c, train).Divide(2, 2, 0.2))(t)
 	c.HoldOutEvery(8)
 	c = c.Training()
 	all, _ := c.Split(0)
-	without, err := sightOf(t, c, all).Divide(2, 2, 0.2)
-	if err != nil {
-		t.Fatal(err)
-	}
+	without := must.Get(sightOf(t, c, all).Divide(2, 2, 0.2))(t)
 	for k := range list {
 		if list[k].Core != without[k].Core || list[k].Margin != without[k].Margin ||
 			!slices.Equal(list[k].Points, without[k].Points) {
@@ -213,10 +190,7 @@ func TestGround(t *testing.T) {
 		}
 		cams = append(cams, cam)
 	}
-	found, err := findUp(cams)
-	if err != nil {
-		t.Fatal(err)
-	}
+	found := must.Get(findUp(cams))(t)
 	if geom.Dot(found, up) < 0.999 {
 		t.Errorf("up is %v, want %v", found, up)
 	}
@@ -242,10 +216,7 @@ func TestGround(t *testing.T) {
 
 func TestRectJSON(t *testing.T) {
 	in := Rect{[2]float64{math.Inf(-1), 1.25}, [2]float64{3, math.Inf(1)}}
-	data, err := json.Marshal(in)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(json.Marshal(in))(t)
 	if want := `{"min":[null,1.25],"max":[3,null]}`; string(data) != want {
 		t.Errorf("%s, want %s", data, want)
 	}
@@ -259,23 +230,12 @@ func TestRectJSON(t *testing.T) {
 func TestPicture(t *testing.T) {
 	c, train := city(t)
 	s := sightOf(t, c, train)
-	list, err := s.Divide(2, 2, 0.2)
-	if err != nil {
-		t.Fatal(err)
-	}
+	list := must.Get(s.Divide(2, 2, 0.2))(t)
 	path := filepath.Join(t.TempDir(), "plan.png")
-	if err := s.WritePicture(path, list, func(i int) bool { return i%8 == 0 }); err != nil {
-		t.Fatal(err)
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.WritePicture(path, list, func(i int) bool { return i%8 == 0 }))
+	f := must.Get(os.Open(path))(t)
 	defer f.Close()
-	img, err := png.Decode(f)
-	if err != nil {
-		t.Fatal(err)
-	}
+	img := must.Get(png.Decode(f))(t)
 	seen := map[[3]uint32]int{}
 	for y := range img.Bounds().Dy() {
 		for x := range img.Bounds().Dx() {

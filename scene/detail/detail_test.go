@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"vksplat/internal/fault"
+	must "vksplat/internal/musttest"
 	"vksplat/scene"
 	"vksplat/scene/ply"
 	"vksplat/scene/splatfile"
@@ -35,13 +36,9 @@ func row(t *testing.T, blocks, side, levels int) string {
 	for i := range blocks {
 		name := fmt.Sprintf("block_%d", i)
 		file := filepath.Join(dir, name, splatfile.StreamedMain)
-		if err := os.Mkdir(filepath.Dir(file), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := splatfile.ByName(file).Write(file, splatfile.Memory(s, ply.Meta{}),
-			splatfile.WriteOptions{Levels: levels}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Mkdir(filepath.Dir(file), 0o700))
+		must.Get(splatfile.ByName(file).Write(file, splatfile.Memory(s, ply.Meta{}),
+			splatfile.WriteOptions{Levels: levels}))(t)
 		text, err := os.ReadFile(file)
 		var block streamedModel
 		if err == nil {
@@ -105,10 +102,7 @@ const page = 128
 
 func open(t *testing.T, path string, ram int64) *Model {
 	t.Helper()
-	m, err := Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := must.Get(Open(path))(t)
 	t.Cleanup(func() {
 		if err := m.Close(); err != nil {
 			t.Error(err)
@@ -212,10 +206,7 @@ func TestChoosePages(t *testing.T) {
 		if _, scanned := fmt.Sscanf(fault.Hint(err), "raise --max-splats to %d", &enough); scanned != nil {
 			t.Fatal(err, fault.Hint(err))
 		}
-		parts, err := m.Choose(&c, enough)
-		if err != nil {
-			t.Fatal(err)
-		}
+		parts := must.Get(m.Choose(&c, enough))(t)
 		room := 0
 		for _, part := range parts {
 			room += (m.Sizes()[part] + m.page - 1) / m.page * m.page
@@ -410,9 +401,7 @@ func TestMissing(t *testing.T) {
 	path := row(t, 2, 20, 4)
 	m := open(t, path, 1<<30)
 	name := filepath.Join(filepath.Dir(path), "block_0", "0_0", "quats.webp")
-	if err := os.WriteFile(name, []byte("RIFF"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(name, []byte("RIFF"), 0o600))
 	m.Ahead([]int{0, 1, 2, 3, 4, 5, 6, 7})
 	failed := 0
 	for part := range m.Sizes() {

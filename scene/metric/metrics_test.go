@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	must "vksplat/internal/musttest"
 	"vksplat/scene"
 	"vksplat/scene/photo"
 )
@@ -227,10 +228,7 @@ func readArray(t *testing.T, path, name string) (data []float32, shape []int) {
 		t.Fatal(err)
 	}
 	defer z.Close()
-	f, err := z.Open(name + ".npy")
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(z.Open(name + ".npy"))(t)
 	defer f.Close()
 	raw, err := io.ReadAll(f)
 	if err != nil || len(raw) < 10 {

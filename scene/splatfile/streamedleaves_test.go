@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"vksplat/internal/fault"
+	must "vksplat/internal/musttest"
 	"vksplat/scene"
 )
 
@@ -21,10 +22,7 @@ func TestLeaves(t *testing.T) {
 	want, _ := readModel(t, streamed, folder)
 	var digests []uint64
 	for _, path := range []string{folder, archive} {
-		l, err := OpenLeaves(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := must.Get(OpenLeaves(path))(t)
 		if l.Info.N != want.N || l.Info.Degree != 1 || !l.Info.Meta.Antialiased || l.Always != -1 ||
 			len(l.Folders) != len(meta.Files) {
 			t.Errorf("%+v", l.Info)
@@ -34,10 +32,7 @@ func TestLeaves(t *testing.T) {
 		for _, leaf := range l.List {
 			for _, r := range leaf.Runs {
 				counts[r.Level] += r.N
-				s, err := l.Folders[r.Folder].Read(r.First, r.N, 1)
-				if err != nil {
-					t.Fatal(err)
-				}
+				s := must.Get(l.Folders[r.Folder].Read(r.First, r.N, 1))(t)
 				for i, x := range s.Means {
 					if x < leaf.Low[i%3] || x > leaf.High[i%3] {
 						t.Fatalf("%v is beyond %v to %v", x, leaf.Low, leaf.High)
@@ -86,10 +81,7 @@ func TestLeaves(t *testing.T) {
 func TestLeavesHostile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), streamedName)
 	smallStreamed(t, path, model(100, 0), 2)
-	good, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	good := must.Get(os.ReadFile(path))(t)
 	_, tree, _ := strings.Cut(string(good), `"tree":`)
 	for bad, want := range map[string]string{
 		`{"bound":{"min":[0,0,0],"max":[1,1,1]},"lods":{"0":{"file":7,"offset":0,"count":1}}}`:   "file 7",
@@ -104,18 +96,14 @@ func TestLeavesHostile(t *testing.T) {
 		`{"bound":{"min":[2,0,0],"max":[1,1,1]},"lods":{"0":{"file":0,"offset":0,"count":1}}}`:   "reaches from",
 		`{"bound":{"min":[0,0,0],"max":[1,1,1]},"children":[null,null]}`:                         "null",
 	} {
-		if err := os.WriteFile(path, []byte(strings.Replace(string(good), tree, bad+"}", 1)), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, []byte(strings.Replace(string(good), tree, bad+"}", 1)), 0o600))
 		if _, err := OpenLeaves(path); !errors.Is(err, fault.ErrData) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", bad, err, want)
 		}
 	}
 	// A run without splats is no leaf.
 	none := `{"bound":{"min":[0,0,0],"max":[1,1,1]},"lods":{"0":{"file":0,"offset":0,"count":0}}}}`
-	if err := os.WriteFile(path, []byte(strings.Replace(string(good), tree, none, 1)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte(strings.Replace(string(good), tree, none, 1)), 0o600))
 	if l, err := OpenLeaves(path); err != nil || len(l.List) > 0 || l.Info.N != 0 {
 		t.Errorf("%v", err)
 	}

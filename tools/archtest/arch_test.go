@@ -14,6 +14,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	must "vksplat/internal/musttest"
 )
 
 const module = "vksplat/"
@@ -81,10 +83,7 @@ type repository struct {
 // load returns the repository, which is read once and changed by no test.
 func load(t *testing.T) *repository {
 	t.Helper()
-	r, err := read()
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(read())(t)
 	return r
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
+	must "vksplat/internal/musttest"
 )
 
 // TestPhotoNames wants names found that a list of photos, a name a line, cannot hold.
@@ -55,9 +56,7 @@ func TestNameSources(t *testing.T) {
 	for _, path := range []string{"p/a_3", "q/a", "r/a", "s/a_2", "t/.photos", "u/.mp4"} {
 		list = append(list, &source{path: path})
 	}
-	if err := nameSources(list); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, nameSources(list))
 	seen := map[string]bool{}
 	for _, s := range list {
 		if s.folder == "" || seen[s.folder] {

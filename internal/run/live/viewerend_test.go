@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"vksplat/internal/cli"
+	must "vksplat/internal/musttest"
 	"vksplat/internal/run/frames"
 	"vksplat/pipeline"
 	"vksplat/view"
@@ -23,9 +24,7 @@ func TestViewerAlone(t *testing.T) {
 		patience: patience}
 	l.Watched(1)
 	l.Watched(2)
-	if err := l.Do(t.Context(), view.CommandPause); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, l.Do(t.Context(), view.CommandPause))
 	l.Watched(1)
 	time.Sleep(2 * patience)
 	l.Watched(0)

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"vksplat/internal/fault"
+	must "vksplat/internal/musttest"
 	"vksplat/internal/run/evaluate"
 	"vksplat/internal/run/output"
 	"vksplat/scene/results"
@@ -75,9 +76,7 @@ func TestRecall(t *testing.T) {
 	r := &suiteRun{scene: "scene", out: t.TempDir(), settings: []string{"--eval", "--test-list=a.txt"}}
 	for list, same := range map[string]bool{"a.txt": true, "b.txt": false} {
 		r.record = suiteRecord{Scene: output.Absolute("scene"), Settings: []string{"--eval", "--test-list=" + list}}
-		if err := r.save(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, r.save())
 		if err := r.recall(); errors.Is(err, errOtherSettings) == same || same && err != nil {
 			t.Errorf("%s: %v", list, err)
 		}

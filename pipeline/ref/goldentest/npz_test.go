@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	must "vksplat/internal/musttest"
 )
 
 // arrayFile returns an .npy file of format version 1.
@@ -20,10 +22,7 @@ func arrayFile(descr, order, shape string, data []byte) []byte {
 
 func TestOpenNPZ(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.npz")
-	f, err := os.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(os.Create(path))(t)
 	w := zip.NewWriter(f)
 	pi := binary.LittleEndian.AppendUint64(nil, math.Float64bits(math.Pi))
 	for name, m := range map[string]struct {
@@ -36,24 +35,12 @@ func TestOpenNPZ(t *testing.T) {
 		"flags.npy":  {zip.Store, arrayFile("|b1", "False", "(2,)", []byte{1, 0})},
 		"empty.npy":  {zip.Store, arrayFile("<f4", "False", "(0, 3)", nil)},
 	} {
-		member, err := w.CreateHeader(&zip.FileHeader{Name: name, Method: m.method})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := member.Write(m.data); err != nil {
-			t.Fatal(err)
-		}
+		member := must.Get(w.CreateHeader(&zip.FileHeader{Name: name, Method: m.method}))(t)
+		must.Get(member.Write(m.data))(t)
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := f.Close(); err != nil {
-		t.Fatal(err)
-	}
-	a, err := openNPZ(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, w.Close())
+	must.Do(t, f.Close())
+	a := must.Get(openNPZ(path))(t)
 	if got := a.Arrays["scalar"]; got.Float(0) != math.Pi || len(got.Shape) != 0 {
 		t.Errorf("scalar: %+v", got)
 	}

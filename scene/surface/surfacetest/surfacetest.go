@@ -5,6 +5,7 @@ import (
 	"math"
 	"testing"
 
+	must "vksplat/internal/musttest"
 	"vksplat/scene/surface"
 	"vksplat/scene/synth"
 )
@@ -12,10 +13,7 @@ import (
 // Views are the exact depth maps of a procedural capture, up to a depth.
 func Views(t testing.TB, o synth.Options, most float32) []*surface.View {
 	t.Helper()
-	made, err := synth.New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	made := must.Get(synth.New(o))(t)
 	var list []*surface.View
 	for i, c := range made.Cameras() {
 		v := &surface.View{Camera: c, Depth: made.Depths(i), Stride: 3}
