@@ -198,16 +198,21 @@ func RefuseForeign(list []string, remedy string) error {
 	if len(list) == 0 {
 		return nil
 	}
-	names := strings.Join(list[:min(len(list), 5)], ", ")
-	if n := len(list); n > 5 {
-		names += fmt.Sprintf(" and %d more", n-5)
-	}
 	verb := "was"
 	if len(list) > 1 {
 		verb = "were"
 	}
 	return fault.Usagef("move your files away, "+remedy, "%s %s not written by this program, or changed since, "+
-		"and would be replaced", names, verb)
+		"and would be replaced", ListText(list), verb)
+}
+
+// ListText names the first five paths of a list, and how many more there are.
+func ListText(list []string) string {
+	names := strings.Join(list[:min(len(list), 5)], ", ")
+	if n := len(list); n > 5 {
+		names += fmt.Sprintf(" and %d more", n-5)
+	}
+	return names
 }
 
 // RefuseSame refuses to write over what is read, under whatever names.

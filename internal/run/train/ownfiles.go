@@ -65,10 +65,29 @@ func (p *place) sort() error {
 	if err := p.refuseForeign(); err != nil {
 		return err
 	}
-	if p.old = output.Replaced(p.Out, p.prev.after()); p.replaces() {
+	p.old = output.Replaced(p.Out, p.prev.after())
+	p.keepForeign()
+	if p.replaces() {
 		return output.RefuseUnreachable(p.Out)
 	}
 	return nil
+}
+
+// keepForeign takes the files of the user that this run does not write out of those that it removes, and names them.
+// Checkpoints are no one else's: they say themselves what they are.
+func (p *place) keepForeign() {
+	if !p.own.Known {
+		return
+	}
+	names := p.runNames()
+	foreign := slices.DeleteFunc(p.own.Foreign(p.old), func(path string) bool {
+		return output.InFolder(path, p.prev.dir) || slices.Contains(names, path)
+	})
+	if len(foreign) == 0 {
+		return
+	}
+	p.old = slices.DeleteFunc(p.old, func(path string) bool { return slices.Contains(foreign, path) })
+	p.console.Note("kept, because this program did not write them or they changed since: " + output.ListText(foreign))
 }
 
 // remedy is what can be done about files in OUT besides moving them away.
