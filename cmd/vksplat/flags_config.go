@@ -341,7 +341,11 @@ func resolveSettings(o *train.Options, flags *pflag.FlagSet) error {
 // printSettings prints every setting as a configuration file that makes the same. said is what follows a capture.
 func printSettings(console *cli.Console, o *train.Options, said string) {
 	console.Printf("# vksplat %s: vksplat train SCENE -m OUT --config FILE\n", cli.Version())
-	console.Printf("# from preset %s\n", o.Preset)
+	if o.ConfigFile != "" {
+		console.Printf("# from %s\n", o.ConfigFile)
+	} else {
+		console.Printf("# from preset %s\n", o.Preset)
+	}
 	if said != "" {
 		console.Printf("# %s\n", said)
 	}

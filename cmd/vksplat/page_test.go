@@ -123,6 +123,9 @@ var keyTexts = map[string]string{
 // keysOf lists the JSON names of a struct's fields, in order.
 func keysOf(v any) (keys []string) {
 	for _, f := range reflect.VisibleFields(reflect.TypeOf(v)) {
+		if f.Anonymous { // its fields follow
+			continue
+		}
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 		keys = append(keys, name)
 	}

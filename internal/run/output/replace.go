@@ -183,7 +183,7 @@ func Recover(out string) (note string, err error) {
 	if err := os.RemoveAll(next); err != nil {
 		return "", FolderError(out, err)
 	}
-	return "the earlier run in " + out + " is as it was: the one replacing it ended before its first checkpoint", nil
+	return out + " is as it was before the last command, which ended before its first checkpoint", nil
 }
 
 // nextIn is NextFolder in out, "" if there is none. A link of that name is not ours.

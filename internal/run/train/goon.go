@@ -15,7 +15,7 @@ import (
 // asked is what a run was asked for beside the recipe and the photos. It says nothing of the machine, and of what only
 // shows the run: each call chooses that.
 type asked struct {
-	Exports         []string  `json:"exports"` // absolute
+	Exports         []string  `json:"exports"` // absolute, or relative to OUT, which may be moved
 	EvalAt          cli.Steps `json:"eval_at"`
 	SaveAt          cli.Steps `json:"save_at"`
 	CheckpointEvery string    `json:"checkpoint_every"`
@@ -33,7 +33,11 @@ func askedOf(o *Options) *asked {
 		KeepCheckpoints: int(o.Checkpoints.Keep), MetricsEvery: o.MetricsEvery, Tensorboard: o.Tensorboard,
 		Report: o.Report, Init: o.Init}
 	for _, path := range o.Exports {
-		a.Exports = append(a.Exports, output.Absolute(path))
+		path = output.Absolute(path)
+		if rel, err := filepath.Rel(output.Absolute(o.Out), path); err == nil && filepath.IsLocal(rel) {
+			path = filepath.ToSlash(rel)
+		}
+		a.Exports = append(a.Exports, path)
 	}
 	if o.Init.File != "" {
 		a.Init.File = output.Absolute(o.Init.File)
@@ -96,6 +100,9 @@ func goOnAsked(o *Options, a *asked) error {
 	}
 	var exports convert.Exports
 	for _, path := range a.Exports {
+		if !filepath.IsAbs(path) {
+			path = filepath.Join(o.Out, filepath.FromSlash(path))
+		}
 		if err := exports.Set(path); err != nil {
 			return err
 		}

@@ -268,7 +268,8 @@ func (lim *limiter) tellChoice(rate float64, full int, again []Change) {
 				1<<c.NumDownscales, c.ResolutionSchedule)
 		}
 	}
-	command := lim.Again(append([]Change{{Setting: "time-limit", LeftOut: true}}, again...)...)
+	gone := []Change{{Setting: "time-limit", LeftOut: true}, {Setting: "overwrite", LeftOut: true}}
+	command := lim.Again(append(gone, again...)...)
 	lim.noteLater(fmt.Sprintf("%s: %d of the recipe's %s fit at %s%s; the same model without a limit: %s", limit,
 		c.Iterations, cli.Count(full, "step"), meter.RateText(rate), also, command))
 }
