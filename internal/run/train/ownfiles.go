@@ -73,15 +73,15 @@ func (p *place) sort() error {
 	return nil
 }
 
-// keepForeign takes the files of the user that this run does not write out of those that it removes, and names them.
-// Checkpoints are no one else's: they say themselves what they are.
+// keepForeign takes models of the user at steps that this run does not write out of what it removes, and names them.
+// All else that it removes says itself that it is a run's, or has the name of a file that this run writes.
 func (p *place) keepForeign() {
 	if !p.own.Known {
 		return
 	}
 	names := p.runNames()
 	foreign := slices.DeleteFunc(p.own.Foreign(p.old), func(path string) bool {
-		return output.InFolder(path, p.prev.dir) || slices.Contains(names, path)
+		return filepath.Base(path) != output.ModelName || slices.Contains(names, path)
 	})
 	if len(foreign) == 0 {
 		return
