@@ -196,7 +196,7 @@ func TestPipelineCacheFile(t *testing.T) {
 	compile := func() {
 		t.Helper()
 		d := must.Get(in.NewDevice(info, DeviceOptions{Budget: 64 << 20, CacheDir: dir}))(t)
-		must.Get(d.pipeline(addBaseKernel, nil))(t)
+		must.Get(d.kernels.pipeline(addBaseKernel, nil))(t)
 		must.Do(t, d.Close())
 	}
 	compile()

@@ -128,7 +128,7 @@ func TestGateClosesInSubmit(t *testing.T) {
 	r.Fill(y.View, 1)
 	p, s := must.Get(r.Build("gated", d.NewScratchPool(), BuildOptions{}))(t), d.NewSubmission()
 	s.AddGated(p, 1)
-	first := d.submitted.Load() + 1
+	first := d.timeline.submitted.Load() + 1
 	s.sort(first) // as Submit does, from here on
 	if err := d.check("vkWaitSemaphores", "timeline", deviceLost); err == nil || !d.Lost() {
 		t.Fatalf("%v, lost %v", err, d.Lost())
@@ -136,11 +136,11 @@ func TestGateClosesInSubmit(t *testing.T) {
 	if err := g.Close(); err == nil || g.semaphore == 0 {
 		t.Fatalf("closed on a device that is lost: error %v, semaphore %x", err, g.semaphore)
 	}
-	last, result := d.shim.submit(d.queue, &s.batches, d.timeline, first)
+	last, result := d.shim.submit(d.queue, &s.batches, d.timeline.semaphore, first)
 	if result < 0 || last != first+1 {
 		t.Fatalf("tickets %d to %d: %d", first, last, result)
 	}
-	d.submitted.Store(last)
+	d.timeline.submitted.Store(last)
 	p.submitted(Ticket(first))
 	if err := idle.Close(); err != nil || idle.semaphore != 0 {
 		t.Errorf("a gate that nothing ever waited at: error %v, semaphore %x", err, idle.semaphore)

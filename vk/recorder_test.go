@@ -355,7 +355,7 @@ func TestSubgroupSizeIsRequested(t *testing.T) {
 	if l.MinSubgroupSize == l.MaxSubgroupSize {
 		l.MinSubgroupSize /= 2
 	}
-	s := must.Get(d.shape(scanKernel, []uint32{0}))(t)
+	s := must.Get(d.kernels.shape(scanKernel, []uint32{0}))(t)
 	if s.required != l.SubgroupSize || s.spec[0] != l.SubgroupSize ||
 		s.fullSubgroups != d.info.Features.ComputeFullSubgroups {
 		t.Errorf("shape %+v on a device with subgroups of %d", s, l.SubgroupSize)
@@ -367,7 +367,7 @@ func TestSubgroupSizeIsRequested(t *testing.T) {
 		}
 	}
 	l.MaxComputeWorkgroupSubgroups = 2
-	if _, err := d.shape(scanKernel, []uint32{0}); err == nil ||
+	if _, err := d.kernels.shape(scanKernel, []uint32{0}); err == nil ||
 		!strings.Contains(err.Error(), "maxComputeWorkgroupSubgroups is 2") {
 		t.Errorf("a workgroup of too many subgroups: error %v", err)
 	}

@@ -283,7 +283,7 @@ func TestPipelinesWhileAllocating(t *testing.T) {
 	})
 	const n = 400
 	for i := range n {
-		must.Get(d.pipeline(saxpyKernel, []uint32{64, uint32(i)}))(t)
+		must.Get(d.kernels.pipeline(saxpyKernel, []uint32{64, uint32(i)}))(t)
 	}
 	close(stop)
 	wg.Wait()
