@@ -42,12 +42,9 @@ WITH_PYTHON = PATH="$$($(HAS_PYTHON) && echo "$(CURDIR)/$(PYTHON)/bin:")$$PATH" 
 SCHEDULERS := $(OUT)/schedulers
 WITH_ALL = $(WITH_PYTHON) PATH="$(CURDIR)/$(SCHEDULERS):$$PATH" VKSPLAT_SCHEDULERS=1
 
-# Tests as CI runs them: check's are not run again with the others, as Go keeps results of the same command.
-TESTS = $(WITH_PYTHON) go test -json -vet=off -timeout 60m
-
 .PHONY: help demo bench build farmd test-farmd release try-release windows macos docs quick test \
-  test-all test-long check vet static gen messages tests python-env schedulers second-binding same-bindings widths \
-  fuzz   same-bytes twice golden clean
+  test-all test-long check vet staticcheck others gen messages tests python-env schedulers second-binding \
+  same-bindings widths fuzz same-bytes twice golden clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | \
@@ -112,12 +109,12 @@ quick: ## a verdict on a change in a minute or two, after the first build
 test: ## everything that CI runs: tests whose inputs changed since they passed; says at its end what was skipped
 	@.ci/install test
 	@$(MAKE) --no-print-directory -j2 --output-sync=target vet python-env
-	@$(MAKE) --no-print-directory check tests
+	@$(MAKE) --no-print-directory staticcheck others tests
 
 test-all: ## test, whatever has changed; records in .ci/ledger.txt what passed, to be committed
 	@.ci/install test
 	@$(MAKE) --no-print-directory -j2 --output-sync=target vet python-env
-	@$(MAKE) --no-print-directory check
+	@$(MAKE) --no-print-directory staticcheck others
 	$(VALIDATE) $(WITH_PYTHON) go run ./tools/testrun -all
 
 test-long: ## what takes longer: subgroup sizes, both bindings in full, fuzzing, repeated runs
@@ -129,18 +126,20 @@ test-long: ## what takes longer: subgroup sizes, both bindings in full, fuzzing,
 	$(LONG) $(MAKE) --no-print-directory test-farmd
 	@$(MAKE) --no-print-directory fuzz same-bindings same-bytes
 
-check: static ## formatting, vet, staticcheck, types on other systems, committed shaders, rules of the architecture
+check: vet staticcheck others ## formatting, vet, staticcheck, types elsewhere, shaders, rules of the architecture
+	$(WITH_PYTHON) go test -vet=off ./tools/...
+
+others: ## types on other systems, committed shaders
 	@.ci/install shaders
 	go run ./tools/crosscheck windows/amd64 darwin/arm64
 	go run ./tools/shadergen -check
-	$(TESTS) ./tools/... | go run ./tools/testrun -report -brief
 
 vet:
 	@list=$$(gofmt -l .); if [ -n "$$list" ]; then echo "gofmt would change:"; echo "$$list"; exit 1; fi
 	go vet ./...
 	go vet -tags $(SECOND) ./vk/...
 
-static: vet
+staticcheck:
 	go run $(STATICCHECK) ./...
 	go run $(STATICCHECK) -tags $(SECOND) ./vk/...
 

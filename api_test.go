@@ -20,6 +20,7 @@ import (
 
 	"vksplat"
 	"vksplat/internal/filetest"
+	must "vksplat/internal/musttest"
 )
 
 // built is the folder of the command.
@@ -50,10 +51,7 @@ func TestMain(m *testing.M) {
 // vksplatCommand runs the command and returns its standard output.
 func vksplatCommand(t *testing.T, args ...string) string {
 	t.Helper()
-	file, err := command()
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := must.Get(command())(t)
 	var out, errs bytes.Buffer
 	cmd := exec.Command(file, args...)
 	cmd.Stdout, cmd.Stderr = &out, &errs
@@ -84,10 +82,7 @@ func recipe() vksplat.TrainOptions {
 func TestSameAsCommand(t *testing.T) {
 	device, capture, dir := open(t)
 	ctx, ours, theirs := t.Context(), filepath.Join(dir, "ours"), filepath.Join(dir, "theirs")
-	model, err := vksplat.Train(ctx, device, capture, ours, recipe())
-	if err != nil {
-		t.Fatal(err)
-	}
+	model := must.Get(vksplat.Train(ctx, device, capture, ours, recipe()))(t)
 	if model.Splats() <= 300 {
 		t.Errorf("%d splats: nothing was refined", model.Splats())
 	}
@@ -100,24 +95,16 @@ func TestSameAsCommand(t *testing.T) {
 	filetest.Same(t, filepath.Join(ours, "results.json"), filepath.Join(theirs, "results.json"))
 
 	for _, name := range []string{"a.spz", "a.sog", "a.splat", "a.glb", "a.compressed.ply"} {
-		if err := model.WriteFile(filepath.Join(dir, name)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, model.WriteFile(filepath.Join(dir, name)))
 		vksplatCommand(t, "convert", theirs, filepath.Join(dir, "b"+name))
 		filetest.Same(t, filepath.Join(dir, name), filepath.Join(dir, "b"+name))
 	}
 
-	picture, err := device.Render(ctx, model, capture.Cameras()[1])
-	if err != nil {
-		t.Fatal(err)
-	}
+	picture := must.Get(device.Render(ctx, model, capture.Cameras()[1]))(t)
 	vksplatCommand(t, "render", theirs, "--frames", "1", "-o", filepath.Join(dir, "b.png"))
 	samePicture(t, picture, filepath.Join(dir, "b.png"))
 
-	scores, err := vksplat.Evaluate(ctx, device, model, capture)
-	if err != nil {
-		t.Fatal(err)
-	}
+	scores := must.Get(vksplat.Evaluate(ctx, device, model, capture))(t)
 	var trained map[string]struct{ PSNR, SSIM map[string]float64 }
 	filetest.ReadJSON(t, filepath.Join(ours, "per_view.json"), &trained)
 	want, psnr := trained["ours_60"], 0.0
@@ -135,15 +122,9 @@ func TestSameAsCommand(t *testing.T) {
 // samePicture compares a picture with a file's.
 func samePicture(t *testing.T, got image.Image, file string) {
 	t.Helper()
-	f, err := os.Open(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(os.Open(file))(t)
 	defer f.Close()
-	want, err := png.Decode(f)
-	if err != nil {
-		t.Fatal(err)
-	}
+	want := must.Get(png.Decode(f))(t)
 	if got.Bounds() != want.Bounds() {
 		t.Fatalf("a picture of %v, want %v", got.Bounds(), want.Bounds())
 	}
@@ -162,9 +143,7 @@ func samePicture(t *testing.T, got image.Image, file string) {
 func TestResumeSameBytes(t *testing.T) {
 	device, capture, dir := open(t)
 	whole, parts := filepath.Join(dir, "whole"), filepath.Join(dir, "parts")
-	if _, err := vksplat.Train(t.Context(), device, capture, whole, recipe()); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(vksplat.Train(t.Context(), device, capture, whole, recipe()))(t)
 	for _, last := range []int{23, 41} {
 		ctx, cancel := context.WithCancel(t.Context())
 		o := recipe()
@@ -188,9 +167,7 @@ func TestResumeSameBytes(t *testing.T) {
 			t.Errorf("step %d of %d, want 60", p.Step, p.Steps)
 		}
 	}
-	if _, err := vksplat.Resume(t.Context(), device, capture, parts, left); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(vksplat.Resume(t.Context(), device, capture, parts, left))(t)
 	filetest.Same(t, filepath.Join(whole, modelFile), filepath.Join(parts, modelFile))
 }
 
@@ -211,9 +188,7 @@ func TestTimeLimit(t *testing.T) {
 		t.Errorf("a limit below 0: %v", err)
 	}
 	o.TimeLimit = 300 * time.Second
-	if _, err := vksplat.Resume(t.Context(), device, capture, out, o); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(vksplat.Resume(t.Context(), device, capture, out, o))(t)
 	if _, err := os.Stat(filepath.Join(out, modelFile)); err != nil {
 		t.Error(err)
 	}
@@ -292,9 +267,7 @@ func TestErrors(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(dir, "out")); err == nil {
 		t.Error("a training that was refused has made its folder")
 	}
-	if err := train(vksplat.TrainOptions{Iterations: 3}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, train(vksplat.TrainOptions{Iterations: 3}))
 	again := train(vksplat.TrainOptions{Iterations: 3})
 	_, other := vksplat.Resume(t.Context(), device, capture, filepath.Join(dir, "out"),
 		vksplat.TrainOptions{Iterations: 3, Seed: 5})
@@ -304,7 +277,7 @@ func TestErrors(t *testing.T) {
 	}{
 		"a second training in the same folder": {again, "replace it with TrainOptions.Replace"},
 		"other settings":                       {other, "the command's --accept-changes"},
-		"another seed":                         {other, "give what the run was made with: TrainOptions.Seed=42, or "},
+		"another seed":                         {other, "leave out TrainOptions.Seed, or "},
 	} {
 		if !errors.Is(c.err, vksplat.ErrUsage) || !strings.Contains(vksplat.Hint(c.err), c.hint) {
 			t.Errorf("%s: %v; %s", name, c.err, vksplat.Hint(c.err))
@@ -319,9 +292,7 @@ func TestErrors(t *testing.T) {
 func TestDeviceLost(t *testing.T) {
 	_, capture, dir := open(t)
 	limits := filepath.Join(dir, "limits.json")
-	if err := os.WriteFile(limits, []byte(`{"lostAfter": 45}`), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(limits, []byte(`{"lostAfter": 45}`), 0o644))
 	t.Setenv("VKSPLAT_LIMITS", limits)
 	for every, want := range map[string]string{"0": "; start over with: the same call",
 		"4": "; resume from it: Resume"} {
@@ -374,10 +345,7 @@ var refusals = []struct {
 // TestSameRefusals wants the API to refuse what the command refuses, in the same words.
 func TestSameRefusals(t *testing.T) {
 	device, capture, dir := open(t)
-	file, err := command()
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := must.Get(command())(t)
 	out, name := filepath.Join(dir, "out"), regexp.MustCompile(`<([a-z-]+)>`)
 	for _, c := range refusals {
 		said := func(noun, ranges string, spell func(name string) string) string {
@@ -422,10 +390,7 @@ func TestSameRefusals(t *testing.T) {
 
 // TestDependencies keeps what servers, jobs and command lines need out of programs that use the API.
 func TestDependencies(t *testing.T) {
-	out, err := exec.Command("go", "list", "-deps", ".").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(exec.Command("go", "list", "-deps", ".").Output())(t)
 	banned := regexp.MustCompile(`minio|websocket|cobra|pflag|^vksplat/(farm|view|cmd)\b`)
 	for _, name := range strings.Fields(string(out)) {
 		if banned.MatchString(name) {
@@ -436,10 +401,7 @@ func TestDependencies(t *testing.T) {
 
 // TestOtherModule builds and runs a program of a module outside of this one.
 func TestOtherModule(t *testing.T) {
-	text, err := os.ReadFile("examples/api/main.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile("examples/api/main.go"))(t)
 	if n := bytes.Count(text, []byte("\n")); n > 40 {
 		t.Errorf("the shortest program has %d lines", n)
 	}
@@ -453,10 +415,7 @@ func TestOtherModule(t *testing.T) {
 	if out, err := exec.Command(program, dir).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	f, err := os.Open(filepath.Join(dir, "picture.png"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(os.Open(filepath.Join(dir, "picture.png")))(t)
 	defer f.Close()
 	if picture, err := png.Decode(f); err != nil || picture.Bounds() != image.Rect(0, 0, 64, 48) {
 		t.Errorf("the picture is %v, %v", picture, err)

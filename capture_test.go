@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"vksplat"
+	must "vksplat/internal/musttest"
 )
 
 // TestHoldOutHint wants the errors of Evaluate about photos held out to advise what its caller can do.
@@ -28,20 +29,14 @@ func TestDemoFolder(t *testing.T) {
 	dir := t.TempDir()
 	own := filepath.Join(dir, "own")
 	for range 2 {
-		if err := vksplat.WriteDemo(own, small); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, vksplat.WriteDemo(own, small))
 	}
 	if c, err := vksplat.OpenCapture(own, vksplat.CaptureOptions{}); err != nil || len(c.Cameras()) != 4 {
 		t.Errorf("the demo is %v, %v", c, err)
 	}
 	photo := filepath.Join(dir, "mine", "images", "view_000.png")
-	if err := os.MkdirAll(filepath.Dir(photo), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(photo, []byte("mine"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(filepath.Dir(photo), 0o755))
+	must.Do(t, os.WriteFile(photo, []byte("mine"), 0o644))
 	wantUsage(t, "is not empty and was not made by demo", map[string]error{
 		"photos": vksplat.WriteDemo(filepath.Join(dir, "mine"), small)})
 	if text, err := os.ReadFile(photo); err != nil || string(text) != "mine" {

@@ -12,6 +12,7 @@ import (
 
 	"vksplat"
 	"vksplat/internal/filetest"
+	must "vksplat/internal/musttest"
 )
 
 // wantUsage wants each error to be of kind ErrUsage, with a hint, and to say text.
@@ -48,9 +49,7 @@ func trained(t *testing.T, d *vksplat.Device, c *vksplat.Capture, dir string) *v
 func TestClosedDevice(t *testing.T) {
 	device, capture, dir := open(t)
 	model, name := trained(t, device, capture, dir), device.Name()
-	if _, err := device.Render(t.Context(), model, capture.Cameras()[0]); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(device.Render(t.Context(), model, capture.Cameras()[0]))(t)
 	for range 2 {
 		if err := device.Close(); err != nil {
 			t.Error(err)
@@ -89,7 +88,7 @@ func TestNoModel(t *testing.T) {
 func TestCallWhileTraining(t *testing.T) {
 	device, capture, dir := open(t)
 	model := trained(t, device, capture, dir)
-	_, err := vksplat.Train(t.Context(), device, capture, filepath.Join(dir, "calls"), vksplat.TrainOptions{
+	must.Get(vksplat.Train(t.Context(), device, capture, filepath.Join(dir, "calls"), vksplat.TrainOptions{
 		Iterations: 2,
 		Progress: func(p vksplat.Progress) {
 			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
@@ -98,10 +97,7 @@ func TestCallWhileTraining(t *testing.T) {
 				t.Errorf("Render ends with %v", err)
 			}
 		},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	if _, err := device.Render(t.Context(), model, capture.Cameras()[0]); err != nil {
 		t.Errorf("after the training: %v", err)
 	}
@@ -155,10 +151,7 @@ func TestCancelledAtTheEnd(t *testing.T) {
 			t.Errorf("cancelled at step %d: %v", last, err)
 			continue
 		}
-		rest, err := filepath.Rel(out, model.Path())
-		if err != nil {
-			t.Fatal(err)
-		}
+		rest := must.Get(filepath.Rel(out, model.Path()))(t)
 		filetest.Same(t, filepath.Join(whole, rest), model.Path())
 	}
 }

@@ -1,11 +1,9 @@
 package vksplat
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"path"
-	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -41,18 +39,19 @@ func (e *settingError) Unwrap() error { return e.err }
 
 // ownSettings are those that are no part of the recipe in recipe.Config.
 func ownSettings(o *train.Options) map[string]train.Setting {
+	of := func(p any) train.Setting { return cli.VariableOf(p) }
 	return map[string]train.Setting{
-		"steps-scaler": plain(&o.StepsScaler), "splats-factor": plain(&o.SplatsFactor),
-		"iterations-factor": plain(&o.IterationsFactor), "few-photos": plain(&o.FewPhotos),
-		"init": &train.InitFlag{Of: &o.Init}, "init-points": plain(&o.Init.Points), "init-grid": plain(&o.Init.Grid),
-		"origin": &o.Origin, "test-list": plain(&o.TestList), "eval-at": &o.EvalAt,
+		"steps-scaler": of(&o.StepsScaler), "splats-factor": of(&o.SplatsFactor),
+		"iterations-factor": of(&o.IterationsFactor), "few-photos": of(&o.FewPhotos),
+		"init": &train.InitFlag{Of: &o.Init}, "init-points": of(&o.Init.Points), "init-grid": of(&o.Init.Grid),
+		"origin": &o.Origin, "test-list": of(&o.TestList), "eval-at": &o.EvalAt,
 		"checkpoint-every": &o.Checkpoints.Every, "keep-checkpoints": &o.Checkpoints.Keep,
-		"save-at": &o.Checkpoints.SaveAt, "metrics-every": plain(&o.MetricsEvery),
-		"tensorboard": plain(&o.Tensorboard), "report": plain(&o.Report), "image-cache": plain(&o.ImageCache),
-		"depth-loss": plain(&o.Depth.Points), "depths": plain(&o.Depth.Maps), "depth-kind": plain(&o.Depth.Kind),
-		"depth-unit": plain(&o.Depth.Unit), "depth-points": plain(&o.Depth.Cloud),
-		"depth-init": plain(&o.Depth.Init), "normals": plain(&o.Normal.Maps),
-		"normal-frame": plain(&o.Normal.Frame),
+		"save-at": &o.Checkpoints.SaveAt, "metrics-every": of(&o.MetricsEvery),
+		"tensorboard": of(&o.Tensorboard), "report": of(&o.Report), "image-cache": of(&o.ImageCache),
+		"depth-loss": of(&o.Depth.Points), "depths": of(&o.Depth.Maps), "depth-kind": of(&o.Depth.Kind),
+		"depth-unit": of(&o.Depth.Unit), "depth-points": of(&o.Depth.Cloud),
+		"depth-init": of(&o.Depth.Init), "normals": of(&o.Normal.Maps),
+		"normal-frame": of(&o.Normal.Frame),
 	}
 }
 
@@ -107,7 +106,7 @@ func settingOf(o *train.Options, name string) train.Setting {
 	if s == nil {
 		return nil
 	}
-	return plain(s.Of(&o.Config))
+	return cli.VariableOf(s.Of(&o.Config))
 }
 
 // settingNames lists the keys of all settings.
@@ -122,50 +121,11 @@ func settingNames(o *train.Options) (keys []string) {
 	return keys
 }
 
-// plain makes a setting of a number, a switch, a text or a colour.
-func plain(p any) train.Setting {
-	switch p := p.(type) {
-	case *string:
-		return (*text)(p)
-	case *[3]float32:
-		return (*cli.Colour)(p)
-	}
-	return &number{p}
-}
-
-type text string
-
-func (t *text) String() string { return string(*t) }
-
-// Set takes any text.
-func (t *text) Set(s string) error {
-	*t = text(s)
-	return nil
-}
-
-// number is a value that JSON writes as Go does: a number or a switch.
-type number struct{ p any }
-
-func (n *number) String() string { return fmt.Sprint(reflect.ValueOf(n.p).Elem()) }
-
-// Set parses it.
-func (n *number) Set(s string) error {
-	if err := json.Unmarshal([]byte(s), n.p); err != nil || s == "null" {
-		return &strconv.NumError{Func: "Set", Num: s, Err: strconv.ErrSyntax}
-	}
-	return nil
-}
-
 // readPreset returns the settings of a preset by name.
 func readPreset(name string) (map[string]string, error) {
 	data, err := train.Presets.ReadFile(path.Join("presets", name+".toml"))
 	if err != nil {
-		entries, err := train.Presets.ReadDir("presets")
-		names := make([]string, len(entries))
-		for i, e := range entries {
-			names[i] = strings.TrimSuffix(e.Name(), ".toml")
-		}
-		return nil, errors.Join(fault.Usagef("give "+wording.Or(names), "unknown preset %q", name), err)
+		return nil, fault.Usagef("give "+wording.Or(train.PresetNames()), "unknown preset %q", name)
 	}
 	var values map[string]any
 	if err := toml.Unmarshal(data, &values); err != nil {

@@ -109,10 +109,15 @@ func (s *enrolServer) Addr() net.Addr { return &net.TCPAddr{} }
 
 func (s *enrolServer) close() {
 	close(s.closed)
+	closeServer(s.http)
+}
+
+// closeServer ends a server, of requests under way after a second.
+func closeServer(s *http.Server) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	if s.http.Shutdown(ctx) != nil {
-		_ = s.http.Close()
+	if s.Shutdown(ctx) != nil {
+		_ = s.Close()
 	}
 }
 

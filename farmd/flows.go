@@ -113,7 +113,7 @@ func (c *ownCluster) run(ctx context.Context) error {
 	return nil
 }
 
-// dial connects. It waits for a cluster that does not answer: after a power cut machines start in any order.
+// dial connects. It waits for a cluster that does not respond: after a power cut machines start in any order.
 func (c *ownCluster) dial(ctx context.Context, secure *tls.Config) (client.Client, error) {
 	for said := false; ; {
 		conn, err := client.DialContext(ctx, client.Options{HostPort: c.address, Namespace: c.namespace,

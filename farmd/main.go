@@ -7,6 +7,7 @@ package main
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -108,13 +109,11 @@ func tokenCommand(data *string) *cobra.Command {
 				}
 			}
 			g.Role = pass.Role(role)
-			if g.Name == "" && (g.Role == pass.Submit || g.Role == pass.Admin) && g.Owner == "" {
-				return fault.Usagef("as in --name anna: her jobs are then those of anna",
-					"a token of role %s needs a name",
-					role)
-			}
 			if g.Owner == "" && (g.Role == pass.Submit || g.Role == pass.Admin) {
-				g.Owner = g.Name
+				if g.Owner = g.Name; g.Name == "" {
+					return fault.Usagef("as in --name anna: her jobs are then those of anna",
+						"a token of role %s needs a name", role)
+				}
 			}
 			if len(g.Pools) == 0 && g.Role == pass.Worker {
 				g.Pools = []string{pass.DefaultPool}
@@ -161,24 +160,15 @@ func listCommand(data *string) *cobra.Command {
 			for _, g := range open {
 				printRow(w, g.Who, "token", g.Expires.Local().Format("2006-01-02 15:04"))
 			}
-			if err := w.Flush(); err != nil {
-				return err
-			}
-			return err
+			return errors.Join(err, w.Flush())
 		},
 	}
 }
 
 // printRow prints a line of the table of passes.
 func printRow(w *tabwriter.Writer, who pass.Who, since, until string) {
-	dash := func(text string) string {
-		if text == "" {
-			return "-"
-		}
-		return text
-	}
-	fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", dash(who.Name), who.Role, dash(who.Owner),
-		dash(strings.Join(who.Pools, ",")), since, until)
+	fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", cmp.Or(who.Name, "-"), who.Role, cmp.Or(who.Owner, "-"),
+		cmp.Or(strings.Join(who.Pools, ","), "-"), since, until)
 }
 
 func revokeCommand(data *string) *cobra.Command {

@@ -49,15 +49,8 @@ func (o *outages) last() time.Time {
 
 // watch looks at the clock often enough, until ctx ends.
 func (o *outages) watch(ctx context.Context) {
-	for tick := time.NewTicker(outageFrom / 5); ; {
-		o.last()
-		select {
-		case <-ctx.Done():
-			tick.Stop()
-			return
-		case <-tick.C:
-		}
-	}
+	o.last()
+	every(ctx, outageFrom/5, func() { o.last() })
 }
 
 // tell has an answer say since when the server is there: of an attempt that fell silent, a worker then knows whether

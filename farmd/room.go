@@ -54,7 +54,7 @@ func (r *room) note() {
 	}
 }
 
-// errNoRoom is what people are told: they would wait for a server that, it seems, does not answer.
+// errNoRoom is for people, who would else wait for a server that does not seem to respond.
 var errNoRoom = serviceerror.NewFailedPrecondition(flow.NoRoom)
 
 // explain makes errNoRoom of an error that comes of a full disk. Workers keep theirs, after which they try again.
@@ -78,20 +78,11 @@ const roomPatience = 2 * time.Second
 // bound ends a request, with errNoRoom as the cause, that takes long while there is no room.
 func (r *room) bound(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	tick := time.NewTicker(roomPatience)
-	go func() {
-		defer tick.Stop()
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-tick.C:
-				if r.is() {
-					cancel(errNoRoom)
-				}
-			}
+	go every(ctx, roomPatience, func() {
+		if r.is() {
+			cancel(errNoRoom)
 		}
-	}()
+	})
 	return ctx, func() { cancel(nil) }
 }
 

@@ -185,7 +185,7 @@ func (f *farm) close() {
 	}
 	f.front.Close()
 	if f.page != nil {
-		f.page.close()
+		closeServer(f.page.server)
 	}
 	if f.flows != nil {
 		f.flows.Stop()

@@ -219,13 +219,19 @@ const trimEvery = time.Minute
 
 // keepTrim trims until ctx ends.
 func (d *database) keepTrim(ctx context.Context) {
-	for tick := time.NewTicker(trimEvery); ; {
+	every(ctx, trimEvery, func() { _ = d.trim() }) // a full disk is Temporal's to tell
+}
+
+// every does something from time to time until ctx ends.
+func every(ctx context.Context, pause time.Duration, do func()) {
+	tick := time.NewTicker(pause)
+	defer tick.Stop()
+	for {
 		select {
 		case <-ctx.Done():
-			tick.Stop()
 			return
 		case <-tick.C:
-			_ = d.trim() // a full disk is Temporal's to tell
+			do()
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"vksplat/internal/filetest"
+	must "vksplat/internal/musttest"
 	"vksplat/pipeline/photos"
 	"vksplat/pipeline/recipe"
 	"vksplat/scene"
@@ -54,15 +55,10 @@ func partialHash(t testing.TB, d *Device, room int, change func(*recipe.Config),
 	defer tr.Close()
 	if room > 0 {
 		tr.shards.first.e.setup.isectCapacity = room
-		if err := tr.shards.first.e.programs.build(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, tr.shards.first.e.programs.build())
 	}
 	hash = endHash(t, tr)
-	table, err := tr.shards.first.e.setup.appearances.download()
-	if err != nil {
-		t.Fatal(err)
-	}
+	table := must.Get(tr.shards.first.e.setup.appearances.download())(t)
 	return hash + " " + rowsHash(table), tr.pressure.lastGrowth
 }
 
@@ -128,19 +124,14 @@ func TestAppearanceTable(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer x.close()
-	table, err := x.download()
-	if err != nil {
-		t.Fatal(err)
-	}
+	table := must.Get(x.download())(t)
 	want := layout.Appearance{Camera: 1}
 	want.Own[0] = 0.25
 	if len(table) != 5 || table[4] != want {
 		t.Errorf("it starts with %+v", table)
 	}
 	table[3].Own[7], table[3].Bias2 = 9, 0.5
-	if err := x.upload(table); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, x.upload(table))
 	again, err := x.download()
 	if err != nil || fmt.Sprint(again) != fmt.Sprint(table) {
 		t.Errorf("%v, %v", again, err)
@@ -154,10 +145,7 @@ func TestAppearanceTable(t *testing.T) {
 func TestBadMask(t *testing.T) {
 	views, init, scale, cfg := promiseScene(t)
 	views[1].Image.Mask = make([]uint32, 3)
-	tr, err := trainOn(testDevice(t), views, init, scale, cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tr := must.Get(trainOn(testDevice(t), views, init, scale, cfg))(t)
 	if err := tr.Run(t.Context(), nil); err == nil || !strings.Contains(err.Error(), "mask of 3 words") {
 		t.Error(err)
 	}

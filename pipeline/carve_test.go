@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	must "vksplat/internal/musttest"
 	"vksplat/pipeline/recipe"
 	"vksplat/pipeline/ref"
 	"vksplat/scene"
@@ -49,17 +50,10 @@ func TestCarve(t *testing.T) {
 func carved(t *testing.T, change func(*recipe.Config)) (s *scene.Splats, floaters int) {
 	views, init, scale, cfg := promiseScene(t)
 	change(&cfg)
-	tr, err := trainOn(testDevice(t), views, init, scale, cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tr := must.Get(trainOn(testDevice(t), views, init, scale, cfg))(t)
 	defer tr.Close()
-	if err := tr.Run(context.Background(), nil); err != nil {
-		t.Fatal(err)
-	}
-	if s, err = tr.Splats(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, tr.Run(context.Background(), nil))
+	s = must.Get(tr.Splats())(t)
 	cams, _ := splitViews(views)
 	depths := depthsOf(cams)
 	var list []ref.Voter[float64]
@@ -92,16 +86,11 @@ func TestCarveGoesOn(t *testing.T) {
 	d, path := testDevice(t), filepath.Join(t.TempDir(), "end")
 	views, init, scale, cfg, run := checkpointScene(t)
 	cfg.Iterations = 28
-	tr, err := trainOn(d, views, init, scale, cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tr := must.Get(trainOn(d, views, init, scale, cfg))(t)
 	tr.SetRun(run)
 	before := splatsAfter(t, tr, cfg.Iterations)
 	saved(t, tr, path)
-	if err := tr.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, tr.Close())
 	cfg.Iterations++
 	next := resumed(t, d, path, cfg)
 	defer next.Close()

@@ -12,6 +12,7 @@ import (
 
 	"vksplat/internal/fault"
 	"vksplat/internal/filetest"
+	must "vksplat/internal/musttest"
 	"vksplat/pipeline/checkpoint"
 	"vksplat/pipeline/recipe"
 	"vksplat/scene"
@@ -32,22 +33,14 @@ func checkpointScene(t testing.TB) ([]TrainView, *scene.Splats, float64, recipe.
 // saved is a checkpoint of tr as bytes.
 func saved(t testing.TB, tr *Trainer, path string) []byte {
 	t.Helper()
-	w, err := tr.SaveCheckpoint(path, false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := must.Get(tr.SaveCheckpoint(path, false))(t)
 	return contents(t, w)
 }
 
 func contents(t testing.TB, w *checkpoint.Write) []byte {
 	t.Helper()
-	if err := w.Wait(); err != nil {
-		t.Fatal(err)
-	}
-	data, err := os.ReadFile(w.Path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, w.Wait())
+	data := must.Get(os.ReadFile(w.Path))(t)
 	if int64(len(data)) != w.Bytes {
 		t.Errorf("%d bytes written, %d announced", len(data), w.Bytes)
 	}
@@ -69,15 +62,10 @@ func resumedWith(t testing.TB, d *Device, path string, cfg recipe.Config, o Trai
 		t.Fatal(err, fault.Hint(err))
 	}
 	defer c.Close()
-	if err := c.Verify(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.Verify())
 	cams, photos := splitViews(views)
 	o.Depths = depthsOf(cams)
-	tr, err := NewTrainerFrom(d, cams, photos, c, cfg, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tr := must.Get(NewTrainerFrom(d, cams, photos, c, cfg, o))(t)
 	return tr
 }
 
@@ -95,17 +83,12 @@ func runUndisturbed(t testing.TB, d *Device, dir string, change func(*recipe.Con
 	t.Helper()
 	views, init, scale, cfg, run := checkpointScene(t)
 	change(&cfg)
-	tr, err := trainOn(d, views, init, scale, cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tr := must.Get(trainOn(d, views, init, scale, cfg))(t)
 	defer tr.Close()
 	tr.SetRun(run)
 	u := undisturbed{paths: map[uint32]string{}, kinds: map[uint32]recipe.Kind{}}
 	for tr.queue.next.Step < cfg.Iterations {
-		if err := tr.queue.advance(context.Background()); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, tr.queue.advance(context.Background()))
 		path := filepath.Join(dir, "now.safetensors")
 		data := saved(t, tr, path)
 		keep := filepath.Join(dir,
@@ -116,15 +99,11 @@ func runUndisturbed(t testing.TB, d *Device, dir string, change func(*recipe.Con
 				t.Errorf("unit %d failed, and the state it goes back to is another", tr.queue.next.Number)
 			}
 		}
-		if err := os.Rename(path, keep); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Rename(path, keep))
 		u.last = tr.queue.next.Number
 		u.paths[u.last], u.kinds[u.last] = keep, tr.queue.next.Kind
 	}
-	if u.splats, err = tr.Splats(); err != nil {
-		t.Fatal(err)
-	}
+	u.splats = must.Get(tr.Splats())(t)
 	return u
 }
 
@@ -134,9 +113,7 @@ func smallChunks(t *testing.T, bytes int) {
 	t.Helper()
 	limits := t.TempDir() + "/limits.json"
 	text := fmt.Sprintf(`{"maxStorageBufferRange": %d, "maxMemoryAllocationSize": 8388608}`, bytes)
-	if err := os.WriteFile(limits, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(limits, []byte(text), 0o644))
 	t.Setenv("VKSPLAT_LIMITS", limits)
 }
 
@@ -192,10 +169,7 @@ func testResumeAnywhere(t *testing.T, change func(*recipe.Config), want map[reci
 	_, _, _, cfg, _ := checkpointScene(t)
 	change(&cfg)
 	read := func(number uint32) []byte {
-		data, err := os.ReadFile(u.paths[number])
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := must.Get(os.ReadFile(u.paths[number]))(t)
 		return data
 	}
 	seen := map[recipe.Kind]int{}
@@ -210,39 +184,27 @@ func testResumeAnywhere(t *testing.T, change func(*recipe.Config), want map[reci
 		}
 		for again := true; again || tr.queue.next.Number == number; {
 			if tr.queue.next.Number == number {
-				if err := tr.queue.advance(context.Background()); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, tr.queue.advance(context.Background()))
 			}
-			var err error
-			if again, err = tr.queue.drain(); err != nil {
-				t.Fatal(err)
-			}
+			again = must.Get(tr.queue.drain())(t)
 		}
 		if got := saved(t, tr, filepath.Join(dir, "next")); !bytes.Equal(got, read(number+1)) {
 			t.Errorf("unit %d (%s): resumed, it gives other bytes", number, u.kinds[number])
 		}
 		if number%17 == 3 {
-			if err := tr.Run(context.Background(), nil); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, tr.Run(context.Background(), nil))
 			if got := saved(t, tr, filepath.Join(dir, "end")); !bytes.Equal(got, read(u.last)) {
 				t.Errorf("resumed at unit %d, the run ends otherwise", number)
 			}
 		}
-		if err := tr.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, tr.Close())
 	}
 	for kind, n := range want {
 		if seen[kind] < n {
 			t.Errorf("too few units of a kind: %v, want %v", seen, want)
 		}
 	}
-	c, err := checkpoint.Open(u.paths[u.last])
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(checkpoint.Open(u.paths[u.last]))(t)
 	defer c.Close()
 	got, trained := modelHash(modelIn(t, u.paths[u.last])), modelHash(u.splats)
 	if got != trained || c.Header.Step != cfg.Iterations {
@@ -267,10 +229,7 @@ func TestCheckpointWays(t *testing.T) {
 // lastAs writes a checkpoint without a copy while the model is read and drawn.
 func lastAs(t *testing.T, path string) func(tr *Trainer) *checkpoint.Write {
 	return func(tr *Trainer) *checkpoint.Write {
-		w, err := tr.saver.save(path, true, true)
-		if err != nil {
-			t.Fatal(err)
-		}
+		w := must.Get(tr.saver.save(path, true, true))(t)
 		if !w.Behind || w.Copied || w.Pause <= 0 {
 			t.Errorf("behind %v, copied %v, pause %v", w.Behind, w.Copied, w.Pause)
 		}
@@ -295,16 +254,11 @@ func testCheckpointWays(t *testing.T, after int, change func(*recipe.Config)) {
 	views, init, scale, cfg, run := checkpointScene(t)
 	change(&cfg)
 	run2 := func(d *Device, save func(tr *Trainer) *checkpoint.Write) []byte {
-		tr, err := trainOn(d, views, init, scale, cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
+		tr := must.Get(trainOn(d, views, init, scale, cfg))(t)
 		defer tr.Close()
 		tr.SetRun(run)
 		tr.shards.first.maxSplats = 4000 // not what this device's memory allows
-		if err := tr.RunTo(context.Background(), after, nil); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, tr.RunTo(context.Background(), after, nil))
 		w := save(tr)
 		if err := tr.Run(context.Background(), nil); err != nil { // while the file is written
 			t.Fatal(err)
@@ -319,10 +273,7 @@ func testCheckpointWays(t *testing.T, after int, change func(*recipe.Config)) {
 	in := func(mode checkpoint.CopyMode, wantCopy bool) func(tr *Trainer) *checkpoint.Write {
 		return func(tr *Trainer) *checkpoint.Write {
 			tr.saver.writer.Copies = mode
-			w, err := tr.SaveCheckpoint(filepath.Join(dir, "mid"), true)
-			if err != nil {
-				t.Fatal(err)
-			}
+			w := must.Get(tr.SaveCheckpoint(filepath.Join(dir, "mid"), true))(t)
 			if w.Copied != wantCopy || w.Pause <= 0 {
 				t.Errorf("mode %d: copied %v, pause %v", mode, w.Copied, w.Pause)
 			}
@@ -338,10 +289,7 @@ func testCheckpointWays(t *testing.T, after int, change func(*recipe.Config)) {
 	if got := run2(d, lastAs(t, filepath.Join(dir, "mid"))); !bytes.Equal(got, want) {
 		t.Error("the last one: other bytes than streamed")
 	}
-	end, err := os.ReadFile(filepath.Join(dir, "end"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	end := must.Get(os.ReadFile(filepath.Join(dir, "end")))(t)
 	goOn := func(name string, d *Device, o TrainerOptions) {
 		t.Helper()
 		tr := resumedWith(t, d, filepath.Join(dir, "mid"), cfg, o)
@@ -349,9 +297,7 @@ func testCheckpointWays(t *testing.T, after int, change func(*recipe.Config)) {
 		if m := tr.MemoryStats(); m.Ceiling != 4000 || !m.CeilingFits {
 			t.Errorf("%s: a ceiling of %d splats, fits %v", name, m.Ceiling, m.CeilingFits)
 		}
-		if err := tr.Run(context.Background(), nil); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, tr.Run(context.Background(), nil))
 		if got := saved(t, tr, filepath.Join(dir, "end2")); !bytes.Equal(got, end) {
 			t.Errorf("%s: the run ends with other bytes", name)
 		}
@@ -383,28 +329,19 @@ func testStagingPieces(t *testing.T, precision string) {
 	dir := t.TempDir()
 	early := filepath.Join(dir, "early")
 	first := saved(t, tr, early)
-	if err := tr.RunTo(context.Background(), 3, nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, tr.RunTo(context.Background(), 3, nil))
 	want := saved(t, tr, filepath.Join(dir, "late"))
 	live := tr.shards.state(tr.saver.extra)
 	live[0].Pieces = checkpoint.MinPiece
 	path := filepath.Join(dir, "pieces")
 	content := checkpoint.Content{Header: tr.saver.header(), State: live}
-	if _, err := tr.saver.writer.Save(path, content, time.Now(), false); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(tr.saver.writer.Save(path, content, time.Now(), false))(t)
 	if got, err := os.ReadFile(path); err != nil || !bytes.Equal(got, want) {
 		t.Error("other bytes through a small staging buffer")
 	}
-	c, err := checkpoint.Open(early)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(checkpoint.Open(early))(t)
 	defer c.Close()
-	if err := live.Read(c, false); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, live.Read(c, false))
 	tr.saver.resume(&c.Header, &tr.o)
 	if got := saved(t, tr, path); !bytes.Equal(got, first) {
 		t.Error("other state through a small staging buffer")
@@ -416,17 +353,13 @@ func testStagingPieces(t *testing.T, precision string) {
 func TestMoreIterations(t *testing.T) {
 	d := testDevice(t)
 	tr, views, cfg := checkpointTrainer(t, d, func(c *recipe.Config) { c.Iterations = 10 })
-	if err := tr.Run(context.Background(), nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, tr.Run(context.Background(), nil))
 	path := filepath.Join(t.TempDir(), "x")
 	saved(t, tr, path)
 	cfg.Iterations = 14
 	longer := resumed(t, d, path, cfg)
 	defer longer.Close()
-	if err := longer.Run(context.Background(), nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, longer.Run(context.Background(), nil))
 	if longer.Step() != 14 || longer.StartStep() != 10 {
 		t.Errorf("step %d, started at %d", longer.Step(), longer.StartStep())
 	}
@@ -435,10 +368,7 @@ func TestMoreIterations(t *testing.T) {
 		t.Errorf("learning rate %g after the schedule, want %g", p.LrMeans, want)
 	}
 	saved(t, longer, path)
-	c, err := checkpoint.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(checkpoint.Open(path))(t)
 	defer c.Close()
 	if h := c.Header; h.ScheduleIterations != 10 || h.Config.Iterations != 14 || len(h.Deviations) != 0 {
 		t.Errorf("a schedule of %d of %d iterations, deviations %v", h.ScheduleIterations, h.Config.Iterations,

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	must "vksplat/internal/musttest"
 	"vksplat/pipeline/checkpoint"
 	"vksplat/vk"
 )
@@ -17,10 +18,7 @@ import (
 // mustSave writes a checkpoint.
 func mustSave(t *testing.T, tr *Trainer, path string) *checkpoint.Write {
 	t.Helper()
-	w, err := tr.SaveCheckpoint(path, false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := must.Get(tr.SaveCheckpoint(path, false))(t)
 	return w
 }
 
@@ -31,13 +29,9 @@ func TestCheckpointAfterShortage(t *testing.T) {
 	d := testDevice(t)
 	dir := t.TempDir()
 	tr, _, cfg := checkpointTrainer(t, d, nil)
-	if err := tr.RunTo(context.Background(), 5, nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, tr.RunTo(context.Background(), 5, nil))
 	saved(t, tr, filepath.Join(dir, "early"))
-	if err := tr.Run(context.Background(), nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, tr.Run(context.Background(), nil))
 	if tr.pressure.lastGrowth == 0 {
 		t.Fatal("nothing grew: the test proves too little")
 	}
@@ -79,9 +73,7 @@ func TestCheckpointAfterShortage(t *testing.T) {
 	}
 	last := resumed(t, d, filepath.Join(dir, "short"), cfg)
 	defer last.Close()
-	if err := last.Run(context.Background(), nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, last.Run(context.Background(), nil))
 	if got := saved(t, last, filepath.Join(dir, "end2")); !bytes.Equal(got, want) {
 		t.Error("the run ends with other bytes")
 	}
@@ -95,16 +87,11 @@ func TestOtherDevice(t *testing.T) {
 	h.Device.Driver = "another"
 	path := filepath.Join(t.TempDir(), "x")
 	content := checkpoint.Content{Header: h, State: tr.shards.state(tr.saver.extra)}
-	if _, err := tr.saver.writer.Save(path, content, time.Now(), false); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(tr.saver.writer.Save(path, content, time.Now(), false))(t)
 	other := resumed(t, d, path, cfg)
 	defer other.Close()
 	saved(t, other, path)
-	c, err := checkpoint.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(checkpoint.Open(path))(t)
 	defer c.Close()
 	if got := c.Header.Deviations; len(got) != 1 || !strings.Contains(got[0].Reason, "another -> ") ||
 		c.Header.Device != checkpoint.RecordOf(d.dev) {
@@ -126,13 +113,8 @@ func TestAside(t *testing.T) {
 	plain := saved(t, tr, path)
 	for _, text = range []string{`{"n":3}`, ""} {
 		data := saved(t, tr, path)
-		c, err := checkpoint.Open(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := c.Close(); err != nil {
-			t.Fatal(err)
-		}
+		c := must.Get(checkpoint.Open(path))(t)
+		must.Do(t, c.Close())
 		if got := c.Aside(); got != text {
 			t.Errorf("%q came back, want %q", got, text)
 		}
@@ -146,10 +128,7 @@ func TestAside(t *testing.T) {
 func TestExtraState(t *testing.T) {
 	d := testDevice(t)
 	withTable := func(tr *Trainer, n int) vk.Slice[float32] {
-		table, err := vk.Make[float32](d.dev, vk.Upload, 12*n, "table")
-		if err != nil {
-			t.Fatal(err)
-		}
+		table := must.Get(vk.Make[float32](d.dev, vk.Upload, 12*n, "table"))(t)
 		t.Cleanup(func() { freed(t, d, table.View) })
 		tr.saver.extra = append(tr.saver.extra, checkpoint.Extra{Name: "exposure", Shape: []int{n, 3, 4}, Data: table})
 		return table
@@ -161,10 +140,7 @@ func TestExtraState(t *testing.T) {
 	}
 	path := filepath.Join(t.TempDir(), "x")
 	want := saved(t, tr, path)
-	c, err := checkpoint.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(checkpoint.Open(path))(t)
 	defer c.Close()
 	if _, err := resumeOn(d, views, c, cfg); err == nil ||
 		!strings.Contains(err.Error(), "tensor exposure, which this run does not train") {
@@ -173,17 +149,12 @@ func TestExtraState(t *testing.T) {
 	clear(vk.Host(table))
 	live := tr.shards.state(tr.saver.extra)
 	live[0].Pieces = checkpoint.MinPiece
-	if err := live.Read(c, false); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, live.Read(c, false))
 	if got := saved(t, tr, path); !bytes.Equal(got, want) {
 		t.Error("the table did not come back")
 	}
 	tr.saver.writer.Copies = checkpoint.CopyDevice
-	w, err := tr.SaveCheckpoint(path, true)
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := must.Get(tr.SaveCheckpoint(path, true))(t)
 	if got := contents(t, w); !bytes.Equal(got, want) {
 		t.Error("the table's copy is another")
 	}
@@ -201,10 +172,7 @@ func TestRowsOfDevices(t *testing.T) {
 	const width = 7
 	tr, _, _ := checkpointTrainer(t, d, nil)
 	table := func(rows int) vk.Slice[float32] {
-		x, err := vk.Make[float32](d.dev, vk.Upload, rows*width, "table")
-		if err != nil {
-			t.Fatal(err)
-		}
+		x := must.Get(vk.Make[float32](d.dev, vk.Upload, rows*width, "table"))(t)
 		t.Cleanup(func() { freed(t, d, x.View) })
 		tr.saver.extra = []checkpoint.Extra{{Name: "table", Shape: []int{rows, width}, Data: x, AnyRows: true}}
 		return x
@@ -214,16 +182,11 @@ func TestRowsOfDevices(t *testing.T) {
 	}
 	path := filepath.Join(t.TempDir(), "x")
 	saved(t, tr, path)
-	c, err := checkpoint.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(checkpoint.Open(path))(t)
 	defer c.Close()
 	for _, rows := range []int{1, 2, 3, 5, 7} {
 		got := vk.Host(table(rows))
-		if err := tr.shards.state(tr.saver.extra).Read(c, false); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, tr.shards.state(tr.saver.extra).Read(c, false))
 		for i := range got {
 			if want := float32(i % (3 * width)); got[i] != want {
 				t.Fatalf("%d rows of a file that has three: number %d is %g, want %g", rows, i, got[i], want)

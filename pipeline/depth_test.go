@@ -10,6 +10,7 @@ import (
 
 	"vksplat/internal/filetest"
 	"vksplat/internal/geom"
+	must "vksplat/internal/musttest"
 	"vksplat/pipeline/checkpoint"
 	"vksplat/pipeline/recipe"
 	"vksplat/scene"
@@ -123,17 +124,11 @@ func TestDepthResume(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "middle")
 	saved(t, tr, file)
 	want := modelHash(splatsAfter(t, tr, cfg.Iterations))
-	c, err := checkpoint.Open(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(checkpoint.Open(file))(t)
 	defer c.Close()
 	cams, photos := splitViews(views)
 	o.Depths = depthsOf(cams)
-	again, err := NewTrainerFrom(d, cams, photos, c, cfg, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	again := must.Get(NewTrainerFrom(d, cams, photos, c, cfg, o))(t)
 	defer again.Close()
 	if got := modelHash(splatsAfter(t, again, cfg.Iterations)); got != want {
 		t.Errorf("%s, want %s", got, want)
@@ -179,13 +174,10 @@ func TestDepthPlanBytes(t *testing.T) {
 func depthWords(t *testing.T, p *depthParts, most int) []uint32 {
 	t.Helper()
 	words, room := make([]uint32, p.words()), make([]uint32, p.staged(most))
-	err := p.each(room, func(at, n int) error {
+	must.Do(t, p.each(room, func(at, n int) error {
 		copy(words[at:at+n], room)
 		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	return words
 }
 

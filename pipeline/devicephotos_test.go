@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"vksplat/internal/fault"
+	must "vksplat/internal/musttest"
 	"vksplat/internal/philox"
 	"vksplat/pipeline/photos"
 	"vksplat/scene"
@@ -38,19 +39,11 @@ func TestPackedPhotos(t *testing.T) {
 					named[i].Name += ".jpg"
 				}
 			}
-			tr, err := NewTrainer(d, named, photos, init, scale, cfg, TrainerOptions{PhotoBytes: bytes})
-			if err != nil {
-				t.Fatal(err)
-			}
+			tr := must.Get(NewTrainer(d, named, photos, init, scale, cfg, TrainerOptions{PhotoBytes: bytes}))(t)
 			defer tr.Close()
-			if err := tr.Run(context.Background(), nil); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, tr.Run(context.Background(), nil))
 			all, _ = tr.shards.first.photos.layout.Totals(named)
-			s, err := tr.Splats()
-			if err != nil {
-				t.Fatal(err)
-			}
+			s := must.Get(tr.Splats())(t)
 			return modelHash(s), tr.shards.first.photos.complete()
 		}
 		want, complete := run(".png", 0)
@@ -111,11 +104,8 @@ func TestOutsizePhotosAreExpected(t *testing.T) {
 	all, _ := photos.LayoutOf(cams).Totals(cams)
 	for _, part := range []int64{1, 2} {
 		photos := &expectedPhotos{Images: images}
-		tr, err := NewTrainer(testDevice(t), cams, photos, init, scale, cfg,
-			TrainerOptions{PhotoBytes: all / part, hooks: testHooks{capacities: 16}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		tr := must.Get(NewTrainer(testDevice(t), cams, photos, init, scale, cfg,
+			TrainerOptions{PhotoBytes: all / part, hooks: testHooks{capacities: 16}}))(t)
 		endHash(t, tr)
 		if photos.unexpected != 0 || photos.asked < n+3 || part == 1 && photos.asked != n+3 {
 			t.Errorf("1/%d of the photos on the device: %d asked for in %d steps, %d of them not announced", part,
@@ -136,14 +126,9 @@ func TestReplacedPhotoHasItsSlot(t *testing.T) {
 	cams, photos := splitViews(views)
 	bad := philox.ViewOrder(cfg.Seed, 0, len(cams))[1]
 	cams[bad] = cams[bad].Rescaled(cams[bad].Width/2, cams[bad].Height/2)
-	tr, err := NewTrainer(testDevice(t), cams, withoutView{photos, bad}, init, scale, cfg, TrainerOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	tr := must.Get(NewTrainer(testDevice(t), cams, withoutView{photos, bad}, init, scale, cfg, TrainerOptions{}))(t)
 	defer tr.Close()
-	if err := tr.Run(context.Background(), nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, tr.Run(context.Background(), nil))
 	if p := tr.shards.first.photos; !p.all || !p.complete() {
 		t.Errorf("%d of %d photos are kept, %d have no pixels", p.filled, len(p.slots), p.order.nBad)
 	}

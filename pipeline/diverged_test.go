@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"vksplat/internal/fault"
+	must "vksplat/internal/musttest"
 	"vksplat/pipeline/recipe"
 )
 
@@ -22,9 +23,7 @@ func TestDivergedCheckpoint(t *testing.T) {
 		}
 		dir := t.TempDir()
 		path := filepath.Join(dir, "before")
-		if err := os.WriteFile(path, []byte("earlier"), 0o666); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, []byte("earlier"), 0o666))
 		if err := tr.RunTo(t.Context(), 40, nil); err != nil {
 			t.Fatalf("this test needs a finite loss: %v", err)
 		}

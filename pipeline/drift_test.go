@@ -8,12 +8,12 @@ import (
 	"testing"
 
 	"vksplat/internal/filetest"
+	must "vksplat/internal/musttest"
 	"vksplat/pipeline/recipe"
 	"vksplat/pipeline/ref"
 	"vksplat/scene"
 	"vksplat/scene/initial"
 	"vksplat/scene/metric"
-	"vksplat/scene/photo"
 	"vksplat/scene/synth"
 	"vksplat/shaders/layout"
 )
@@ -105,14 +105,9 @@ func (s *driftScene) init(cfg recipe.Config) *scene.Splats {
 func (s *driftScene) trainedPSNR(t *testing.T, d *Device, views []TrainView, cfg recipe.Config) (psnr float64,
 	table []layout.Appearance) {
 	t.Helper()
-	tr, err := trainWith(d, views, s.init(cfg), s.capture.SceneScale, cfg, TrainerOptions{Shell: s.shell})
-	if err != nil {
-		t.Fatal(err)
-	}
+	tr := must.Get(trainWith(d, views, s.init(cfg), s.capture.SceneScale, cfg, TrainerOptions{Shell: s.shell}))(t)
 	defer tr.Close()
-	if err := tr.Run(context.Background(), nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, tr.Run(context.Background(), nil))
 	for _, v := range s.held {
 		render, err := tr.RenderInto(nil, v.Camera)
 		if err != nil {
@@ -121,16 +116,14 @@ func (s *driftScene) trainedPSNR(t *testing.T, d *Device, views []TrainView, cfg
 		for k := range render {
 			render[k] = min(max(render[k], 0), 1)
 		}
-		x, err := metric.PSNR(render, photo.FloatRGB(v.Image), nil)
+		x, _, err := metric.Compare(v.Image, render, metric.PaddingSame, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		psnr += x / float64(len(s.held))
 	}
 	if cfg.Appearance() {
-		if table, err = tr.shards.first.e.setup.appearances.download(); err != nil {
-			t.Fatal(err)
-		}
+		table = must.Get(tr.shards.first.e.setup.appearances.download())(t)
 	}
 	return psnr, table
 }
@@ -185,26 +178,16 @@ func (s *driftScene) exact(t *testing.T, d *Device) (model *scene.Splats) {
 	t.Helper()
 	cfg := recipe.Default()
 	cfg.Iterations, cfg.RefineEvery, cfg.SHDegree = 250, 0, 0
-	tr, err := trainOn(d, s.train, s.init(cfg), s.capture.SceneScale, cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tr := must.Get(trainOn(d, s.train, s.init(cfg), s.capture.SceneScale, cfg))(t)
 	defer tr.Close()
-	if err := tr.Run(t.Context(), nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, tr.Run(t.Context(), nil))
 	for _, v := range slices.Concat(s.train, s.held) {
-		pic, err := tr.RenderInto(nil, v.Camera)
-		if err != nil {
-			t.Fatal(err)
-		}
+		pic := must.Get(tr.RenderInto(nil, v.Camera))(t)
 		for k, x := range pic {
 			v.Image.Pix[k/3*4+k%3] = scene.ToByte(255 * float64(x))
 		}
 	}
-	if model, err = tr.Splats(); err != nil {
-		t.Fatal(err)
-	}
+	model = must.Get(tr.Splats())(t)
 	return model
 }
 

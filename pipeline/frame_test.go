@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"vksplat/internal/filetest"
+	must "vksplat/internal/musttest"
 	"vksplat/pipeline/recipe"
 	"vksplat/scene"
 	"vksplat/scene/initial"
@@ -20,13 +21,8 @@ import (
 func synthCapture(t *testing.T, o synth.Options) (*scene.Capture, []scene.Image) {
 	t.Helper()
 	dir := t.TempDir()
-	if err := synthtest.Write(dir, o); err != nil {
-		t.Fatal(err)
-	}
-	c, err := load.Capture(dir, scene.LoadOptions{Model: scene.AnyModel, Downscale: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, synthtest.Write(dir, o))
+	c := must.Get(load.Capture(dir, scene.LoadOptions{Model: scene.AnyModel, Downscale: 1}))(t)
 	c.Normalise()
 	return c, decodeAll(t, c.Cameras)
 }
@@ -48,9 +44,7 @@ func heldOutPSNR(t *testing.T, d *Device, o synth.Options) float64 {
 		t.Fatal(err)
 	}
 	defer tr.Close()
-	if err := tr.Run(context.Background(), nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, tr.Run(context.Background(), nil))
 	var sum float64
 	for _, i := range test {
 		render, err := tr.RenderInto(nil, c.Cameras[i])
@@ -60,7 +54,7 @@ func heldOutPSNR(t *testing.T, d *Device, o synth.Options) float64 {
 		for k := range render {
 			render[k] = min(max(render[k], 0), 1)
 		}
-		p, err := metric.PSNR(render, photo.FloatRGB(images[i]), nil)
+		p, _, err := metric.Compare(images[i], render, metric.PaddingSame, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -90,10 +84,7 @@ func decodeAll(t *testing.T, cams []scene.Camera) []scene.Image {
 	t.Helper()
 	images := make([]scene.Image, len(cams))
 	for i, c := range cams {
-		var err error
-		if images[i], err = photo.Decode(c); err != nil {
-			t.Fatal(err)
-		}
+		images[i] = must.Get(photo.Decode(c))(t)
 	}
 	return images
 }

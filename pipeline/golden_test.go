@@ -6,8 +6,10 @@ import (
 	"os"
 	"testing"
 
+	must "vksplat/internal/musttest"
 	"vksplat/pipeline/recipe"
 	"vksplat/pipeline/ref"
+	"vksplat/pipeline/ref/goldentest"
 	"vksplat/scene"
 	"vksplat/shaders"
 	"vksplat/shaders/layout"
@@ -21,10 +23,7 @@ func TestGolden(t *testing.T) {
 	if dir == "" {
 		dir = "testdata/golden"
 	}
-	g, err := ref.LoadGolden(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	g := must.Get(goldentest.LoadGolden(dir))(t)
 	for _, c := range g.Renders {
 		t.Run(c.Name, func(t *testing.T) { goldenRender(t, c) })
 	}
@@ -51,7 +50,7 @@ func within(t *testing.T, name string, got, limit float64) {
 	}
 }
 
-func goldenRender(t *testing.T, c *ref.RenderCase) {
+func goldenRender(t *testing.T, c *goldentest.RenderCase) {
 	g := runBackward(t, testDevice(t), c.Params, c.View, c.VRender, 1)
 	var rgb, alpha, means, conics, vMeans []float32
 	for _, px := range g.render {
@@ -74,8 +73,8 @@ func goldenRender(t *testing.T, c *ref.RenderCase) {
 		vMeans = append(vMeans, v[:]...)
 	}
 	both := func(i int) bool { return g.depthKeys[i] != layout.Culled && c.Seen(i) }
-	within(t, "means2d", ref.RelNormWhere(means, c.Means2D, 2, both), 1e-4)
-	within(t, "conics", ref.RelNormWhere(conics, c.Conics, 3, both), 1e-4)
+	within(t, "means2d", goldentest.RelNormWhere(means, c.Means2D, 2, both), 1e-4)
+	within(t, "conics", goldentest.RelNormWhere(conics, c.Conics, 3, both), 1e-4)
 	within(t, "v_means2d", ref.RelNorm(vMeans, c.VMeans2D), 1e-3)
 	p := g.params
 	got := [][]float32{p.Means, p.LogScales, p.Quats, p.LogitOpacities, p.SH}
@@ -90,15 +89,10 @@ func runList(t *testing.T, d *Device, r *vk.Recorder, read ...vk.View) [][]byte 
 	t.Helper()
 	out := make([]vk.View, len(read))
 	for i, v := range read {
-		var err error
-		if out[i], err = d.dev.Alloc(vk.Readback, v.Size(), "read back"); err != nil {
-			t.Fatal(err)
-		}
+		out[i] = must.Get(d.dev.Alloc(vk.Readback, v.Size(), "read back"))(t)
 		r.Copy(out[i], v)
 	}
-	if err := d.dev.RunOnce(r, t.Name()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, d.dev.RunOnce(r, t.Name()))
 	var bytes [][]byte
 	for _, v := range out {
 		bytes = append(bytes, append([]byte(nil), v.Host()...))
@@ -119,22 +113,17 @@ func bytesFloats(b []byte) []float32 {
 // uploadOf makes a mapped buffer that holds data.
 func uploadOf[T any](t *testing.T, d *Device, data []T) vk.Slice[T] {
 	t.Helper()
-	s, err := vk.Make[T](d.dev, vk.Upload, len(data), t.Name())
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(vk.Make[T](d.dev, vk.Upload, len(data), t.Name()))(t)
 	copy(vk.Host(s), data)
 	t.Cleanup(func() { d.dev.Free(s.View) })
 	return s
 }
 
-func goldenLoss(t *testing.T, c *ref.LossCase) {
+func goldenLoss(t *testing.T, c *goldentest.LossCase) {
 	d := testDevice(t)
 	e, free := viewEngine(t, d, 0, scene.Camera{Width: c.Width, Height: c.Height, Fx: 1, Fy: 1}, true)
 	defer free()
-	if err := e.setup.setCounters(1); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, e.setup.setCounters(1))
 	render := make([][4]float32, c.Width*c.Height)
 	for i := range render {
 		copy(render[i][:3], c.Image[3*i:3*i+3])
@@ -164,7 +153,7 @@ func goldenLoss(t *testing.T, c *ref.LossCase) {
 	within(t, "v_image", ref.RelNorm(g, c.VImage), 1e-4)
 }
 
-func goldenRelocation(t *testing.T, c *ref.RelocationCase) {
+func goldenRelocation(t *testing.T, c *goldentest.RelocationCase) {
 	d := testDevice(t)
 	n := len(c.Opacities)
 	ratios := make([]uint32, n)
@@ -188,7 +177,7 @@ func goldenRelocation(t *testing.T, c *ref.RelocationCase) {
 // goldenAdam feeds the given gradients to project_bwd_adam through a path where the chain rule is the identity up to a
 // known factor: the colour of a degree 0 splat in the middle of the view is sh0 times a constant, so v_sh0 = constant *
 // v_color.
-func goldenAdam(t *testing.T, c *ref.AdamCase) {
+func goldenAdam(t *testing.T, c *goldentest.AdamCase) {
 	d := testDevice(t)
 	n := len(c.Start) / 3
 	init := scene.NewSplats(n, 0)
@@ -200,9 +189,7 @@ func goldenAdam(t *testing.T, c *ref.AdamCase) {
 	cam := scene.Camera{Width: 16, Height: 16, Fx: 16, Fy: 16, Cx: 8, Cy: 8, R: [9]float64{1, 0, 0, 0, 1, 0, 0, 0, 1}}
 	e, free := viewEngine(t, d, 0, cam, false)
 	defer free()
-	if err := e.load(init, 1); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, e.load(init, 1))
 	f := e.programs.frames[0]
 	viewParams(&f.hostParams.View, &cam, 0.01, 0, false, [3]float32{})
 	keys := make([]uint32, n)
@@ -235,10 +222,7 @@ func goldenAdam(t *testing.T, c *ref.AdamCase) {
 		w.projectBwdAdam()
 		runList(t, d, r)
 	}
-	out, err := downloaded(e.setup.model, n, pieceSplats)
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(downloaded(e.setup.model, n, pieceSplats))(t)
 	var got, want []float64
 	for i := range c.Start {
 		got, want = append(got, float64(out.SH[i])-float64(c.Start[i])),
@@ -248,7 +232,7 @@ func goldenAdam(t *testing.T, c *ref.AdamCase) {
 }
 
 // trainerOf prepares the training run of c: its views in its order, no densification.
-func trainerOf(t *testing.T, d *Device, c *ref.TrainCase) *Trainer {
+func trainerOf(t *testing.T, d *Device, c *goldentest.TrainCase) *Trainer {
 	t.Helper()
 	cfg := recipe.Default()
 	cfg.Iterations, cfg.SHInterval, cfg.SSIMSame, cfg.RefineEvery = len(c.Order), c.SHDegreeInterval, true, 0
@@ -261,20 +245,17 @@ func trainerOf(t *testing.T, d *Device, c *ref.TrainCase) *Trainer {
 		}
 		views[i] = TrainView{Camera: cameraOf(v), Image: img}
 	}
-	tr, err := trainOn(d, views, splatsOf(c.Init), c.SceneScale, cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tr := must.Get(trainOn(d, views, splatsOf(c.Init), c.SceneScale, cfg))(t)
 	fixViews(&tr.shards.first.photos.order, c.Order...)
 	return tr
 }
 
-func goldenTrain(t *testing.T, c *ref.TrainCase) {
+func goldenTrain(t *testing.T, c *goldentest.TrainCase) {
 	tr := trainerOf(t, testDevice(t), c)
 	defer tr.Close()
 	var worst, lossOut, lossRef, psnrOut, psnrRef float64
 	last := len(c.Order) - 20
-	err := tr.Run(context.Background(), func(p Progress) {
+	must.Do(t, tr.Run(context.Background(), func(p Progress) {
 		s := p.Step - 1
 		if s < 100 {
 			worst = math.Max(worst, math.Abs(float64(p.Loss)/c.Loss[s]-1))
@@ -283,10 +264,7 @@ func goldenTrain(t *testing.T, c *ref.TrainCase) {
 			lossOut, lossRef = lossOut+float64(p.Loss), lossRef+c.Loss[s]
 			psnrOut, psnrRef = psnrOut-10*math.Log10(float64(p.MSE)), psnrRef+c.PSNR[s]
 		}
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	within(t, "first losses", worst, 0.005)
 	within(t, "last losses", math.Abs(lossOut/lossRef-1), 0.005)
 	within(t, "last PSNR", math.Abs(psnrOut-psnrRef)/20, 0.05)

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"vksplat/internal/fault"
+	must "vksplat/internal/musttest"
 	"vksplat/pipeline/checkpoint"
 	"vksplat/pipeline/photos"
 	"vksplat/pipeline/recipe"
@@ -127,10 +128,7 @@ func checkpointTrainer(t testing.TB, d *Device, change func(*recipe.Config)) (*T
 	if change != nil {
 		change(&cfg)
 	}
-	tr, err := trainOn(d, views, init, scale, cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tr := must.Get(trainOn(d, views, init, scale, cfg))(t)
 	t.Cleanup(func() {
 		if err := tr.Close(); err != nil {
 			t.Error(err)
@@ -348,10 +346,7 @@ func begun(t testing.TB, d *Device, of trainSet, change func(*recipe.Config), o 
 	if change != nil {
 		change(&cfg)
 	}
-	tr, err := trainWith(d, views, init, scale, cfg, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tr := must.Get(trainWith(d, views, init, scale, cfg, o))(t)
 	return tr
 }
 
@@ -436,25 +431,16 @@ func gathered(s *scene.Splats) func(piece *scene.Splats) error {
 // modelIn reads the model of a checkpoint. The frame of checkpointScene is the capture's.
 func modelIn(t testing.TB, path string) *scene.Splats {
 	t.Helper()
-	m, err := splatfile.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := must.Get(splatfile.Open(path))(t)
 	defer m.Close() // only read
-	s, err := splatfile.All(m)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(splatfile.All(m))(t)
 	return s
 }
 
-// paramsOf returns the parameters of s, by rows: not a copy.
+// paramsOf returns the parameters of s: not a copy.
 func paramsOf(s *scene.Splats) *ref.Params[float32] {
-	var arrays [][]float32
-	for _, t := range s.Tensors() {
-		arrays = append(arrays, t.Data)
-	}
-	return ref.ParamsOf(s.N, s.Degree, arrays)
+	return &ref.Params[float32]{N: s.N, Degree: s.Degree, Means: s.Means, Quats: s.Quats, LogScales: s.LogScales,
+		LogitOpacities: s.LogitOpacities, SH: s.SH}
 }
 
 // load makes s the model and chooses the first capacities.

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	must "vksplat/internal/musttest"
 	"vksplat/scene"
 )
 
@@ -38,10 +39,7 @@ func TestSetOpacities(t *testing.T) {
 			t.Errorf("memory %q: all splats are on the device: %v", memory, !r.Shared())
 		}
 		check := func(what string, c *scene.Camera, want []float32) {
-			got, err := r.Show(nil, *c, LookColor)
-			if err != nil {
-				t.Fatal(err)
-			}
+			got := must.Get(r.Show(nil, *c, LookColor))(t)
 			for i := range len(got) / 3 {
 				if !slices.Equal(got[3*i:3*i+3], want[4*i:4*i+3]) {
 					t.Fatalf("memory %q, %s: pixel %d is %v, want %v", memory, what, i, got[3*i:3*i+3], want[4*i:4*i+3])
@@ -56,9 +54,7 @@ func TestSetOpacities(t *testing.T) {
 			logits []float32
 			all    bool
 		}{{"hidden", drawn, false}, {"shown again", s.LogitOpacities, true}} {
-			if err := r.SetOpacities(step.logits); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, r.SetOpacities(step.logits))
 			for i := range cams {
 				if !step.all {
 					check(step.what, &cams[i], rest[i].Color)
@@ -70,8 +66,6 @@ func TestSetOpacities(t *testing.T) {
 		if err := r.SetOpacities(drawn[:10]); err == nil {
 			t.Error("ten opacities for the whole model are taken")
 		}
-		if err := errors.Join(r.Close(), d.Close()); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, errors.Join(r.Close(), d.Close()))
 	}
 }

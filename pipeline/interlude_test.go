@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	must "vksplat/internal/musttest"
 	"vksplat/scene"
 	"vksplat/shaders/layout"
 )
@@ -17,11 +18,8 @@ func watchedTrainer(t *testing.T, d *Device) (*Trainer, []scene.Camera, *Interlu
 	views, init, scale, cfg := promiseScene(t)
 	cams, photos := splitViews(views)
 	between := NewInterludes()
-	tr, err := NewTrainer(d, cams, photos, init, scale, cfg,
-		TrainerOptions{Interludes: between, Depths: depthsOf(cams)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	tr := must.Get(NewTrainer(d, cams, photos, init, scale, cfg,
+		TrainerOptions{Interludes: between, Depths: depthsOf(cams)}))(t)
 	t.Cleanup(func() { _ = tr.Close() }) // one that a test closes is closed once
 	return tr, cams, between
 }
@@ -29,10 +27,7 @@ func watchedTrainer(t *testing.T, d *Device) (*Trainer, []scene.Camera, *Interlu
 // trainedHash is modelHash of what a trainer has by now.
 func trainedHash(t *testing.T, tr *Trainer) string {
 	t.Helper()
-	s, err := tr.Splats()
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(tr.Splats())(t)
 	return modelHash(s)
 }
 
@@ -66,9 +61,7 @@ func TestInterludes(t *testing.T) {
 			}
 		}
 	}()
-	if err := tr.Run(context.Background(), nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, tr.Run(context.Background(), nil))
 	if got := trainedHash(t, tr); got != want {
 		t.Errorf("with pictures between the steps: %s, without: %s", got, want)
 	}
@@ -78,9 +71,7 @@ func TestInterludes(t *testing.T) {
 		!errors.Is(err, asked) {
 		t.Errorf("no training is running: %v", err)
 	}
-	if err := tr.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, tr.Close())
 	<-over
 	if pictures == 0 {
 		t.Error("no picture was made")
@@ -112,9 +103,7 @@ func TestInterludesHold(t *testing.T) {
 		between.Release()
 		between.Release()
 	}()
-	if err := tr.Run(context.Background(), nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, tr.Run(context.Background(), nil))
 	if got := trainedHash(t, tr); got != want || between.Still() {
 		t.Errorf("held once: %s, never: %s", got, want)
 	}
@@ -155,9 +144,7 @@ func TestInterludesLost(t *testing.T) {
 			t.Errorf("a hold of a second: %v lost", after-held)
 		}
 	}()
-	if err := tr.Run(context.Background(), nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, tr.Run(context.Background(), nil))
 	<-done
 	least := time.Hour
 	for i := range times - 1 {
@@ -231,9 +218,7 @@ func TestShow(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	if err := tr.Run(context.Background(), nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, tr.Run(context.Background(), nil))
 	<-done
 	if got := trainedHash(t, tr); got != want {
 		t.Errorf("watched: %s, alone: %s", got, want)

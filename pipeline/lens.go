@@ -5,7 +5,6 @@ import (
 
 	"vksplat/pipeline/recipe"
 	"vksplat/scene"
-	"vksplat/shaders"
 	"vksplat/shaders/layout"
 	"vksplat/vk"
 )
@@ -106,23 +105,4 @@ func lensParams(l *layout.Lens, c *scene.Camera) {
 		l.Lo[k], l.Hi[k] = float32(lo[k]), float32(hi[k])
 		l.Margin[k] = float32(layout.JacobianMargin * 0.5 * (hi[k] - lo[k]))
 	}
-}
-
-// projectLens is project for cameras of which a lens bends the picture.
-func (v *view) projectLens(p *shaders.Project, grid vk.Grid) {
-	v.r.Dispatch(&shaders.ProjectLens{
-		Params: p.Params, Counters: p.Counters, Chunk: p.Chunk, Shapes: p.Shapes, Paints: p.Paints,
-		DepthKeys: p.DepthKeys, Lens: v.f.lens.lens, Mixed: p.Mixed, Push: shaders.ProjectLensPush(p.Push),
-		Spec: shaders.ProjectLensSpec{Shutter: v.s.lens.shutter},
-	}, grid)
-}
-
-func (v *view) projectBwdAdamLens(p *shaders.ProjectBwdAdam, grid vk.Grid) {
-	v.r.Dispatch(&shaders.ProjectBwdAdamLens{
-		Params: p.Params, Counters: p.Counters, DepthKeys: p.DepthKeys, VProjected: p.VProjected, Chunk: p.Chunk,
-		VAbsMean2d: p.VAbsMean2d, Paints: p.Paints, Lens: v.f.lens.lens, Mixed: p.Mixed,
-		Push: shaders.ProjectBwdAdamLensPush(p.Push),
-		Spec: shaders.ProjectBwdAdamLensSpec{Absgrad: p.Spec.Absgrad, Noise: p.Spec.Noise,
-			UnseenApart: p.Spec.UnseenApart, Shutter: v.s.lens.shutter},
-	}, grid)
 }

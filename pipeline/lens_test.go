@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"vksplat/internal/geom"
+	must "vksplat/internal/musttest"
 	"vksplat/pipeline/checkpoint"
 	"vksplat/pipeline/recipe"
 	"vksplat/scene"
@@ -29,10 +30,7 @@ func TestLensPlaces(t *testing.T) {
 			continue
 		}
 		tried++
-		o, err := k.Optics(taken.Width, taken.Height)
-		if err != nil {
-			t.Fatal(err)
-		}
+		o := must.Get(k.Optics(taken.Width, taken.Height))(t)
 		for _, at := range [][2]float64{{30, 40}, {50, 62}, {81, 104}} {
 			ray, ok := o.Ray(at[0], at[1])
 			if !ok {
@@ -76,10 +74,7 @@ func TestShutterPlaces(t *testing.T) {
 		if err != nil || taken.Motion != pose.Motion || taken.Distortion == nil {
 			t.Fatalf("%v: %+v, %v", k.Model, taken.Motion, err)
 		}
-		o, err := k.Optics(taken.Width, taken.Height)
-		if err != nil {
-			t.Fatal(err)
-		}
+		o := must.Get(k.Optics(taken.Width, taken.Height))(t)
 		for _, at := range [][2]float64{{20, 12}, {47, 42}, {80, 70}, {15, 66}} {
 			ray, ok := o.Ray(at[0], at[1])
 			if !ok {
@@ -111,21 +106,12 @@ func TestShutterLeans(t *testing.T) {
 	const pan, height = 0.2, 120
 	c := scene.Camera{Name: "photo", Width: 100, Height: height, Fx: 100, Fy: 100, Cx: 50, Cy: height / 2,
 		R: geom.Identity, Motion: scene.Motion{Turn: [3]float64{0, pan, 0}}}
-	taken, err := c.AsTaken()
-	if err != nil {
-		t.Fatal(err)
-	}
+	taken := must.Get(c.AsTaken())(t)
 	s := &scene.Splats{N: 1, Means: []float32{0, 0, 4}, LogScales: []float32{-6, -0.5, -6},
 		Quats: []float32{1, 0, 0, 0}, LogitOpacities: []float32{4}, SH: []float32{1.7, 1.7, 1.7}}
-	r, err := NewRenderer(d, s, []scene.Camera{taken}, RenderConfig{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(NewRenderer(d, s, []scene.Camera{taken}, RenderConfig{}))(t)
 	defer r.Close()
-	picture, err := r.RenderInto(nil, taken)
-	if err != nil {
-		t.Fatal(err)
-	}
+	picture := must.Get(r.RenderInto(nil, taken))(t)
 	middle := func(y int) (x float64) {
 		var sum float64
 		for i := range c.Width {
@@ -145,15 +131,9 @@ func TestShutterLeans(t *testing.T) {
 // centroid draws the splats and returns the middle of what is bright.
 func centroid(t *testing.T, d *Device, s *scene.Splats, c scene.Camera) (x, y float64) {
 	t.Helper()
-	r, err := NewRenderer(d, s, []scene.Camera{c}, RenderConfig{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(NewRenderer(d, s, []scene.Camera{c}, RenderConfig{}))(t)
 	defer r.Close()
-	picture, err := r.RenderInto(nil, c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	picture := must.Get(r.RenderInto(nil, c))(t)
 	var sum float64
 	for i := range c.Width * c.Height {
 		light := float64(picture[3*i])
@@ -172,10 +152,7 @@ func bentScene(t testing.TB) ([]TrainView, *scene.Splats, float64, recipe.Config
 		k := scene.Calibration{Model: scene.LensOpenCV, Width: c.Width, Height: c.Height,
 			Params: []float64{c.Fx, c.Fy, c.Cx, c.Cy, -0.2, 0.05, 0.001, -0.002}}
 		c.Lens = &scene.Lens{Calibration: k, R: geom.Identity, Width: c.Width, Height: c.Height}
-		taken, err := c.AsTaken()
-		if err != nil {
-			t.Fatal(err)
-		}
+		taken := must.Get(c.AsTaken())(t)
 		*c = taken
 	}
 	return views, init, scale, cfg
@@ -238,34 +215,19 @@ func TestLensResume(t *testing.T) {
 	d := testDevice(t)
 	views, init, scale, cfg := movingScene(t)
 	cfg.Iterations = 12
-	tr, err := trainOn(d, views, init, scale, cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tr := must.Get(trainOn(d, views, init, scale, cfg))(t)
 	defer tr.Close()
 	_, _, _, _, run := checkpointScene(t)
 	tr.SetRun(run)
 	half := filepath.Join(t.TempDir(), "half")
-	if err := tr.RunTo(t.Context(), 6, nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, tr.RunTo(t.Context(), 6, nil))
 	saved(t, tr, half)
-	if err := tr.Run(t.Context(), nil); err != nil {
-		t.Fatal(err)
-	}
-	file, err := checkpoint.Open(half)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, tr.Run(t.Context(), nil))
+	file := must.Get(checkpoint.Open(half))(t)
 	defer file.Close()
-	again, err := resumeOn(d, views, file, cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	again := must.Get(resumeOn(d, views, file, cfg))(t)
 	defer again.Close()
-	if err := again.Run(t.Context(), nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, again.Run(t.Context(), nil))
 	if endHash(t, tr) != endHash(t, again) {
 		t.Error("the resumed run made another model")
 	}
@@ -280,10 +242,7 @@ func TestRendererOfOtherCameras(t *testing.T) {
 		made, asked scene.Camera
 		want        string
 	}{{straight, still, "through a lens"}, {still, moving, "of a camera that moves"}} {
-		r, err := NewRenderer(d, init, []scene.Camera{c.made}, RenderConfig{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(NewRenderer(d, init, []scene.Camera{c.made}, RenderConfig{}))(t)
 		if _, err := r.RenderInto(nil, c.asked); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("error %v, want %q", err, c.want)
 		}

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	must "vksplat/internal/musttest"
 	"vksplat/pipeline/bench"
 	"vksplat/pipeline/recipe"
 	"vksplat/scene"
@@ -36,26 +37,15 @@ func TestMeasure(t *testing.T) {
 			}
 			inBands(t, bands)
 			tr, _, cfg := checkpointTrainer(t, d, change)
-			if err := tr.RunTo(context.Background(), 8, nil); err != nil {
-				t.Fatal(err)
-			}
-			before, err := tr.Splats()
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, tr.RunTo(context.Background(), 8, nil))
+			before := must.Get(tr.Splats())(t)
 			told := 0
-			m, err := tr.Measure(context.Background(), bench.Options{Warm: 2, Steps: 4, Rounds: 2},
-				func(Progress) { told++ })
-			if err != nil {
-				t.Fatal(err)
-			}
+			m := must.Get(tr.Measure(context.Background(), bench.Options{Warm: 2, Steps: 4, Rounds: 2},
+				func(Progress) { told++ }))(t)
 			if want := (bench.Options{Warm: 2, Steps: 4, Rounds: 2}).Total(); told != want || tr.Step() != 8+want {
 				t.Errorf("%d steps, told of %d, want %d", tr.Step()-8, told, want)
 			}
-			after, err := tr.Splats()
-			if err != nil {
-				t.Fatal(err)
-			}
+			after := must.Get(tr.Splats())(t)
 			if modelHash(before) != modelHash(after) {
 				t.Error("measuring changed the model")
 			}
@@ -133,10 +123,7 @@ func checkCosted(t *testing.T, m bench.Measurement) {
 func TestMeasureAtOnce(t *testing.T) {
 	tr, _, _ := checkpointTrainer(t, testDevice(t), nil)
 	started := time.Now()
-	m, err := tr.Measure(context.Background(), bench.Options{Steps: 2, Rounds: 1}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := must.Get(tr.Measure(context.Background(), bench.Options{Steps: 2, Rounds: 1}, nil))(t)
 	if r := m.Rounds[0]; !(r.WallSeconds > 0) || r.WallSeconds > time.Since(started).Seconds() ||
 		r.HostSeconds > r.WallSeconds {
 		t.Errorf("%+v", r)
@@ -160,9 +147,7 @@ func (w *watched) Train(ctx context.Context, steps int, meter *bench.Meter) erro
 func TestMeasureWithout(t *testing.T) {
 	tr, _, _ := checkpointTrainer(t, testDevice(t), nil)
 	tr.Hold()
-	if err := tr.shards.timeSteps(true); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, tr.shards.timeSteps(true))
 	runs := 0
 	_, err := bench.Measure(context.Background(), &watched{measuring{tr, nil}, func(meter *bench.Meter) {
 		runs++
@@ -200,9 +185,7 @@ func TestMeasureStops(t *testing.T) {
 // TestMeasureTooFew wants an error where the run ends before all steps are measured.
 func TestMeasureTooFew(t *testing.T) {
 	tr, _, cfg := checkpointTrainer(t, testDevice(t), nil)
-	if err := tr.RunTo(context.Background(), cfg.Iterations-2, nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, tr.RunTo(context.Background(), cfg.Iterations-2, nil))
 	_, err := tr.Measure(context.Background(), bench.Options{Steps: 3, Rounds: 1}, nil)
 	if err == nil || !strings.Contains(err.Error(), "2 of 3 ran") {
 		t.Errorf("error %v", err)

@@ -12,6 +12,7 @@ import (
 
 	"vksplat/internal/fault"
 	"vksplat/internal/filetest"
+	must "vksplat/internal/musttest"
 	"vksplat/internal/philox"
 	"vksplat/pipeline/photos"
 	"vksplat/pipeline/recipe"
@@ -92,10 +93,7 @@ func TestTightBudgets(t *testing.T) {
 			}
 			if trained++; trained == 2 {
 				o.Ceiling = plan.Ceiling
-				large, err := NewTrainer(testDevice(t), cams, photos, init, scale, cfg, o)
-				if err != nil {
-					t.Fatal(err)
-				}
+				large := must.Get(NewTrainer(testDevice(t), cams, photos, init, scale, cfg, o))(t)
 				defer large.Close()
 				if want := endHash(t, large); got != want {
 					t.Errorf("%s: %s, with all memory %s", name, got, want)
@@ -117,10 +115,7 @@ func TestDriverOutOfMemory(t *testing.T) {
 	d := ownDevice(t)
 	pressed, warned := -1, ""
 	o := TrainerOptions{OnPressure: func(step int) { pressed = step }, Warn: func(text string) { warned += text }}
-	tr, err := NewTrainer(d, cams, photos, init, scale, cfg, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tr := must.Get(NewTrainer(d, cams, photos, init, scale, cfg, o))(t)
 	defer tr.Close()
 	heap := d.dev.Stats().Allocated + 12<<20
 	d.dev.LimitHeap(heap)
@@ -204,26 +199,17 @@ func TestPhotoCaches(t *testing.T) {
 			i, err := strconv.Atoi(c.Name)
 			return images[i], err
 		}
-		cache, err := photos.NewCache(photos.Options{Cameras: cams, Decode: decodeEach(decode),
+		cache := must.Get(photos.NewCache(photos.Options{Cameras: cams, Decode: decodeEach(decode),
 			DecodeBytes: func(scene.Camera) int64 { return 1 },
-			Bytes:       int64(onHost) * size, FlightBytes: 2, SpillDir: filepath.Join(t.TempDir(), "cache")})
-		if err != nil {
-			t.Fatal(err)
-		}
+			Bytes:       int64(onHost) * size, FlightBytes: 2, SpillDir: filepath.Join(t.TempDir(), "cache")}))(t)
 		defer cache.Close()
 		o.PhotoBytes = int64(onDevice)*size - 1
-		tr, err := NewTrainer(d, cams, cache, init, scale, cfg, o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		tr := must.Get(NewTrainer(d, cams, cache, init, scale, cfg, o))(t)
 		defer tr.Close()
 		if err := tr.Run(context.Background(), nil); err != nil {
 			return "", 0, err
 		}
-		s, err := tr.Splats()
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := must.Get(tr.Splats())(t)
 		return modelHash(s), tr.shards.first.photos.order.nBad, nil
 	}
 	n := len(cams)
@@ -253,10 +239,7 @@ func TestPhotoCaches(t *testing.T) {
 // give theirs.
 func TestNoRoomForPairs(t *testing.T) {
 	views, init, scale, cfg := promiseScene(t)
-	tr, err := trainOn(testDevice(t), views, init, scale, cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tr := must.Get(trainOn(testDevice(t), views, init, scale, cfg))(t)
 	defer tr.Close()
 	tr.shards.first.e.memory.isectMost = 2 * layout.MostBucket
 	if err := tr.shards.first.e.memory.growIsects(layout.MostBucket+44, 75); err != nil ||
@@ -281,19 +264,12 @@ func TestPaceInTightMemory(t *testing.T) {
 	d := budgetDevice(t, 24<<20)
 	want := ""
 	for _, room := range []string{"ample", "tight", "none"} {
-		tr, err := NewTrainer(d, cams, photos, init, scale, cfg, TrainerOptions{PhotoBytes: -1})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := tr.RunTo(context.Background(), 3, nil); err != nil {
-			t.Fatal(err)
-		}
+		tr := must.Get(NewTrainer(d, cams, photos, init, scale, cfg, TrainerOptions{PhotoBytes: -1}))(t)
+		must.Do(t, tr.RunTo(context.Background(), 3, nil))
 		before := tr.shards.first.e.setup.isectCapacity
 		if room == "tight" {
 			e := tr.shards.first.e
-			if err := e.memory.growIsects(uint32(e.memory.isectLimit(e.setup.bands)), 0); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, e.memory.growIsects(uint32(e.memory.isectLimit(e.setup.bands)), 0))
 			before = tr.shards.first.e.setup.isectCapacity
 		}
 		if room == "none" {
@@ -320,9 +296,7 @@ func TestPaceInTightMemory(t *testing.T) {
 		if hash != want {
 			t.Errorf("%s: other bytes", room)
 		}
-		if err := tr.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, tr.Close())
 	}
 }
 
@@ -353,10 +327,7 @@ func TestFailedStartsFreeAll(t *testing.T) {
 		d.dev.SetBudget(budget)
 		plan := start{first: init.N, splats: init.N,
 			fill: func(t *Trainer) error { return t.shards.first.e.setup.model.upload(init) }}
-		s, err := trainingSetup(d.dev, oneDevice, cams, photos, &cfg, &TrainerOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := must.Get(trainingSetup(d.dev, oneDevice, cams, photos, &cfg, &TrainerOptions{}))(t)
 		e := newEngine(s)
 		m := &shard{e: e, plan: &Plan{Device: DevicePlan{PhotoFits: len(cams)}, Ceiling: init.N}, maxSplats: init.N,
 			splats: init.N}

@@ -4,8 +4,6 @@ import (
 	"fmt"
 
 	"vksplat/scene"
-	"vksplat/shaders"
-	"vksplat/shaders/layout"
 )
 
 // KnownNormals [n_views] are normals of surfaces that steps compare their picture with, by the cameras that are trained
@@ -38,19 +36,4 @@ func (k KnownNormals) put(words []uint32, view int) {
 	m := &k[view]
 	words[0], words[1] = uint32(m.Shift), uint32(m.Columns)
 	copy(words[2:], m.Cells)
-}
-
-// normalLoss compares the tilt of what the picture shows with the normals that are known of the photo.
-func (v *view) normalLoss() {
-	if !v.comparesDepths() || !v.s.depths.normals {
-		return
-	}
-	c, x := &v.s.compare, v.s.depths
-	v.r.Dispatch(&shaders.NormalLoss{
-		Params: v.f.params, Table: x.words, Target: v.s.target, Render: v.render, Depths: v.depthSums,
-		VRender: v.vShown,
-		Push: shaders.NormalLossPush{NHeads: uint32(x.heads), Weight: x.normal.weight, Log2Final: x.normal.log2Final(),
-			DecaySteps: float32(x.normal.steps)},
-		Spec: shaders.NormalLossSpec{TargetFloat: c.floats, Masked: c.masked, Packed: c.packed, Shrunk: c.shrunk},
-	}, v.indirect(layout.ArgsTiles))
 }

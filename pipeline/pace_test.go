@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	must "vksplat/internal/musttest"
 	"vksplat/pipeline/recipe"
 	"vksplat/vk"
 )
@@ -16,26 +17,16 @@ func TestSplitSubmits(t *testing.T) {
 	want, _ := trainHash(t, d, short)
 	views, init, scale, cfg := promiseScene(t)
 	short(&cfg)
-	tr, err := trainOn(d, views, init, scale, cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tr := must.Get(trainOn(d, views, init, scale, cfg))(t)
 	defer tr.Close()
 	r := vk.NewRecorder(d.dev)
 	tr.shards.first.e.setup.record(r, tr.shards.first.e.programs.frames[0], recipe.Step)
 	for op := 2; op < r.Len()-1; op += 3 {
 		tr.shards.first.e.programs.split[recipe.Step] = append(tr.shards.first.e.programs.split[recipe.Step], op)
 	}
-	if err := tr.shards.first.e.programs.build(); err != nil {
-		t.Fatal(err)
-	}
-	if err := tr.Run(context.Background(), nil); err != nil {
-		t.Fatal(err)
-	}
-	s, err := tr.Splats()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, tr.shards.first.e.programs.build())
+	must.Do(t, tr.Run(context.Background(), nil))
+	s := must.Get(tr.Splats())(t)
 	if got := modelHash(s); got != want {
 		t.Errorf("in %d submits %s, in one %s", len(tr.shards.first.e.programs.split[recipe.Step])+1, got, want)
 	}

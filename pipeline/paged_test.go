@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"vksplat/internal/fault"
+	must "vksplat/internal/musttest"
 	"vksplat/scene"
 	"vksplat/scene/picture"
 )
@@ -107,15 +108,11 @@ func drawParts(t *testing.T, o DeviceOptions, m Parts, most int, cams []scene.Ca
 			t.Fatal(err, fault.Hint(err))
 		}
 		if k == len(order)/2 {
-			if err := r.Drain(); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, r.Drain())
 			calls = d.dev.Stats().AllocCalls
 		}
 	}
-	if err := r.Drain(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, r.Drain())
 	if n := d.dev.Stats().AllocCalls; n != calls && o.MaxVRAM == "" {
 		t.Errorf("%d allocations after the first pictures", n-calls)
 	}
@@ -153,9 +150,7 @@ func TestParts(t *testing.T) {
 		},
 		"many buffers": func() []*picture.Picture {
 			limits := filepath.Join(t.TempDir(), "limits.json")
-			if err := os.WriteFile(limits, []byte(`{"maxStorageBufferRange": 262144}`), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(limits, []byte(`{"maxStorageBufferRange": 262144}`), 0o600))
 			t.Setenv("VKSPLAT_LIMITS", limits)
 			defer os.Unsetenv("VKSPLAT_LIMITS")
 			return drawParts(t, DeviceOptions{}, m, most, cams, back, true, cfg)
@@ -183,36 +178,19 @@ func TestPartsEvicted(t *testing.T) {
 	}
 	draw := func(pages int) []*picture.Picture {
 		d := testDevice(t)
-		p, err := newRenderPlan(d, m.Degree(), cams, cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
-		w, err := p.pagedNeeds(pages, most)
-		if err != nil {
-			t.Fatal(err)
-		}
-		r, err := p.newPaged(m, pages, most, w)
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := must.Get(newRenderPlan(d, m.Degree(), cams, cfg))(t)
+		w := must.Get(p.pagedNeeds(pages, most))(t)
+		r := must.Get(p.newPaged(m, pages, most, w))(t)
 		defer r.Close()
 		r.e.setup.isectCapacity = 256
-		if err := r.e.programs.free(); err != nil {
-			t.Fatal(err)
-		}
-		if err := r.e.programs.build(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, r.e.programs.free())
+		must.Do(t, r.e.programs.build())
 		out := make([]*picture.Picture, len(cams))
 		for i, c := range cams {
 			out[i] = &picture.Picture{}
-			if err := r.Add(c, out[i], func() {}); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, r.Add(c, out[i], func() {}))
 		}
-		if err := r.Drain(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, r.Drain())
 		if least, most := r.Shown(); least == 0 || most < least || most > s.N {
 			t.Errorf("%d to %d splats drawn of %d", least, most, s.N)
 		}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	must "vksplat/internal/musttest"
 	"vksplat/pipeline/bench"
 	"vksplat/pipeline/recipe"
 	"vksplat/scene"
@@ -30,10 +31,7 @@ func dispatchesOf(t *testing.T, d *Device,
 	of func(testing.TB) ([]TrainView, *scene.Splats, float64, recipe.Config)) (list []dispatch) {
 	t.Helper()
 	views, init, scale, cfg := of(t)
-	tr, err := trainOn(d, views, init, scale, cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tr := must.Get(trainOn(d, views, init, scale, cfg))(t)
 	defer tr.Close()
 	r := vk.NewRecorder(d.dev)
 	tr.shards.first.e.setup.record(r, tr.shards.first.e.programs.frames[0], recipe.Step)
@@ -63,10 +61,7 @@ type passRow struct{ kernels, reads, writes []string }
 // passTable reads the first table of passes.
 func passTable(t *testing.T) (rows []passRow) {
 	t.Helper()
-	text, err := os.ReadFile("../ARCHITECTURE.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile("../ARCHITECTURE.md"))(t)
 	_, table, _ := strings.Cut(string(text), "| pass | kernels | reads -> writes |\n")
 	table, _, _ = strings.Cut(table, "\n\n")
 	words := regexp.MustCompile(`[a-z][a-z0-9_*]+`)
@@ -140,10 +135,7 @@ func TestFailedUnitsReadNoIsects(t *testing.T) {
 func TestFinishRunsBeside(t *testing.T) {
 	d := testDevice(t)
 	views, init, scale, cfg := partialScene(t)
-	tr, err := trainOn(d, views, init, scale, cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tr := must.Get(trainOn(d, views, init, scale, cfg))(t)
 	defer tr.Close()
 	for tr.shards.first.e.setup.bands = 1; tr.shards.first.e.setup.bands < 3; tr.shards.first.e.setup.bands++ {
 		r := vk.NewRecorder(d.dev)

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	must "vksplat/internal/musttest"
 	"vksplat/pipeline/checkpoint"
 	"vksplat/pipeline/recipe"
 	"vksplat/pipeline/ref"
@@ -77,19 +78,12 @@ func TestStretchesWhileGrowing(t *testing.T) {
 	for step := 1; !tr.Complete(); step += 1 + step%4 {
 		if step%3 == 0 {
 			tr.shards.first.e.setup.isectCapacity = layout.MostBucket
-			if err := errors.Join(tr.shards.first.e.programs.free(),
-				tr.shards.first.e.memory.buildToFit()); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, errors.Join(tr.shards.first.e.programs.free(),
+				tr.shards.first.e.memory.buildToFit()))
 		}
-		if err := tr.RunTo(context.Background(), step, nil); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, tr.RunTo(context.Background(), step, nil))
 	}
-	s, err := tr.Splats()
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(tr.Splats())(t)
 	if got := modelHash(s); got != want {
 		t.Errorf("%s, want %s", got, want)
 	}

@@ -4,6 +4,7 @@ import (
 	"os"
 	"testing"
 
+	must "vksplat/internal/musttest"
 	"vksplat/pipeline/photos"
 	"vksplat/pipeline/recipe"
 )
@@ -27,25 +28,16 @@ func TestPhotosInPlace(t *testing.T) {
 		{"all", all, false}, {"three", 3 * most, false}, {"none", -1, false}, {"all apart", all, true},
 		{"three apart", 3 * most, true},
 	} {
-		tr, err := trainWith(d, views, init, scale, cfg, TrainerOptions{PhotoBytes: c.bytes})
-		if err != nil {
-			t.Fatal(err)
-		}
+		tr := must.Get(trainWith(d, views, init, scale, cfg, TrainerOptions{PhotoBytes: c.bytes}))(t)
 		p := tr.shards.first.photos
 		if !p.direct {
 			t.Fatalf("%s: photos are not read where they are kept", c.name)
 		}
 		if n := len(p.slots); c.apart {
-			if err := p.freeSlots(); err != nil {
-				t.Fatal(err)
-			}
-			if err := p.makeApart(n); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, p.freeSlots())
+			must.Do(t, p.makeApart(n))
 			tr.shards.first.e.setup.target = p.bound
-			if err := tr.shards.first.e.memory.buildToFit(); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, tr.shards.first.e.memory.buildToFit())
 		}
 		got := endHash(t, tr)
 		if want == "" {
@@ -73,24 +65,17 @@ func TestPhotosInPlace(t *testing.T) {
 func TestPhotoSlotsApart(t *testing.T) {
 	limits := t.TempDir() + "/limits.json"
 	const binding = 1 << 20
-	if err := os.WriteFile(limits, []byte(`{"maxStorageBufferRange": 1048576}`), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(limits, []byte(`{"maxStorageBufferRange": 1048576}`), 0o644))
 	t.Setenv("VKSPLAT_LIMITS", limits)
 	d := testDevice(t)
 	before := d.dev.Stats()
 	const side = 256
 	cams := planCameras(4, side, side)
 	for _, over := range []int{0, 1} {
-		shape, err := newSetup(d.dev, 0, cams, []recipe.Kind{recipe.Step})
-		if err != nil {
-			t.Fatal(err)
-		}
+		shape := must.Get(newSetup(d.dev, 0, cams, []recipe.Kind{recipe.Step}))(t)
 		p := photoSlots{dev: d.dev, cams: cams, layout: photos.LayoutOf(cams), words: shape.targetWords()}
 		fit := (binding/4-p.words)/(side*side) + over
-		if err := p.makeSlots(fit); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, p.makeSlots(fit))
 		if p.direct != (over == 0) || len(p.slots) != fit || p.bound.N() > binding/4 || p.target.words.N() != p.words ||
 			p.bound.At(int(p.target.offset), p.words) != p.target.words {
 			t.Errorf("%d slots: read in place: %v, %d words are bound", len(p.slots), p.direct, p.bound.N())

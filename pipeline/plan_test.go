@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"vksplat/internal/fault"
+	must "vksplat/internal/musttest"
 	"vksplat/pipeline/recipe"
 	"vksplat/scene"
 )
@@ -51,10 +52,7 @@ func TestPlan(t *testing.T) {
 			t.Errorf("%s: %v", c.name, err)
 			continue
 		}
-		text, err := json.Marshal(plan)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(json.Marshal(plan))(t)
 		t.Logf("%s: %d chunks, %s", c.name, (plan.Ceiling+plan.ChunkSplats-1)/plan.ChunkSplats, text)
 		if plan.Ceiling < c.least || plan.Ceiling > c.most || plan.Device.Total > c.budget ||
 			plan.Device.Start > plan.Device.Total {
@@ -97,10 +95,7 @@ func TestChunkSizes(t *testing.T) {
 		{1, 1, 1}, {5000, 700, 5000}, {200_000, 8000, 200_000}, {1_000_000, 12_000, 1_000_000},
 		{150_000_000, 12_000, 220_000}, {0, 60_000, 1_500_000}, {150_000_000, 60_000, 40_000_000},
 	} {
-		m, err := newModel(d.dev, 3)
-		if err != nil {
-			t.Fatal(err)
-		}
+		m := must.Get(newModel(d.dev, 3))(t)
 		m.setUnit(c.ceiling)
 		if m.unit%64 != 0 || m.unitBytes() > maxBinding(d.dev) || c.ceiling <= 1_000_000 && m.unitBytes() > 16<<20 {
 			t.Errorf("units of %d splats, %d bytes", m.unit, m.unitBytes())
@@ -143,10 +138,7 @@ func TestGrowBy(t *testing.T) {
 		want   int
 	}{{1 << 30, true, 1}, {1 << 30, false, fewerParts}, {64 << 20, true, growthParts}, {64 << 20, false, growthParts}} {
 		d := budgetDevice(t, c.budget)
-		m, err := newModel(d.dev, 3)
-		if err != nil {
-			t.Fatal(err)
-		}
+		m := must.Get(newModel(d.dev, 3))(t)
 		m.setUnit(200_000)
 		if err := m.reserve(20_000); err != nil { // 14 MB
 			t.Fatal(err)
@@ -155,9 +147,7 @@ func TestGrowBy(t *testing.T) {
 		if more := m.ample(n+1, got) - n; got != c.want || more < n/got || more > max(n/got, m.growth)+2*m.unit {
 			t.Errorf("budget %d, exact %v: a step of a part of %d, by %d of %d splats", c.budget, c.exact, got, more, n)
 		}
-		if err := m.close(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, m.close())
 	}
 }
 
@@ -200,10 +190,7 @@ func TestShortages(t *testing.T) {
 			}
 			return plan(c.vram, text, c.splats)
 		}
-		enough, err := strconv.Atoi(m[2])
-		if err != nil {
-			t.Fatal(err)
-		}
+		enough := must.Get(strconv.Atoi(m[2]))(t)
 		if err := with(enough); err != nil {
 			t.Errorf("%+v: %d MiB are said to be enough: %v", c, enough, err)
 		}
@@ -340,16 +327,11 @@ func TestRenderShortages(t *testing.T) {
 // needed, not what is left in ever smaller ones.
 func TestGrowthWithoutRoom(t *testing.T) {
 	d := budgetDevice(t, 64<<20)
-	s, err := newSetup(d.dev, 3, []scene.Camera{{Width: 16, Height: 16}}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(newSetup(d.dev, 3, []scene.Camera{{Width: 16, Height: 16}}, nil))(t)
 	e := newEngine(s)
 	defer e.close()
 	e.setup.model.setUnit(50_000)
-	if err := e.setup.model.reserve(20_000); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, e.setup.model.reserve(20_000))
 	e.setup.model.growth = 1 << 20
 	chunks, need := len(e.setup.model.chunks), e.setup.model.capacity()+1
 	if _ = e.memory.growModel(need, 1<<30); e.setup.model.capacity() < need || len(e.setup.model.chunks) != chunks+1 {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	must "vksplat/internal/musttest"
 	"vksplat/pipeline/photos"
 	"vksplat/pipeline/recipe"
 	"vksplat/scene"
@@ -27,9 +28,7 @@ func TestHostPlanOfMuchRAM(t *testing.T) {
 	head = append(binary.BigEndian.AppendUint32(head, side), 8, 2, 0, 0, 0)
 	data := append([]byte("\x89PNG\r\n\x1a\n\x00\x00\x00\x0d"), head...)
 	path := filepath.Join(t.TempDir(), "photo.png")
-	if err := os.WriteFile(path, binary.BigEndian.AppendUint32(data, crc32.ChecksumIEEE(head)), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, binary.BigEndian.AppendUint32(data, crc32.ChecksumIEEE(head)), 0o666))
 	cams := make([]scene.Camera, 3000)
 	for i := range cams {
 		cams[i] = scene.Camera{Path: path, Width: side, Height: side}
@@ -38,9 +37,7 @@ func TestHostPlanOfMuchRAM(t *testing.T) {
 	for _, budget := range []int64{16 << 30, 128 << 30, 1 << 40} {
 		p := &planner{shape: &setup{}, cfg: &cfg, o: &TrainerOptions{Decode: cams}}
 		plan := &Plan{}
-		if err := p.host(plan, budget); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, p.host(plan, budget))
 		h, cost := plan.Host, photo.DecodeBytes(cams[0])
 		if h.CacheAll || h.Decode != int64(h.Workers)*cost || h.Cache+h.Decode > budget || h.Cache < budget/2 {
 			t.Errorf("%d bytes of RAM: %d for decoding, where a photo takes %d; cache %d", budget, h.Decode, cost,
@@ -80,9 +77,7 @@ func TestMeasuringKeepsToThePlan(t *testing.T) {
 		p.shape.drawn.maxPixels = 1600 * 1200
 		plan := &Plan{}
 		need := p.hostNeeds(plan).least
-		if err := p.host(plan, need+(budget-1)*largest); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, p.host(plan, need+(budget-1)*largest))
 		h := &plan.Host
 		o, atOnce := h.Measuring(cams)
 		if took := int64(atOnce)*h.Picture + o.Bytes + o.FlightBytes; took > h.Cache+h.Decode || atOnce < last ||

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"vksplat/internal/fault"
+	must "vksplat/internal/musttest"
 	"vksplat/pipeline/lpips"
 	"vksplat/scene"
 	"vksplat/scene/metric"
@@ -42,10 +43,7 @@ func made(n int, low, high float64) []float32 {
 
 func newTestLPIPS(t *testing.T, d *Device, net string) *lpips.Scorer {
 	t.Helper()
-	l, err := NewLPIPS(d, madeLPIPS(net), lpips.Options{Normalize: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(NewLPIPS(d, madeLPIPS(net), lpips.Options{Normalize: true}))(t)
 	t.Cleanup(func() {
 		if err := l.Close(); err != nil {
 			t.Error(err)
@@ -96,22 +94,14 @@ func TestLPIPSPlan(t *testing.T) {
 		t.Fatalf("in %d MiB: %d bytes beside, %v", enough, beside, err)
 	}
 	l := newTestLPIPS(t, d, net)
-	if err := l.Reserve(cams, beside); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, l.Reserve(cams, beside))
 	held := l.Buffers
-	r, err := NewRenderer(d, s, cams, RenderConfig{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(NewRenderer(d, s, cams, RenderConfig{}))(t)
 	defer r.Close()
 	ample := newTestLPIPS(t, testDevice(t), net)
 	for round := range 2 {
 		for _, c := range cams[:2] {
-			picture, err := r.RenderInto(nil, c)
-			if err != nil {
-				t.Fatal(err)
-			}
+			picture := must.Get(r.RenderInto(nil, c))(t)
 			black := make([]float32, len(picture))
 			held := d.dev.Stats().InUse
 			got := score(t, l, picture, black, c.Width, c.Height)

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	must "vksplat/internal/musttest"
 	"vksplat/pipeline/checkpoint"
 	"vksplat/pipeline/photos"
 	"vksplat/pipeline/recipe"
@@ -70,10 +71,7 @@ func TestPlanHolds(t *testing.T) {
 				inBands(t, 3)
 			}
 			d := budgetDevice(t, c.budget)
-			tr, err := NewTrainer(d, cams, images, init, scale, cfg, TrainerOptions{PhotoBytes: c.photos})
-			if err != nil {
-				t.Fatal(err)
-			}
+			tr := must.Get(NewTrainer(d, cams, images, init, scale, cfg, TrainerOptions{PhotoBytes: c.photos}))(t)
 			defer tr.Close()
 			watchPeak(t, d, tr, c.budget)
 			if n := tr.NSplats(); n != tr.shards.first.plan.Ceiling && n != cfg.Splats {
@@ -82,13 +80,8 @@ func TestPlanHolds(t *testing.T) {
 			// Checkpoints take what the plan leaves of the budget, or nothing.
 			tr.SetRun(RunRecord{Version: "test", Frame: checkpoint.FrameRecord{Scale: 1, SceneScale: scale}})
 			for _, background := range []bool{true, false} {
-				w, err := tr.SaveCheckpoint(filepath.Join(t.TempDir(), "x"), background)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if err := w.Wait(); err != nil {
-					t.Fatal(err)
-				}
+				w := must.Get(tr.SaveCheckpoint(filepath.Join(t.TempDir(), "x"), background))(t)
+				must.Do(t, w.Wait())
 			}
 			if peak := d.dev.Stats().PeakAllocated; peak > c.budget {
 				t.Errorf("%d bytes at the peak of a checkpoint, the budget is %d", peak, c.budget)
@@ -102,15 +95,9 @@ func watchPeak(t *testing.T, d *Device, tr *Trainer, budget int64) {
 	t.Helper()
 	used, pool := int64(0), int64(0)
 	look := func() { used, pool = max(used, d.dev.Stats().InUse), max(pool, tr.shards.first.e.programs.pool.Size()) }
-	if err := tr.Run(context.Background(), func(Progress) { look() }); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := tr.RenderInto(nil, tr.run.cams[0]); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := tr.Splats(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, tr.Run(context.Background(), func(Progress) { look() }))
+	must.Get(tr.RenderInto(nil, tr.run.cams[0]))(t)
+	must.Get(tr.Splats())(t)
 	look()
 	plan, peak := tr.shards.first.plan.Device, d.dev.Stats().PeakAllocated
 	t.Logf("%d splats of %d, %d chunks, %d bands; scratch %d of %d; in use %d of %d; taken %d of %d of %d",
@@ -137,21 +124,12 @@ func TestPlanCountsAll(t *testing.T) {
 		"mcmc": shortMCMC} {
 		cfg := base
 		change(&cfg)
-		e, err := trainingSetup(d.dev, oneDevice, cams, nil, &cfg, &TrainerOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		e := must.Get(trainingSetup(d.dev, oneDevice, cams, nil, &cfg, &TrainerOptions{}))(t)
 		for _, chunks := range []int{1, 2, 9} {
-			whole, err := e.scratchBytes(chunks, minIsects, 1)
-			if err != nil {
-				t.Fatal(err)
-			}
+			whole := must.Get(e.scratchBytes(chunks, minIsects, 1))(t)
 			alone := *e
 			alone.kinds = []recipe.Kind{recipe.Refine}
-			got, err := alone.scratchBytes(chunks, minIsects, 1)
-			if err != nil {
-				t.Fatal(err)
-			}
+			got := must.Get(alone.scratchBytes(chunks, minIsects, 1))(t)
 			real := *e
 			real.model, real.isectCapacity = e.model.planned(chunks), minIsects
 			real.counters, real.args = phantom[uint32](d.dev, layout.NCounters, 4),
@@ -170,16 +148,11 @@ func TestPlanCountsAll(t *testing.T) {
 	}
 	many := planCameras(5000, 64, 48)
 	var plans [2]*Plan
-	most, err := d.Plan(many, init.N, base, TrainerOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	most := must.Get(d.Plan(many, init.N, base, TrainerOptions{}))(t)
 	base.MaxSplats = most.Ceiling / 2 // leaves room for the tables
 	for i, exposure := range []bool{false, true} {
 		base.Exposure = exposure
-		if plans[i], err = d.Plan(many, init.N, base, TrainerOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		plans[i] = must.Get(d.Plan(many, init.N, base, TrainerOptions{}))(t)
 	}
 	plain, with := plans[0], plans[1]
 	tables := int64(len(many)) * appearanceBytes
@@ -195,10 +168,7 @@ func TestPlanHoldsAtTheStart(t *testing.T) {
 	cams, photos, init, scale, cfg := peakScene(t)
 	cfg.MaxSplats = init.N
 	d := testDevice(t)
-	tr, err := NewTrainer(d, cams, photos, init, scale, cfg, TrainerOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	tr := must.Get(NewTrainer(d, cams, photos, init, scale, cfg, TrainerOptions{}))(t)
 	defer tr.Close()
 	plan := tr.shards.first.plan
 	if n := max(8*init.N, 4*tr.shards.first.e.setup.views.maxTiles); n <= plan.Isects {

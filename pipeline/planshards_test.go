@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"vksplat/internal/filetest"
+	must "vksplat/internal/musttest"
 	"vksplat/pipeline/checkpoint"
 	"vksplat/pipeline/recipe"
 	"vksplat/scene"
@@ -58,10 +59,7 @@ func TestTeamUnequal(t *testing.T) {
 	}
 	cams, photos := splitViews(views)
 	devices := []*Device{budgetDevice(t, little), testDevice(t)}
-	plan, err := devices[0].Plan(cams, init.N, cfg, TrainerOptions{Others: devices[1:]})
-	if err != nil {
-		t.Fatal(err)
-	}
+	plan := must.Get(devices[0].Plan(cams, init.N, cfg, TrainerOptions{Others: devices[1:]}))(t)
 	t.Logf("ceilings %v of %d", plan.Shares, plan.Ceiling)
 	if len(plan.Shares) != 2 || plan.Ceiling != cfg.MaxSplats || plan.Shares[0] > cfg.MaxSplats/3 {
 		t.Fatalf("ceilings %v of %d: the test proves nothing", plan.Shares, plan.Ceiling)
@@ -83,15 +81,9 @@ func TestTeamUnequal(t *testing.T) {
 		if i == 2 && !filetest.Long() {
 			continue // more devices than before: TestTeamResume has that
 		}
-		c, err := checkpoint.Open(filepath.Join(dir, "middle"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		next, err := NewTrainerFrom(list[0], cams, photos, c, cfg,
-			TrainerOptions{Others: list[1:], Depths: depthsOf(cams)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := must.Get(checkpoint.Open(filepath.Join(dir, "middle")))(t)
+		next := must.Get(NewTrainerFrom(list[0], cams, photos, c, cfg,
+			TrainerOptions{Others: list[1:], Depths: depthsOf(cams)}))(t)
 		splatsAfter(t, next, cfg.Iterations)
 		if got := saved(t, next, filepath.Join(dir, "again")); len(list) == 2 && list[0] == devices[0] &&
 			!bytes.Equal(got, want) {

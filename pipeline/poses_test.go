@@ -8,10 +8,10 @@ import (
 
 	"vksplat/internal/filetest"
 	"vksplat/internal/geom"
+	must "vksplat/internal/musttest"
 	"vksplat/pipeline/recipe"
 	"vksplat/scene"
 	"vksplat/scene/metric"
-	"vksplat/scene/photo"
 	"vksplat/scene/synth"
 )
 
@@ -39,23 +39,14 @@ func (s *poseScene) trainedScores(t *testing.T, d *Device, views []TrainView, cf
 	cams []scene.Camera, trial *PoseTrial) {
 	t.Helper()
 	o := TrainerOptions{OnTrial: func(p PoseTrial) { trial = &p }}
-	tr, err := trainWith(d, views, s.init(cfg), s.capture.SceneScale, cfg, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tr := must.Get(trainWith(d, views, s.init(cfg), s.capture.SceneScale, cfg, o))(t)
 	defer tr.Close()
-	if err := tr.Run(context.Background(), nil); err != nil {
-		t.Fatal(err)
-	}
-	if cams, err = tr.RefinedCameras(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, tr.Run(context.Background(), nil))
+	cams = must.Get(tr.RefinedCameras())(t)
 	for _, v := range s.held {
 		moved := v.Camera
 		if cfg.RefinePoses {
-			if moved, err = tr.Align(v.Camera, v.Image); err != nil {
-				t.Fatal(err)
-			}
+			moved = must.Get(tr.Align(v.Camera, v.Image))(t)
 		}
 		x.raw += s.psnr(t, tr, v, v.Camera) / float64(len(s.held))
 		x.aligned += s.psnr(t, tr, v, moved) / float64(len(s.held))
@@ -73,7 +64,7 @@ func (s *poseScene) psnr(t *testing.T, tr *Trainer, v TrainView, c scene.Camera)
 	for k := range render {
 		render[k] = min(max(render[k], 0), 1)
 	}
-	x, err := metric.PSNR(render, photo.FloatRGB(v.Image), nil)
+	x, _, err := metric.Compare(v.Image, render, metric.PaddingSame, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	must "vksplat/internal/musttest"
 	"vksplat/pipeline/checkpoint"
 	"vksplat/pipeline/photos"
 	"vksplat/pipeline/recipe"
@@ -38,10 +39,7 @@ func posesHash(t testing.TB, d *Device, change func(*recipe.Config), o TrainerOp
 	if tr.shards.first.e.setup.poses == nil {
 		return hash, 0
 	}
-	rows, err := tr.shards.first.e.setup.poses.download()
-	if err != nil {
-		t.Fatal(err)
-	}
+	rows := must.Get(tr.shards.first.e.setup.poses.download())(t)
 	for i := range rows {
 		for _, x := range rows[i].Own {
 			moved += max(x, -x)
@@ -97,44 +95,27 @@ func TestResumePoses(t *testing.T) {
 	d := testDevice(t)
 	views, init, scale, cfg := wrongScene(t)
 	dir := t.TempDir()
-	tr, err := trainOn(d, views, init, scale, cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tr := must.Get(trainOn(d, views, init, scale, cfg))(t)
 	defer tr.Close()
 	_, _, _, _, run := checkpointScene(t)
 	tr.SetRun(run)
 	stops := []int{5, 20}
 	for _, step := range stops {
-		if err := tr.RunTo(t.Context(), step, nil); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, tr.RunTo(t.Context(), step, nil))
 		saved(t, tr, filepath.Join(dir, fmt.Sprint(step)))
 	}
-	if _, err := tr.Align(views[0].Camera, views[0].Image); err != nil {
-		t.Fatal(err)
-	}
-	if err := tr.Run(t.Context(), nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(tr.Align(views[0].Camera, views[0].Image))(t)
+	must.Do(t, tr.Run(t.Context(), nil))
 	want := saved(t, tr, filepath.Join(dir, "end"))
 	if !tr.shards.first.e.setup.poses.active {
 		t.Fatal("poses are not refined: the test proves nothing")
 	}
 	for _, step := range stops {
-		c, err := checkpoint.Open(filepath.Join(dir, fmt.Sprint(step)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := must.Get(checkpoint.Open(filepath.Join(dir, fmt.Sprint(step))))(t)
 		defer c.Close()
-		again, err := resumeOn(d, views, c, cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
+		again := must.Get(resumeOn(d, views, c, cfg))(t)
 		defer again.Close()
-		if err := again.Run(t.Context(), nil); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, again.Run(t.Context(), nil))
 		if got := saved(t, again, filepath.Join(dir, "again")); !bytes.Equal(got, want) {
 			t.Errorf("resumed after step %d, it ends otherwise", step)
 		}
@@ -170,26 +151,19 @@ func TestTrialInterrupted(t *testing.T) {
 	trials := 0
 	begin := func() *Trainer {
 		cams, photos := splitViews(views)
-		tr, err := NewTrainer(d, cams, photos, init, scale, cfg, TrainerOptions{Depths: depthsOf(cams),
-			OnTrial: func(PoseTrial) { trials++ }})
-		if err != nil {
-			t.Fatal(err)
-		}
+		tr := must.Get(NewTrainer(d, cams, photos, init, scale, cfg, TrainerOptions{Depths: depthsOf(cams),
+			OnTrial: func(PoseTrial) { trials++ }}))(t)
 		t.Cleanup(func() { _ = tr.Close() })
 		tr.SetRun(run)
 		return tr
 	}
 	dir := t.TempDir()
 	whole := begin()
-	if err := whole.Run(t.Context(), nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, whole.Run(t.Context(), nil))
 	want := saved(t, whole, filepath.Join(dir, "whole"))
 
 	tr := begin()
-	if err := tr.RunTo(t.Context(), cfg.PoseStart, nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, tr.RunTo(t.Context(), cfg.PoseStart, nil))
 	before := saved(t, tr, filepath.Join(dir, "before"))
 	if trials != 1 {
 		t.Fatalf("%d trials before the step of the second", trials)
@@ -204,9 +178,7 @@ func TestTrialInterrupted(t *testing.T) {
 	if got := saved(t, tr, filepath.Join(dir, "after")); !bytes.Equal(got, before) {
 		t.Error("an interrupted trial changes the checkpoint")
 	}
-	if err := tr.Run(t.Context(), nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, tr.Run(t.Context(), nil))
 	if got := saved(t, tr, filepath.Join(dir, "again")); trials != 2 || !bytes.Equal(got, want) {
 		t.Errorf("after an interrupted trial the run ends otherwise, %d trials", trials)
 	}
@@ -266,17 +238,10 @@ func TestVerifyPoses(t *testing.T) {
 	d := testDevice(t)
 	views, init, scale, cfg := wrongScene(t)
 	cfg.Iterations = 12
-	tr, err := trainOn(d, views, init, scale, cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tr := must.Get(trainOn(d, views, init, scale, cfg))(t)
 	defer tr.Close()
-	if err := tr.Run(t.Context(), nil); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := tr.Align(views[0].Camera, views[0].Image); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, tr.Run(t.Context(), nil))
+	must.Get(tr.Align(views[0].Camera, views[0].Image))(t)
 	names := &tr.shards.first.e.programs.frames[0].verifier.names
 	if len(names[recipe.Step]) == 0 || len(names[recipe.Align]) == 0 {
 		t.Errorf("a step has %d checks, an aligned camera %d", len(names[recipe.Step]), len(names[recipe.Align]))

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"vksplat/internal/fault"
+	must "vksplat/internal/musttest"
 	"vksplat/pipeline/checkpoint"
 	"vksplat/pipeline/recipe"
 	"vksplat/pipeline/ref"
@@ -29,19 +30,11 @@ func TestMixedUpload(t *testing.T) {
 			}
 		}
 		s.SH[0], s.SH[1], s.SH[2] = 1e6, 1e-9, -3e-5
-		m, err := newModel(d.dev, min(degree+1, scene.MaxSHDegree))
-		if err != nil {
-			t.Fatal(err)
-		}
+		m := must.Get(newModel(d.dev, min(degree+1, scene.MaxSHDegree)))(t)
 		m.Rows = layout.RowsOf(m.Degree, true)
 		m.unit = 256
-		if err := m.upload(s); err != nil {
-			t.Fatal(err)
-		}
-		back, err := downloaded(m, s.N, 100)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, m.upload(s))
+		back := must.Get(downloaded(m, s.N, 100))(t)
 		for i := range s.N {
 			for r := range m.NParams {
 				var want float32
@@ -59,9 +52,7 @@ func TestMixedUpload(t *testing.T) {
 		if back.SH[0] != 65504 || back.SH[1] != 0 || math.Abs(float64(back.SH[2])+3e-5) > 1.0/(1<<25) {
 			t.Errorf("degree %d: %g", degree, back.SH[:3])
 		}
-		if err := m.close(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, m.close())
 	}
 }
 
@@ -74,23 +65,15 @@ func TestMixedTrains(t *testing.T) {
 		views, init, scale, cfg := promiseScene(t)
 		cfg.Precision, cfg.RefineEvery, cfg.Iterations = precision, 0, 60
 		change(&cfg)
-		tr, err := trainOn(d, views, init, scale, cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
+		tr := must.Get(trainOn(d, views, init, scale, cfg))(t)
 		defer tr.Close()
 		mse := 0.0
-		if err := tr.Run(context.Background(), func(p Progress) {
+		must.Do(t, tr.Run(context.Background(), func(p Progress) {
 			if p.Step > cfg.Iterations-2*len(views) {
 				mse += float64(p.MSE) / float64(2*len(views))
 			}
-		}); err != nil {
-			t.Fatal(err)
-		}
-		s, err := tr.Splats()
-		if err != nil {
-			t.Fatal(err)
-		}
+		}))
+		s := must.Get(tr.Splats())(t)
 		return s, mse
 	}
 	usual := func(*recipe.Config) {}
@@ -141,10 +124,7 @@ func TestMixedPlan(t *testing.T) {
 	var ceilings, bytes [2]int
 	for i, precision := range precisions {
 		cfg.Precision = precision
-		p, err := d.Plan(cams, init.N, cfg, TrainerOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := must.Get(d.Plan(cams, init.N, cfg, TrainerOptions{}))(t)
 		ceilings[i], bytes[i] = p.Ceiling, p.SplatBytes
 	}
 	t.Logf("%d splats of %d bytes, %d of %d in mixed precision", ceilings[0], bytes[0], ceilings[1], bytes[1])
@@ -159,26 +139,15 @@ func TestMixedCheckpoint(t *testing.T) {
 	d := testDevice(t)
 	views, init, scale, cfg, run := checkpointScene(t)
 	cfg.Precision, cfg.Iterations = recipe.PrecisionMixed, 3
-	tr, err := trainOn(d, views, init, scale, cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tr := must.Get(trainOn(d, views, init, scale, cfg))(t)
 	defer tr.Close()
 	tr.SetRun(run)
-	if err := tr.Run(context.Background(), nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, tr.Run(context.Background(), nil))
 	path := filepath.Join(t.TempDir(), "x")
 	saved(t, tr, path)
-	c, err := checkpoint.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(checkpoint.Open(path))(t)
 	defer c.Close()
-	want, err := tr.Splats()
-	if err != nil {
-		t.Fatal(err)
-	}
+	want := must.Get(tr.Splats())(t)
 	if modelHash(modelIn(t, path)) != modelHash(want) {
 		t.Error("the file has another model than the trainer")
 	}

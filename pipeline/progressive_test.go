@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"vksplat/internal/filetest"
+	must "vksplat/internal/musttest"
 	"vksplat/pipeline/recipe"
 	"vksplat/pipeline/ref"
 	"vksplat/scene"
@@ -51,14 +52,9 @@ func TestProgressiveSteps(t *testing.T) {
 		for _, rate := range cfg.SplatRates() {
 			*rate = 0 // both steps see the same model
 		}
-		tr, err := trainOn(d, views, init, scale, cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
+		tr := must.Get(trainOn(d, views, init, scale, cfg))(t)
 		var told []Progress
-		if err := tr.Run(t.Context(), func(p Progress) { told = append(told, p) }); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, tr.Run(t.Context(), func(p Progress) { told = append(told, p) }))
 		if len(told) != 2 {
 			t.Fatalf("%d steps told, want 2", len(told))
 		}
@@ -90,7 +86,10 @@ func shrunkLoss(v *TrainView, s *scene.Splats, cfg *recipe.Config, level int) *r
 	photo := ref.Shrink(ref.TargetFromRGBA8(v.Image.Pix, [3]float64{}), c.Width, c.Height, 3, level)
 	loss := ref.LossConfig[float64]{Lambda: cfg.SSIMLambda,
 		Mask: ref.ShrinkMask(v.Image.Mask, c.Width, c.Height, level)}
-	return ref.LossGradients(model, view.Shrunk(level), photo, loss, 1).Loss
+	view = view.Shrunk(level)
+	proj, img := ref.Project(model, view), ref.NewImage[float64](view.Width, view.Height)
+	ref.Rasterize(img, proj.Splats, ref.NewLists(proj, view.Grid()), view, view.Grid())
+	return ref.Loss(img.Render, photo, view.Width, view.Height, loss)
 }
 
 // TestProgressiveSameBytes trains across two changes of level.
@@ -104,10 +103,7 @@ func TestProgressiveSameBytes(t *testing.T) {
 			cfg.Iterations, cfg.ResolutionSchedule = 18, 6
 		}
 		change(&cfg)
-		tr, err := trainWith(d, views, init, scale, cfg, o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		tr := must.Get(trainWith(d, views, init, scale, cfg, o))(t)
 		defer tr.Close()
 		return endHash(t, tr)
 	}
@@ -140,25 +136,17 @@ func TestProgressiveCompiles(t *testing.T) {
 	d := ownDevice(t)
 	views, init, scale, cfg := shrunkScene(t)
 	cfg.Iterations, cfg.RefineEvery, cfg.NumDownscales, cfg.ResolutionSchedule = 3, 0, 1, 2
-	tr, err := trainOn(d, views, init, scale, cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tr := must.Get(trainOn(d, views, init, scale, cfg))(t)
 	defer tr.Close()
 	before, _, _ := d.Pipelines()
-	if err := tr.Run(t.Context(), nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, tr.Run(t.Context(), nil))
 	if after, _, _ := d.Pipelines(); tr.queue.level != 0 || after != before {
 		t.Errorf("%d kernels compiled before training, %d after it at level %d", before, after, tr.queue.level)
 	}
 	cams, photos := splitViews(views)
-	late, err := newTrainer(d, cams, photos, scale, cfg, TrainerOptions{},
+	late := must.Get(newTrainer(d, cams, photos, scale, cfg, TrainerOptions{},
 		start{first: init.N, step: 2, splats: init.N,
-			fill: func(t *Trainer) error { return t.shards.first.e.setup.model.upload(init) }})
-	if err != nil {
-		t.Fatal(err)
-	}
+			fill: func(t *Trainer) error { return t.shards.first.e.setup.model.upload(init) }}))(t)
 	defer late.Close()
 	if late.queue.level != 0 || late.shards.first.e.setup.compare.shrunk {
 		t.Errorf("a run that goes on at full size begins with programs of level %d, for smaller views: %v",

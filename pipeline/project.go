@@ -22,16 +22,16 @@ func (v *view) projectFor(params vk.Slice[layout.StepParams]) {
 	}
 	for _, c := range v.s.model.chunks {
 		first, size := c.first, c.splats
-		plain := &shaders.Project{
+		var pass vk.Pass = &shaders.Project{
 			Params: params, Counters: v.s.counters, Chunk: c.Slice,
 			Shapes: v.shapes.At(2*first, 2*size), Paints: v.paints.At(first, size),
 			DepthKeys: v.depthKeys.At(first, size), Mixed: v.s.model.Mixed,
 			Push: shaders.ProjectPush{FirstId: uint32(first), ChunkSplats: uint32(size)},
 		}
 		if v.s.lens.bent {
-			v.projectLens(plain, vk.Items(size, 128))
-			continue
+			pass = vk.Like(&shaders.ProjectLens{Lens: v.f.lens.lens,
+				Spec: shaders.ProjectLensSpec{Shutter: v.s.lens.shutter}}, pass)
 		}
-		v.r.Dispatch(plain, vk.Items(size, 128))
+		v.r.Dispatch(pass, vk.Items(size, 128))
 	}
 }

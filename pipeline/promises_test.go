@@ -12,14 +12,17 @@ import (
 	"testing"
 
 	"vksplat/internal/filetest"
+	must "vksplat/internal/musttest"
 	"vksplat/pipeline/recipe"
-	"vksplat/pipeline/ref"
+	"vksplat/pipeline/ref/goldentest"
 	"vksplat/scene"
 	"vksplat/vk"
 )
 
 // goldenOnce keeps the golden vectors, which take longer to read than some runs take. Nothing of them is changed.
-var goldenOnce = sync.OnceValues(func() (*ref.Golden, error) { return ref.LoadGolden("testdata/golden") })
+var goldenOnce = sync.OnceValues(func() (*goldentest.Golden, error) {
+	return goldentest.LoadGolden("testdata/golden")
+})
 
 // promiseScene is a small training set that refines, resets and fails for want of room within a hundred steps: views of
 // the golden training run. It has one of thinning() splats of wholeScene.
@@ -45,10 +48,7 @@ func thinning() int {
 // wholeScene is promiseScene with all splats, for what depends on how many there are.
 func wholeScene(t testing.TB) ([]TrainView, *scene.Splats, float64, recipe.Config) {
 	t.Helper()
-	g, err := goldenOnce()
-	if err != nil {
-		t.Fatal(err)
-	}
+	g := must.Get(goldenOnce())(t)
 	c := g.Trains[0]
 	views := make([]TrainView, len(c.Views))
 	for i, v := range c.Views {
@@ -250,15 +250,10 @@ func TestTwoDevices(t *testing.T) {
 func TestStepAllocations(t *testing.T) {
 	views, init, scale, cfg := promiseScene(t)
 	cfg.Iterations, cfg.RefineEvery = 1<<20, 0
-	tr, err := trainOn(testDevice(t), views, init, scale, cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tr := must.Get(trainOn(testDevice(t), views, init, scale, cfg))(t)
 	defer tr.Close()
 	step := func() {
-		if err := tr.queue.advance(context.Background()); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, tr.queue.advance(context.Background()))
 	}
 	for range 8 {
 		step()
@@ -271,9 +266,7 @@ func TestStepAllocations(t *testing.T) {
 	if n := tr.shards.first.e.setup.dev.Stats().AllocCalls - before; n != 0 {
 		t.Errorf("%d calls of vkAllocateMemory after warm-up", n)
 	}
-	if _, err := tr.queue.drain(); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(tr.queue.drain())(t)
 }
 
 // TestCeiling trains into the ceiling of splats, the asked one and that of a small memory, where isects and model
@@ -304,14 +297,9 @@ func TestCeiling(t *testing.T) {
 	defer small.Close()
 	views, init, scale, cfg := promiseScene(t)
 	cfg.Carve = 0 // the last refinement removes some
-	tr, err := trainOn(small, views, init, scale, cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tr := must.Get(trainOn(small, views, init, scale, cfg))(t)
 	defer tr.Close()
-	if err := tr.Run(context.Background(), nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, tr.Run(context.Background(), nil))
 	t.Logf("%d splats of at most %d in %d MiB, %d bands, %d wishes refused", tr.report.progress.Splats,
 		tr.shards.first.maxSplats, mib,
 		tr.shards.first.e.setup.bands, tr.MemoryStats().CeilingHits)
@@ -330,10 +318,7 @@ func TestInterrupt(t *testing.T) {
 	d := testDevice(t)
 	views, init, scale, cfg := promiseScene(t)
 	want := plainHash(t, d)
-	tr, err := trainOn(d, views, init, scale, cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tr := must.Get(trainOn(d, views, init, scale, cfg))(t)
 	defer tr.Close()
 	ctx, cancel := context.WithCancel(context.Background())
 	if err := tr.Run(ctx, func(p Progress) {
@@ -349,13 +334,8 @@ func TestInterrupt(t *testing.T) {
 	if _, err := tr.RenderInto(nil, views[0].Camera); err != nil {
 		t.Error(err)
 	}
-	if err := tr.Run(context.Background(), nil); err != nil {
-		t.Fatal(err)
-	}
-	s, err := tr.Splats()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, tr.Run(context.Background(), nil))
+	s := must.Get(tr.Splats())(t)
 	if got := modelHash(s); got != want {
 		t.Errorf("with a pause %s, without %s", got, want)
 	}

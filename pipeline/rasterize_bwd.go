@@ -22,9 +22,10 @@ func (v *view) rasterizeBwd() {
 			Absgrad: v.s.strategy.variants().absgrad, HandRound: v.s.raster.handRound, BucketSize: v.s.raster.bucket,
 			PackedStates: v.s.model.Mixed},
 	}
-	if v.s.depths != nil {
-		v.rasterizeBwdDepth(plain)
-	} else {
-		v.r.Dispatch(plain, v.indirect(layout.ArgsBuckets))
+	pass := vk.Pass(plain)
+	if v.s.depths != nil { // with the gradient by the sums of inverse depths
+		pass = vk.Like(&shaders.RasterizeBwdDepth{VBesideSlots: vk.Cast[[3]float32](v.vBesideSlots.View),
+			DepthKeys: v.depthKeys, Depths: v.depthSums}, plain)
 	}
+	v.r.Dispatch(pass, v.indirect(layout.ArgsBuckets))
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"testing"
 
+	must "vksplat/internal/musttest"
 	"vksplat/pipeline/checkpoint"
 	"vksplat/scene"
 )
@@ -31,9 +32,7 @@ func TestReadSplats(t *testing.T) {
 				x[i] = float32(r.NormFloat64())
 			}
 		}
-		if err := m.upload(want); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, m.upload(want))
 		largest := 0
 		got := scene.NewSplats(c.n, c.degree)
 		gather := gathered(got)
@@ -52,9 +51,7 @@ func TestReadSplats(t *testing.T) {
 		if use := d.dev.Stats().InUse; use != before {
 			t.Errorf("%+v: %d bytes are in use after an error, %d before", c, use, before)
 		}
-		if err := m.close(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, m.close())
 	}
 	// RAM does not grow with the model.
 	if small, large := readbackBytes(3, 20_000), readbackBytes(3, 20_000_000); large != small || large > 32<<20 {
@@ -74,10 +71,7 @@ func TestPicturePieces(t *testing.T) {
 	if n := large.Width * large.Height; n <= picturePiece || n%picturePiece == 0 || low.Height >= large.Height {
 		t.Fatalf("%d pixels are no more than a piece, or whole pieces", n)
 	}
-	r, err := trainOn(testDevice(t), views, init, scale, cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(trainOn(testDevice(t), views, init, scale, cfg))(t)
 	defer r.Close()
 	var pictures [][]float32
 	for _, c := range []scene.Camera{large, low, large} { // the first makes room

@@ -14,7 +14,7 @@ func (v *view) reduceSlots(band int) {
 	} else {
 		v.vBeside = vk.Cast[float32](v.vProjected.View) // not touched
 	}
-	plain := &shaders.ReduceSlots{
+	var pass vk.Pass = &shaders.ReduceSlots{
 		Params: v.f.params, Counters: v.s.counters, SplatFromRank: v.splatFromRank, FirstIsect: v.firstIsect,
 		Shapes: v.shapes, VSlots: vk.Cast[float32](v.vSlots.View),
 		VProjected: vk.Cast[float32](v.vProjected.View),
@@ -22,14 +22,8 @@ func (v *view) reduceSlots(band int) {
 		Push: shaders.ReduceSlotsPush{Band: uint32(band), NBands: uint32(v.s.bands)},
 		Spec: shaders.ReduceSlotsSpec{Absgrad: v.s.strategy.variants().absgrad},
 	}
-	if v.s.depths == nil {
-		v.r.Dispatch(plain, v.indirect(layout.ArgsReduce))
-		return
+	if v.s.depths != nil {
+		pass = vk.Like(&shaders.ReduceSlotsDepth{VBesideSlots: v.vBesideSlots, VBeside: v.vBeside}, pass)
 	}
-	v.r.Dispatch(&shaders.ReduceSlotsDepth{
-		Params: plain.Params, Counters: plain.Counters, SplatFromRank: plain.SplatFromRank,
-		FirstIsect: plain.FirstIsect, Shapes: plain.Shapes, VSlots: plain.VSlots,
-		VProjected: plain.VProjected, VBesideSlots: v.vBesideSlots, VBeside: v.vBeside,
-		Push: shaders.ReduceSlotsDepthPush(plain.Push),
-	}, v.indirect(layout.ArgsReduce))
+	v.r.Dispatch(pass, v.indirect(layout.ArgsReduce))
 }

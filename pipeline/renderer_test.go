@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"vksplat/internal/fault"
+	must "vksplat/internal/musttest"
 	"vksplat/scene"
 	"vksplat/scene/picture"
 	"vksplat/shaders/layout"
@@ -33,19 +34,14 @@ func drawAll(t *testing.T, o DeviceOptions, s *scene.Splats, cams []scene.Camera
 	next := 0
 	for i, c := range cams {
 		pictures[i] = &picture.Picture{}
-		err := r.Add(c, pictures[i], func() {
+		must.Do(t, r.Add(c, pictures[i], func() {
 			if i != next {
 				t.Errorf("picture %d is complete, picture %d is not", i, next)
 			}
 			next++
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		}))
 	}
-	if err := r.Drain(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, r.Drain())
 	if next != len(cams) {
 		t.Errorf("%d of %d pictures are complete", next, len(cams))
 	}
@@ -206,15 +202,10 @@ func TestRenderRecovers(t *testing.T) {
 	for _, cfg := range []RenderConfig{{Packed: true}, {Depth: true}} {
 		want, _ := drawAll(t, DeviceOptions{}, s, cams, cfg)
 		for name, most := range map[string]int{"growth": 0, "bands": 32 * layout.MostBucket} {
-			r, err := NewRenderer(testDevice(t), s, cams, cfg)
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := must.Get(NewRenderer(testDevice(t), s, cams, cfg))(t)
 			defer r.Close()
 			r.e.setup.isectCapacity, r.e.memory.isectMost = layout.MostBucket, most
-			if err := errors.Join(r.e.programs.free(), r.e.programs.build()); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, errors.Join(r.e.programs.free(), r.e.programs.build()))
 			got, done := make([]*picture.Picture, len(cams)), 0
 			for i, c := range cams {
 				got[i] = &picture.Picture{}

@@ -6,6 +6,7 @@ import (
 
 	"vksplat/internal/filetest"
 	"vksplat/internal/geom"
+	must "vksplat/internal/musttest"
 	"vksplat/pipeline/recipe"
 	"vksplat/scene"
 	"vksplat/scene/sky"
@@ -89,15 +90,10 @@ func TestShellResumed(t *testing.T) {
 	}
 	half := filepath.Join(t.TempDir(), "half")
 	trained := func(shell float64) string {
-		tr, err := trainWith(d, views, init, scale, cfg, TrainerOptions{Shell: shell})
-		if err != nil {
-			t.Fatal(err)
-		}
+		tr := must.Get(trainWith(d, views, init, scale, cfg, TrainerOptions{Shell: shell}))(t)
 		defer tr.Close()
 		tr.SetRun(run)
-		if err := tr.RunTo(t.Context(), 6, nil); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, tr.RunTo(t.Context(), 6, nil))
 		mustSave(t, tr, half)
 		return endHash(t, tr)
 	}

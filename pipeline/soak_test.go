@@ -203,9 +203,7 @@ func (s *soak) evaluate() {
 		s.must(err)
 		picture, err := s.trainer.RenderInto(nil, c)
 		s.must(err)
-		_, err = metric.PSNR(picture, photo.FloatRGB(shot), nil)
-		s.must(err)
-		_, err = metric.SSIM(picture, photo.FloatRGB(shot), c.Width, c.Height, metric.PaddingValid, nil)
+		_, _, err = metric.Compare(shot, picture, metric.PaddingValid, nil)
 		s.must(err)
 	}
 }

@@ -156,8 +156,7 @@ func (v *view) comparePhoto() {
 	// v_shown correction, what apply_appearance read -> v_shown v_correction
 	v.applyAppearanceBwd()
 	// depth_sums render depths target v_shown -> depth_sums v_shown; only where depths or normals are compared
-	v.depthLoss()
-	v.normalLoss() // the same; only where normals are
+	v.depthLoss() // two passes: normal_loss follows where normals are compared
 }
 
 // recordRender lists the making of a picture.

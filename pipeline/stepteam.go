@@ -225,7 +225,7 @@ func (v *view) sendGrads(o int) {
 			p.Beside = vk.ScratchOf[float32](v.r, "packed beside grads", v.s.besideWords()*l.Records)
 		}
 	}
-	plain := &shaders.SendGrads{
+	var pass vk.Pass = &shaders.SendGrads{
 		Params: v.f.params, Counters: v.s.counters, FirstOf: v.team.firstOf,
 		Paints:     vk.Cast[float32](v.paints.View),
 		VProjected: vk.Cast[float32](v.vProjected.View), VAbsMean2d: v.vBeside,
@@ -233,16 +233,10 @@ func (v *view) sendGrads(o int) {
 		Push: shaders.SendGradsPush{Index: uint32(o), HeaderId: uint32(l.Rank)},
 		Spec: shaders.SendGradsSpec{Absgrad: v.s.strategy.variants().absgrad},
 	}
-	grid := vk.Items(l.Records*team.GradWords, layout.CopyBlock)
-	if v.s.depths == nil {
-		v.r.Dispatch(plain, grid)
-		return
+	if v.s.depths != nil {
+		pass = vk.Like(&shaders.SendGradsDepth{VBeside: v.vBeside, OutBeside: p.Beside}, pass)
 	}
-	v.r.Dispatch(&shaders.SendGradsDepth{
-		Params: plain.Params, Counters: plain.Counters, FirstOf: plain.FirstOf, Paints: plain.Paints,
-		VProjected: plain.VProjected, VBeside: v.vBeside, Headers: plain.Headers, OutGrads: p.Grads,
-		OutBeside: p.Beside, Push: shaders.SendGradsDepthPush(plain.Push),
-	}, grid)
+	v.r.Dispatch(pass, vk.Items(l.Records*team.GradWords, layout.CopyBlock))
 }
 
 // allocateViews declares the buffers for the gradients of all views.
@@ -303,7 +297,7 @@ func (v *view) countGrads() {
 func (v *view) stepOfViews() {
 	l := v.s.links
 	for _, c := range v.s.model.chunks {
-		plain := &shaders.ProjectBwdAdamViews{
+		var pass vk.Pass = &shaders.ProjectBwdAdamViews{
 			Params: v.f.peers.ofViews, Counters: v.s.counters, IndexOf: v.team.indexOf, Chunk: c.Slice,
 			VViews:    vk.Cast[layout.ProjectedGrad](v.team.vViews.View),
 			VAbsViews: vk.Cast[[2]float32](v.team.vBeside.View),
@@ -316,15 +310,10 @@ func (v *view) stepOfViews() {
 				Noise:  v.s.strategy.variants().noise,
 				NViews: uint32(l.N)},
 		}
-		if v.s.depths == nil {
-			v.r.Dispatch(plain, vk.Items(c.splats, 128))
-			continue
+		if v.s.depths != nil {
+			pass = vk.Like(&shaders.ProjectBwdAdamViewsDepth{VBesideViews: vk.Cast[[3]float32](v.team.vBeside.View)},
+				pass)
 		}
-		v.r.Dispatch(&shaders.ProjectBwdAdamViewsDepth{
-			Params: plain.Params, Counters: plain.Counters, IndexOf: plain.IndexOf, Chunk: plain.Chunk,
-			VViews: plain.VViews, VBesideViews: vk.Cast[[3]float32](v.team.vBeside.View), Mixed: plain.Mixed,
-			Push: shaders.ProjectBwdAdamViewsDepthPush(plain.Push),
-			Spec: shaders.ProjectBwdAdamViewsDepthSpec(plain.Spec),
-		}, vk.Items(c.splats, 128))
+		v.r.Dispatch(pass, vk.Items(c.splats, 128))
 	}
 }

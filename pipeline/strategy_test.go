@@ -10,6 +10,7 @@ import (
 
 	"vksplat/internal/fault"
 	"vksplat/internal/filetest"
+	must "vksplat/internal/musttest"
 	"vksplat/pipeline/recipe"
 	"vksplat/pipeline/ref"
 	"vksplat/shaders/layout"
@@ -43,9 +44,7 @@ func shortExact(c *recipe.Config) {
 // of splats.
 func TestStrategiesSameBytes(t *testing.T) {
 	limits := t.TempDir() + "/limits.json"
-	if err := os.WriteFile(limits, []byte(`{"maxStorageBufferRange": 1048576}`), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(limits, []byte(`{"maxStorageBufferRange": 1048576}`), 0o644))
 	mixed := func(short func(*recipe.Config)) func(*recipe.Config) {
 		return func(c *recipe.Config) { short(c); c.Precision = recipe.PrecisionMixed }
 	}
@@ -110,9 +109,7 @@ func TestVerifySabotage(t *testing.T) {
 					v.r.Fill(x.Slice(4, 4), bad) // the second word
 				}
 			}
-			if err := tr.shards.first.e.programs.build(); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, tr.shards.first.e.programs.build())
 			err = tr.Run(context.Background(), nil)
 			if err == nil || !strings.Contains(err.Error(), " of "+buffer+":") {
 				t.Errorf("got %v, want an error that names %s", err, buffer)
@@ -137,20 +134,14 @@ func trained(t *testing.T, d *Device, change func(*recipe.Config)) (loss float64
 	t.Helper()
 	views, init, scale, cfg := promiseScene(t)
 	change(&cfg)
-	tr, err := trainOn(d, views, init, scale, cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tr := must.Get(trainOn(d, views, init, scale, cfg))(t)
 	defer tr.Close()
-	err = tr.Run(context.Background(), func(p Progress) {
+	must.Do(t, tr.Run(context.Background(), func(p Progress) {
 		if p.Step > cfg.Iterations-len(views) {
 			loss += float64(p.Loss) / float64(len(views))
 		}
 		splats = p.Splats
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	return loss, splats
 }
 
@@ -215,10 +206,7 @@ func TestFewerSplats(t *testing.T) {
 
 // TestGoldenAbsGrad compares sums of absolute gradients with those of an independent implementation.
 func TestGoldenAbsGrad(t *testing.T) {
-	g, err := goldenOnce()
-	if err != nil {
-		t.Fatal(err)
-	}
+	g := must.Get(goldenOnce())(t)
 	d := testDevice(t)
 	for _, c := range g.Renders {
 		t.Run(c.Name, func(t *testing.T) {
@@ -241,10 +229,7 @@ func TestGoldenAbsGrad(t *testing.T) {
 func TestDiverged(t *testing.T) {
 	views, init, scale, cfg := promiseScene(t)
 	cfg.LRSH0, cfg.Iterations = 1e30, 20
-	tr, err := trainOn(testDevice(t), views, init, scale, cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tr := must.Get(trainOn(testDevice(t), views, init, scale, cfg))(t)
 	defer tr.Close()
 	if err := tr.Run(t.Context(), nil); !errors.Is(err, ErrDiverged) || fault.Hint(err) == "" || tr.Step() > 3 {
 		t.Errorf("step %d: %v", tr.Step(), err)

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"vksplat/internal/fault"
+	must "vksplat/internal/musttest"
 	"vksplat/internal/philox"
 	"vksplat/pipeline/ref"
 	"vksplat/scene"
@@ -21,10 +22,7 @@ import (
 // cityModel is a model of a made-up city, of which every view shows a part, and views of several sizes.
 func cityModel(t *testing.T, n int) (*scene.Splats, []scene.Camera) {
 	t.Helper()
-	s, err := synth.New(synth.Options{City: true, Images: 100, Width: 128, Height: 96, Points: n})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(synth.New(synth.Options{City: true, Images: 100, Width: 128, Height: 96, Points: n}))(t)
 	var cams []scene.Camera
 	for i, c := range s.Cameras() {
 		if i%17 == 3 {
@@ -45,9 +43,7 @@ func TestShare(t *testing.T) {
 		t.Fatal(err)
 	}
 	w, err := (&renderPlan{d, s.Degree, cams, RenderConfig{Depth: true}}).needs(s.N)
-	if err := errors.Join(err, d.Close()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(err, d.Close()))
 	banded := false
 	for _, share := range []float64{0.7, 0.3, 0.17} {
 		o := DeviceOptions{Select: os.Getenv("VKSPLAT_DEVICE"), MaxVRAM: fmt.Sprint(int64(share * float64(w.device)))}
@@ -69,15 +65,11 @@ func TestShare(t *testing.T) {
 				t.Fatal(share, err)
 			}
 		}
-		if err := r.Drain(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, r.Drain())
 		banded = banded || r.Bands() > 1
 		samePictures(t, fmt.Sprint(share), got, want)
 		t.Logf("%g of the memory: %d of %d splats at once, %d bands", share, r.subset.most, s.N, r.Bands())
-		if err := errors.Join(r.Close(), d.Close()); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, errors.Join(r.Close(), d.Close()))
 	}
 	if !banded {
 		t.Error("no picture was drawn in bands for want of room for splats")
@@ -90,9 +82,7 @@ func TestShareRange(t *testing.T) {
 	s, cams := cityModel(t, 60_000)
 	want, _ := drawAll(t, DeviceOptions{}, s, cams, RenderConfig{})
 	limits := filepath.Join(t.TempDir(), "limits.json")
-	if err := os.WriteFile(limits, []byte(`{"maxStorageBufferRange": 1048576}`), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(limits, []byte(`{"maxStorageBufferRange": 1048576}`), 0o644))
 	t.Setenv("VKSPLAT_LIMITS", limits)
 	d, err := OpenDevice(DeviceOptions{Select: os.Getenv("VKSPLAT_DEVICE")})
 	if err != nil {
@@ -108,17 +98,11 @@ func TestShareRange(t *testing.T) {
 	got := make([]*picture.Picture, len(cams))
 	for i, c := range cams {
 		got[i] = &picture.Picture{}
-		if err := r.Add(c, got[i], func() {}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, r.Add(c, got[i], func() {}))
 	}
-	if err := r.Drain(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, r.Drain())
 	samePictures(t, "a range of 1 MiB", got, want)
-	if err := errors.Join(r.Close(), d.Close()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(r.Close(), d.Close()))
 }
 
 // TestShareTooSmall: no room for what a row of tiles shows is an error, and no crash.
@@ -132,10 +116,7 @@ func TestShareTooSmall(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer d.Close()
-	r, err := NewRenderer(d, s, cams, RenderConfig{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(NewRenderer(d, s, cams, RenderConfig{}))(t)
 	fullest := fmt.Sprintf("one row of tiles may show %d splats of the model, %d fit",
 		r.subset.fullestRow(&cams[0], &r.cfg),
 		r.subset.most)

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"vksplat/internal/filetest"
+	must "vksplat/internal/musttest"
 	"vksplat/pipeline/checkpoint"
 	"vksplat/pipeline/recipe"
 	"vksplat/pipeline/team"
@@ -43,10 +44,7 @@ func teamTrainerWith(t testing.TB, devices []*Device, views []TrainView, init *s
 	t.Helper()
 	cams, photos := splitViews(views)
 	o.Others, o.Depths = devices[1:], depthsOf(cams)
-	tr, err := NewTrainer(devices[0], cams, photos, init, scale, cfg, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tr := must.Get(NewTrainer(devices[0], cams, photos, init, scale, cfg, o))(t)
 	t.Cleanup(func() {
 		if err := tr.Close(); err != nil {
 			t.Error(err)
@@ -60,13 +58,8 @@ func teamTrainerWith(t testing.TB, devices []*Device, views []TrainView, init *s
 // splatsAfter trains to the end and returns the model.
 func splatsAfter(t testing.TB, tr *Trainer, step int) *scene.Splats {
 	t.Helper()
-	if err := tr.RunTo(context.Background(), step, nil); err != nil {
-		t.Fatal(err)
-	}
-	s, err := tr.Splats()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, tr.RunTo(context.Background(), step, nil))
+	s := must.Get(tr.Splats())(t)
 	if err := s.Validate(); err != nil {
 		t.Error(err)
 	}
@@ -79,24 +72,16 @@ func firstMoments(t testing.TB, tr *Trainer) map[string][]float32 {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "moments")
 	saved(t, tr, path)
-	file, err := safetensors.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := must.Get(safetensors.Open(path))(t)
 	defer file.Close()
 	list := map[string][]float32{}
 	for _, x := range file.Tensors {
 		if !strings.HasPrefix(x.Name, "adam_m_") {
 			continue
 		}
-		n, err := x.Bytes()
-		if err != nil {
-			t.Fatal(err)
-		}
+		n := must.Get(x.Bytes())(t)
 		numbers := make([]float32, n/4)
-		if err := binary.Read(file.Reader(x.Name), binary.LittleEndian, numbers); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, binary.Read(file.Reader(x.Name), binary.LittleEndian, numbers))
 		list[x.Name] = numbers
 	}
 	return list
@@ -258,14 +243,10 @@ func (r teamRun) again(t *testing.T) {
 // smallPackets begins with packets and views that have room for next to nothing.
 func (r teamRun) smallPackets(t *testing.T) {
 	got, tr := r.train(t, func(tr *Trainer) {
-		if err := tr.shards.first.e.programs.team.Resize(1); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, tr.shards.first.e.programs.team.Resize(1))
 		for _, m := range tr.shards.list {
 			m.e.setup.viewSplats = team.Unit
-			if err := errors.Join(m.e.programs.free(), m.e.memory.buildToFit()); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, errors.Join(m.e.programs.free(), m.e.memory.buildToFit()))
 		}
 	})
 	if records := tr.shards.first.e.programs.team.Records(); records <= team.Unit || got != r.want {
@@ -297,9 +278,7 @@ func (r teamRun) roomOnOne(t *testing.T) {
 	before := 0
 	got, tr := r.train(t, func(tr *Trainer) {
 		before = tr.shards.first.e.setup.model.capacity()
-		if err := tr.shards.list[1].reserve(4 * before); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, tr.shards.list[1].reserve(4*before))
 	})
 	if after := tr.shards.first.e.setup.model.capacity(); got != r.want || after <= before {
 		t.Errorf("%s, want %s; the first device's room was %d, is %d", got, r.want, before, after)
@@ -327,16 +306,10 @@ func TestTeamResume(t *testing.T) {
 	want := modelHash(splatsAfter(t, tr, cfg.Iterations))
 	end := saved(t, tr, filepath.Join(dir, "end"))
 	resume := func(path string, n int) *Trainer {
-		c, err := checkpoint.Open(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := must.Get(checkpoint.Open(path))(t)
 		defer c.Close()
-		next, err := NewTrainerFrom(devices[0], cams, photos, c, cfg,
-			TrainerOptions{Others: devices[1:n], Depths: depthsOf(cams)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		next := must.Get(NewTrainerFrom(devices[0], cams, photos, c, cfg,
+			TrainerOptions{Others: devices[1:n], Depths: depthsOf(cams)}))(t)
 		return next
 	}
 	for _, step := range []int{7, 11} {
@@ -375,14 +348,8 @@ func TestTeamPicture(t *testing.T) {
 		saved(t, tr, path)
 		whole := resumed(t, devices[0], path, cfg)
 		for _, v := range views[:3] {
-			got, err := tr.RenderInto(nil, v.Camera)
-			if err != nil {
-				t.Fatal(err)
-			}
-			want, err := whole.RenderInto(nil, v.Camera)
-			if err != nil {
-				t.Fatal(err)
-			}
+			got := must.Get(tr.RenderInto(nil, v.Camera))(t)
+			want := must.Get(whole.RenderInto(nil, v.Camera))(t)
 			for i := range want {
 				if got[i] != want[i] {
 					t.Fatalf("%d devices, view %s: number %d is %g, of the whole scene %g", n, v.Camera.Name, i, got[i],
@@ -441,13 +408,8 @@ func TestTeamMoves(t *testing.T) {
 	tr := teamTrainer(t, testTeam(t, 2), views, init, scale, cfg)
 	before := splatsAfter(t, tr, 4)
 	n := tr.shards.list[0].splats
-	if err := move(tr.shards.first, tr.shards.list[1], n-10); err != nil {
-		t.Fatal(err)
-	}
-	after, err := tr.Splats()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, move(tr.shards.first, tr.shards.list[1], n-10))
+	after := must.Get(tr.Splats())(t)
 	if got := tr.shards.sizes(); got[0] != 10 || got[1] != before.N-10 || after.N != before.N {
 		t.Fatalf("shares %v of %d", got, before.N)
 	}

@@ -14,6 +14,7 @@ import (
 
 	"vksplat/internal/fault"
 	"vksplat/internal/filetest"
+	must "vksplat/internal/musttest"
 	"vksplat/pipeline/checkpoint"
 	"vksplat/pipeline/photos"
 	"vksplat/pipeline/ref"
@@ -25,15 +26,9 @@ import (
 func appearanceTable(t testing.TB, tr *Trainer) (table []layout.Appearance) {
 	t.Helper()
 	for i, m := range tr.shards.list {
-		got, err := m.e.setup.appearances.download()
-		if err != nil {
-			t.Fatal(err)
-		}
+		got := must.Get(m.e.setup.appearances.download())(t)
 		if table = got; i > 0 {
-			first, err := tr.shards.first.e.setup.appearances.download()
-			if err != nil {
-				t.Fatal(err)
-			}
+			first := must.Get(tr.shards.first.e.setup.appearances.download())(t)
 			for v := range first {
 				if first[v] != got[v] {
 					t.Errorf("the appearance of photo %d is %v on device %d, %v on the first", v, got[v], i, first[v])
@@ -89,10 +84,7 @@ func TestTeamAppearanceBytes(t *testing.T) {
 		if from == "" {
 			tr, err = NewTrainer(devices[0], cams, bad, init, scale, cfg, o)
 		} else {
-			c, e := checkpoint.Open(from)
-			if e != nil {
-				t.Fatal(e)
-			}
+			c := must.Get(checkpoint.Open(from))(t)
 			defer c.Close()
 			tr, err = NewTrainerFrom(devices[0], cams, bad, c, cfg, o)
 		}
@@ -137,9 +129,7 @@ func TestTeamAppearanceBytes(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, m := range small.shards.list {
-		if err := errors.Join(m.e.programs.free(), m.e.memory.buildToFit()); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, errors.Join(m.e.programs.free(), m.e.memory.buildToFit()))
 	}
 	same("small packets", small)
 	same("resumed", trainer(devices[:3], filepath.Join(dir, "middle")))
@@ -147,9 +137,7 @@ func TestTeamAppearanceBytes(t *testing.T) {
 		splatsAfter(t, trainer(devices[:n], filepath.Join(dir, "middle")), 16)
 	}
 	limits := filepath.Join(dir, "limits")
-	if err := os.WriteFile(limits, []byte(`{"externalMemoryHost": false}`), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(limits, []byte(`{"externalMemoryHost": false}`), 0o644))
 	t.Setenv("VKSPLAT_LIMITS", limits)
 	same("without common memory", trainer(testTeam(t, 3), ""))
 }
@@ -170,9 +158,7 @@ func (p withoutPhoto) Photo(ctx context.Context, view int) (scene.Image, error) 
 // advanceTo trains up to a step.
 func (tr *Trainer) advanceTo(t testing.TB, step int) {
 	t.Helper()
-	if err := tr.RunTo(t.Context(), step, nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, tr.RunTo(t.Context(), step, nil))
 }
 
 // untie moves splats along the view until no two of them have depths that are alike to those that sort them, in any of

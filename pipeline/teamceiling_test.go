@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	must "vksplat/internal/musttest"
 	"vksplat/pipeline/checkpoint"
 )
 
@@ -20,24 +21,16 @@ func TestLowerCeiling(t *testing.T) {
 		tr := teamTrainer(t, devices, views, init, scale, cfg)
 		splatsAfter(t, tr, 4)
 		if n == 2 { // unequal shares
-			if err := move(tr.shards.list[1], tr.shards.first, tr.shards.list[1].splats*3/4); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, move(tr.shards.list[1], tr.shards.first, tr.shards.list[1].splats*3/4))
 		}
 		saved(t, tr, path)
 		had, shares := tr.NSplats(), tr.shards.sizes()
 		for _, most := range []int{had * 2 / 3, had * 5 / 4} {
-			c, err := checkpoint.Open(path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			c := must.Get(checkpoint.Open(path))(t)
 			less := cfg
 			less.MaxSplats = most
-			next, err := NewTrainerFrom(devices[0], cams, photos, c, less,
-				TrainerOptions{Others: devices[1:], Depths: depthsOf(cams)})
-			if err != nil {
-				t.Fatal(err)
-			}
+			next := must.Get(NewTrainerFrom(devices[0], cams, photos, c, less,
+				TrainerOptions{Others: devices[1:], Depths: depthsOf(cams)}))(t)
 			memory := next.MemoryStats()
 			ceiling, fits := memory.Ceiling, memory.CeilingFits
 			if ceiling != max(had, most) || !fits || fmt.Sprint(next.shards.sizes()) != fmt.Sprint(shares) ||

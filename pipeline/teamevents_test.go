@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"vksplat/internal/filetest"
+	must "vksplat/internal/musttest"
 	"vksplat/pipeline/checkpoint"
 	"vksplat/pipeline/photos"
 	"vksplat/pipeline/recipe"
@@ -34,14 +35,10 @@ func TestTeamRefinesPartly(t *testing.T) {
 		}
 		tr := teamTrainer(t, testTeam(t, 2), views, init, scale, cfg)
 		m := tr.shards.list[roomy]
-		if err := errors.Join(m.e.memory.growModel(20_000, 20_000), m.e.memory.buildToFit()); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, errors.Join(m.e.memory.growModel(20_000, 20_000), m.e.memory.buildToFit()))
 		splatsAfter(t, tr, 10)
 		for tr.queue.next.Step < 11 {
-			if err := tr.queue.advance(context.Background()); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, tr.queue.advance(context.Background()))
 		}
 		if again, err := tr.queue.drain(); !again || err != nil || !tr.shards.partlyDone(tr.queue.next.Number) ||
 			m.from <= tr.queue.next.Number {
@@ -68,9 +65,7 @@ func TestTeamRebalances(t *testing.T) {
 	devices, dir := testTeam(t, 2), t.TempDir()
 	tr := teamTrainer(t, devices, views, init, scale, cfg)
 	splatsAfter(t, tr, 4)
-	if err := move(tr.shards.list[1], tr.shards.first, 900/thinning()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, move(tr.shards.list[1], tr.shards.first, 900/thinning()))
 	uneven := tr.shards.sizes()
 	for _, name := range []string{"8", "14"} {
 		splatsAfter(t, tr, map[string]int{"8": 8, "14": 14}[name])
@@ -82,15 +77,9 @@ func TestTeamRebalances(t *testing.T) {
 	splatsAfter(t, tr, cfg.Iterations)
 	want := saved(t, tr, filepath.Join(dir, "end"))
 	for _, name := range []string{"8", "14"} {
-		c, err := checkpoint.Open(filepath.Join(dir, name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		next, err := NewTrainerFrom(devices[0], cams, photos, c, cfg,
-			TrainerOptions{Others: devices[1:], Depths: depthsOf(cams)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := must.Get(checkpoint.Open(filepath.Join(dir, name)))(t)
+		next := must.Get(NewTrainerFrom(devices[0], cams, photos, c, cfg,
+			TrainerOptions{Others: devices[1:], Depths: depthsOf(cams)}))(t)
 		splatsAfter(t, next, cfg.Iterations)
 		if got := saved(t, next, filepath.Join(dir, "again")); !bytes.Equal(got, want) {
 			t.Errorf("resumed at step %s: another checkpoint at the end", name)
@@ -127,11 +116,8 @@ func TestTeamCancelled(t *testing.T) {
 	train := func(part int64, left int) string {
 		t.Helper()
 		photos := &cancellingPhotos{Images: images, left: left}
-		tr, err := NewTrainer(devices[0], cams, photos, init, scale, cfg,
-			TrainerOptions{PhotoBytes: all / part, Others: devices[1:]})
-		if err != nil {
-			t.Fatal(err)
-		}
+		tr := must.Get(NewTrainer(devices[0], cams, photos, init, scale, cfg,
+			TrainerOptions{PhotoBytes: all / part, Others: devices[1:]}))(t)
 		defer func() {
 			if err := tr.Close(); err != nil {
 				t.Error(err)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	must "vksplat/internal/musttest"
 	"vksplat/pipeline/photos"
 )
 
@@ -22,11 +23,8 @@ func TestTeamPhotosAreExpected(t *testing.T) {
 		t.Run(fmt.Sprint(c), func(t *testing.T) {
 			photos := &expectedPhotos{Images: images}
 			devices := testTeam(t, c.n)
-			tr, err := NewTrainer(devices[0], cams, photos, init, scale, cfg,
-				TrainerOptions{PhotoBytes: all / c.part, Others: devices[1:], hooks: testHooks{capacities: 16}})
-			if err != nil {
-				t.Fatal(err)
-			}
+			tr := must.Get(NewTrainer(devices[0], cams, photos, init, scale, cfg,
+				TrainerOptions{PhotoBytes: all / c.part, Others: devices[1:], hooks: testHooks{capacities: 16}}))(t)
 			splatsAfter(t, tr, cfg.Iterations)
 			if most := c.n * cfg.Iterations; photos.unexpected != 0 || photos.asked > most*9/10 || c.part == 1 &&
 				photos.asked > c.n*len(cams) {

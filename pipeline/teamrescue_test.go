@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	must "vksplat/internal/musttest"
 	"vksplat/pipeline/checkpoint"
 	"vksplat/shaders/layout"
 )
@@ -34,15 +35,9 @@ func TestTeamRescue(t *testing.T) {
 		}
 		path := filepath.Join(dir, "rescued")
 		saved(t, tr, path)
-		c, err := checkpoint.Open(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		next, err := NewTrainerFrom(devices[0], cams, photos, c, cfg,
-			TrainerOptions{Others: devices[1:], Depths: depthsOf(cams)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := must.Get(checkpoint.Open(path))(t)
+		next := must.Get(NewTrainerFrom(devices[0], cams, photos, c, cfg,
+			TrainerOptions{Others: devices[1:], Depths: depthsOf(cams)}))(t)
 		splatsAfter(t, next, cfg.Iterations)
 		if got := saved(t, next, filepath.Join(dir, "end")); !bytes.Equal(got, want) {
 			t.Errorf("%d devices: other bytes at the end, deviations %v", n, next.Deviations())
@@ -61,9 +56,7 @@ func TestTeamLost(t *testing.T) {
 	splatsAfter(t, tr, 3)
 	gone := errors.New("a device is gone")
 	for tr.queue.submitted < 6 {
-		if err := tr.queue.advance(context.Background()); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, tr.queue.advance(context.Background()))
 	}
 	_ = tr.shards.first.e.programs.team.Fail(gone)
 	path := filepath.Join(t.TempDir(), "checkpoint")

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	must "vksplat/internal/musttest"
 	"vksplat/pipeline/ref"
 	"vksplat/shaders/layout"
 )
@@ -33,9 +34,7 @@ func TestVignettings(t *testing.T) {
 			own[i][k] = float64(rows[i].Own[k])
 		}
 	}
-	if err := tr.shards.first.e.setup.appearances.upload(rows); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, tr.shards.first.e.setup.appearances.upload(rows))
 	list, err := tr.Vignettings()
 	if err != nil || len(list) != 2 {
 		t.Fatalf("%d cameras, error %v", len(list), err)

@@ -6,11 +6,11 @@ import (
 
 	"vksplat/internal/filetest"
 	"vksplat/internal/geom"
+	must "vksplat/internal/musttest"
 	"vksplat/pipeline/recipe"
 	"vksplat/scene"
 	"vksplat/scene/initial"
 	"vksplat/scene/metric"
-	"vksplat/scene/photo"
 	"vksplat/scene/picture"
 	"vksplat/scene/synth"
 )
@@ -29,10 +29,7 @@ func makeWitness(t *testing.T, o synth.Options, train func(i int) bool) *witness
 	t.Helper()
 	s := &witnessScene{}
 	s.capture, s.images = synthCapture(t, o)
-	drawn, err := synth.New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	drawn := must.Get(synth.New(o))(t)
 	for i := range s.images {
 		depths := drawn.Depths(i)
 		for k := range depths {
@@ -87,20 +84,13 @@ func (s *witnessScene) scoresWith(t *testing.T, d *Device, cfg recipe.Config, o 
 	angle float64) {
 	t.Helper()
 	splats := s.trained(t, d, cfg, o)
-	r, err := NewRenderer(d, splats, s.capture.Cameras, RenderConfig{Depth: true, Near: cfg.Near})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(NewRenderer(d, splats, s.capture.Cameras, RenderConfig{Depth: true, Near: cfg.Near}))(t)
 	defer r.Close()
 	var pic picture.Picture
 	var angles []float64
 	for _, i := range s.held {
-		if err := r.Add(s.capture.Cameras[i], &pic, func() {}); err != nil {
-			t.Fatal(err)
-		}
-		if err := r.Drain(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, r.Add(s.capture.Cameras[i], &pic, func() {}))
+		must.Do(t, r.Drain())
 		rgb := make([]float32, 0, 3*len(pic.Depth))
 		n := 0
 		for p, z := range pic.Depth {
@@ -112,7 +102,7 @@ func (s *witnessScene) scoresWith(t *testing.T, d *Device, cfg recipe.Config, o 
 			}
 		}
 		wrong += float64(n) / float64(len(pic.Depth)) / float64(len(s.held))
-		x, err := metric.PSNR(rgb, photo.FloatRGB(s.images[i]), nil)
+		x, _, err := metric.Compare(s.images[i], rgb, metric.PaddingSame, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -143,13 +133,8 @@ func (s *witnessScene) trained(t *testing.T, d *Device, cfg recipe.Config, o Tra
 		t.Fatal(err)
 	}
 	defer tr.Close()
-	if err := tr.Run(t.Context(), nil); err != nil {
-		t.Fatal(err)
-	}
-	splats, err := tr.Splats()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, tr.Run(t.Context(), nil))
+	splats := must.Get(tr.Splats())(t)
 	return splats
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"vksplat/internal/fault"
 	"vksplat/internal/geom"
+	must "vksplat/internal/musttest"
 	"vksplat/scene/lenscases"
 )
 
@@ -16,10 +17,7 @@ func takenCase(t *testing.T, i int, downscale int) (was, taken Camera, err error
 	t.Helper()
 	c := lenscases.All[i]
 	k := Calibration{Model: LensModel(c.Model), Width: 800, Height: 1000, Params: c.Params}
-	views, err := k.Views(Camera{Name: "photo", R: geom.Identity}, 800, 1000, downscale)
-	if err != nil {
-		t.Fatal(err)
-	}
+	views := must.Get(k.Views(Camera{Name: "photo", R: geom.Identity}, 800, 1000, downscale))(t)
 	taken, err = views[0].AsTaken()
 	return views[0], taken, err
 }
@@ -72,18 +70,9 @@ func TestShows(t *testing.T) {
 		{Model: LensThinPrism, Params: []float64{300, 310, 386, 511, -0.3, 0.01, 0.002, 0.001, 0, 0, 0.01, -0.02}},
 	} {
 		k.Width, k.Height = 800, 1000
-		views, err := k.Views(Camera{Name: "photo", R: geom.Identity}, 800, 1000, 4)
-		if err != nil {
-			t.Fatal(err)
-		}
-		taken, err := views[0].AsTaken()
-		if err != nil {
-			t.Fatal(err)
-		}
-		o, err := k.Optics(taken.Width, taken.Height)
-		if err != nil {
-			t.Fatal(err)
-		}
+		views := must.Get(k.Views(Camera{Name: "photo", R: geom.Identity}, 800, 1000, 4))(t)
+		taken := must.Get(views[0].AsTaken())(t)
+		o := must.Get(k.Optics(taken.Width, taken.Height))(t)
 		wrong, dark := 0, 0
 		for y := range taken.Height {
 			for x := range taken.Width {
@@ -106,14 +95,8 @@ func TestShows(t *testing.T) {
 func TestWide(t *testing.T) {
 	k := Calibration{Model: LensOpenCVFisheye, Width: 400, Height: 300,
 		Params: []float64{108, 108, 200, 150, 0.02, -0.002, 0.0003, 0}}
-	views, err := k.Views(Camera{Name: "wide", R: geom.Identity}, 400, 300, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	taken, err := views[0].AsTaken()
-	if err != nil {
-		t.Fatal(err)
-	}
+	views := must.Get(k.Views(Camera{Name: "wide", R: geom.Identity}, 400, 300, 1))(t)
+	taken := must.Get(views[0].AsTaken())(t)
 	if d := taken.Distortion; d == nil || !d.Wide || d.Blind || d.Max[0] < math.Pi/2 {
 		t.Errorf("%+v", d)
 	}

@@ -1,10 +1,6 @@
 package scene
 
-import (
-	"math"
-
-	"vksplat/internal/geom"
-)
+import "vksplat/internal/geom"
 
 type CameraModel int
 
@@ -81,38 +77,11 @@ func (c Camera) ToCamera(p [3]float64) [3]float64 {
 
 // Quat gives the unit quaternion w, x, y, z of R, with w >= 0.
 func (c Camera) Quat() [4]float64 {
-	r := c.R
-	// Shepperd 1978: start from the largest of the four components, which is
-	// at least 1/2, so that nothing cancels.
-	squares := [4]float64{
-		1 + r[0] + r[4] + r[8],
-		1 + r[0] - r[4] - r[8],
-		1 - r[0] + r[4] - r[8],
-		1 - r[0] - r[4] + r[8],
-	}
-	largest := 0
-	for i, s := range squares {
-		if s > squares[largest] {
-			largest = i
-		}
-	}
-	var q [4]float64
-	switch largest {
-	case 0:
-		q = [4]float64{squares[0], r[7] - r[5], r[2] - r[6], r[3] - r[1]}
-	case 1:
-		q = [4]float64{r[7] - r[5], squares[1], r[3] + r[1], r[2] + r[6]}
-	case 2:
-		q = [4]float64{r[2] - r[6], r[3] + r[1], squares[2], r[7] + r[5]}
-	case 3:
-		q = [4]float64{r[3] - r[1], r[2] + r[6], r[7] + r[5], squares[3]}
-	}
-	norm := math.Sqrt(q[0]*q[0] + q[1]*q[1] + q[2]*q[2] + q[3]*q[3])
+	q := geom.QuatFromRotation(c.R)
 	if q[0] < 0 {
-		norm = -norm
-	}
-	for i := range q {
-		q[i] /= norm
+		for i := range q {
+			q[i] = -q[i]
+		}
 	}
 	return q
 }

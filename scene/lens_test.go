@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"vksplat/internal/fault"
+	must "vksplat/internal/musttest"
 	"vksplat/scene/lenscases"
 )
 
@@ -107,10 +108,7 @@ func lensName(i int) string { return fmt.Sprintf("%d %v", i, lenscases.All[i].Mo
 
 func mustOptics(t testing.TB, k Calibration, width, height int) *Optics {
 	t.Helper()
-	o, err := k.Optics(width, height)
-	if err != nil {
-		t.Fatal(err)
-	}
+	o := must.Get(k.Optics(width, height))(t)
 	return o
 }
 

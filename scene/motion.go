@@ -25,14 +25,7 @@ var motionHint = "correct the two poses, or rolling_shutter_time (seconds) and t
 // CheckTravel refuses cameras one of which moves further while a photo is read out than the cameras are from their
 // mean, in the median.
 func CheckTravel(cams []Camera) error {
-	var mean [3]float64
-	for i := range cams {
-		mean = geom.Add(mean, geom.Scale(cams[i].Center(), 1/float64(len(cams))))
-	}
-	away := make([]float64, len(cams))
-	for i := range cams {
-		away[i] = geom.Length(geom.Sub(cams[i].Center(), mean))
-	}
+	_, _, away := spread(cams)
 	typical := Median(away)
 	for i := range cams {
 		if far := geom.Length(cams[i].Motion.Move); cams[i].Moved() && far > typical {

@@ -8,6 +8,7 @@ import (
 
 	"vksplat/internal/fault"
 	"vksplat/internal/geom"
+	must "vksplat/internal/musttest"
 )
 
 // movingCamera is a camera that moves, of a pose that is no special one.
@@ -41,10 +42,7 @@ func TestAt(t *testing.T) {
 // photo shows; a turn that no photo was taken with is refused, with what to do.
 func TestAsTakenMoved(t *testing.T) {
 	c := movingCamera()
-	taken, err := c.AsTaken()
-	if err != nil {
-		t.Fatal(err)
-	}
+	taken := must.Get(c.AsTaken())(t)
 	d := taken.Distortion
 	if d == nil || d.Num != [6]float64{} || d.Blind || taken.Width != c.Width || taken.Motion != c.Motion {
 		t.Fatalf("as taken: %+v, %+v", taken, d)

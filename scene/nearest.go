@@ -50,3 +50,24 @@ func spread(cams []Camera) (centres [][3]float64, mean [3]float64, distances []f
 	}
 	return centres, mean, distances
 }
+
+// Focus returns the point that is nearest to all axes of the cameras, by least squares, and how far these are from
+// parallel: about the mean square of the angle between them, in radians. Where that is 0 there is no such point.
+func Focus(cams []Camera) (p [3]float64, spread float64) {
+	var a [9]float64 // the sum over axes of the squared distance is least where a p = b
+	var b [3]float64
+	for i := range cams {
+		axis, at := [3]float64(cams[i].R[6:]), cams[i].Center()
+		for r := range 3 {
+			for c := range 3 {
+				v := -axis[r] * axis[c]
+				if r == c {
+					v++
+				}
+				a[3*r+c] += v / float64(len(cams))
+				b[r] += v * at[c] / float64(len(cams))
+			}
+		}
+	}
+	return geom.Rotate(geom.InverseTransposed(a), b), geom.Det3(a) // a is symmetric
+}

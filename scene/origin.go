@@ -51,20 +51,14 @@ func (c *Capture) autoOrigin() (origin [3]float64) {
 	if len(c.Cameras) == 0 {
 		return origin
 	}
-	far := 0.0
-	var mean [3]float64
 	cams := c.trainingCameras()
-	centres := make([][3]float64, len(cams))
 	for i := range cams {
-		centres[i] = c.Frame.ToCapture(cams[i], [3]float64{}).Center()
-		for k, x := range centres[i] {
-			mean[k] += x / float64(len(cams))
-			far = max(far, math.Abs(x))
-		}
+		cams[i] = c.Frame.ToCapture(cams[i], [3]float64{})
 	}
-	distances := make([]float64, len(centres))
-	for i, p := range centres {
-		distances[i] = geom.Length(geom.Sub(p, mean))
+	far := 0.0
+	centres, mean, distances := spread(cams)
+	for _, p := range centres {
+		far = max(far, math.Abs(p[0]), math.Abs(p[1]), math.Abs(p[2]))
 	}
 	if size := Median(distances); far <= farOrigin && (size == 0 || far <= farFromScene*size) {
 		return origin

@@ -9,22 +9,19 @@ import (
 	"testing"
 
 	"vksplat/internal/fault"
+	must "vksplat/internal/musttest"
 )
 
 func TestHoldOut(t *testing.T) {
 	c := &Capture{Cameras: []Camera{{Name: "a/1.jpg"}, {Name: "a/2.jpg"}, {Name: "b/1.jpg/0", Photo: "b/1.jpg"},
 		{Name: "b/1.jpg/1", Photo: "b/1.jpg"}}}
 	file := filepath.Join(t.TempDir(), "list.txt")
-	if err := os.WriteFile(file, []byte("\xef\xbb\xbfb/1.jpg\r\n\n  a/2.jpg  \n"), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, []byte("\xef\xbb\xbfb/1.jpg\r\n\n  a/2.jpg  \n"), 0o666))
 	names, err := ReadTestList(file)
 	if err != nil || !slices.Equal(names, []string{"b/1.jpg", "a/2.jpg"}) {
 		t.Fatalf("%q, %v", names, err)
 	}
-	if err := c.HoldOut(file, names); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.HoldOut(file, names))
 	if train, test := c.Split(2); !slices.Equal(train, []int{0}) || !slices.Equal(test, []int{1, 2, 3}) {
 		t.Errorf("train %v, test %v", train, test)
 	}
@@ -43,9 +40,7 @@ func TestHoldOut(t *testing.T) {
 	if _, err := ReadTestList(filepath.Dir(file)); !errors.Is(err, fault.ErrData) {
 		t.Errorf("a folder: %v", err)
 	}
-	if err := os.WriteFile(file, []byte(" \n\t\n"), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, []byte(" \n\t\n"), 0o666))
 	if _, err := ReadTestList(file); !errors.Is(err, fault.ErrData) {
 		t.Errorf("an empty list: %v", err)
 	}

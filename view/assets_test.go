@@ -11,16 +11,15 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	must "vksplat/internal/musttest"
 )
 
 // TestEmbedded compares the embedded files with the hashes that tools/supersplat recorded when it had checked where
 // they come from.
 func TestEmbedded(t *testing.T) {
 	sums := new(bytes.Buffer)
-	entries, err := assetFiles.ReadDir("supersplat")
-	if err != nil {
-		t.Fatal(err)
-	}
+	entries := must.Get(assetFiles.ReadDir("supersplat"))(t)
 	for _, e := range entries {
 		path := "supersplat/" + e.Name()
 		if e.Name() == "SHA256SUMS" || e.Name() == "VERSION" {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"net"
+	"slices"
 	"sync"
 )
 
@@ -65,12 +66,7 @@ func (b *bounded) leave(p *placed) {
 
 // know takes a connection off the list of those that have shown no secret. b.mu is held.
 func (b *bounded) know(p *placed) {
-	for i, u := range b.unknown {
-		if u == p {
-			b.unknown = append(b.unknown[:i], b.unknown[i+1:]...)
-			return
-		}
-	}
+	b.unknown = slices.DeleteFunc(b.unknown, func(u *placed) bool { return u == p })
 }
 
 // placed is a connection that gives its place back when it is closed.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"net/http"
-	"os"
 	"strings"
 )
 
@@ -212,7 +211,9 @@ func ShowEdited(s *Server, title string, up [3]float64, start LiveCamera, frame 
 		return m.Edit(r.Context(), q)
 	}))
 	s.Handle(exportedPath, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		serveExported(w, r, m.Exported(strings.TrimPrefix(s.Below(r), exportedPath)))
+		w.Header().Set("Content-Disposition", "attachment")
+		serveFile(w, r, m.Exported(strings.TrimPrefix(s.Below(r), exportedPath)), "there is no such file",
+			http.StatusNotFound)
 	}))
 	s.HandlePost("export", edits(m, func(_ *http.Request, q *ExportQuery) error { return m.Export(q) }))
 	return nil
@@ -220,24 +221,6 @@ func ShowEdited(s *Server, title string, up [3]float64, start LiveCamera, frame 
 
 // exportedPath is above the files that were exported.
 const exportedPath = "exported/"
-
-// serveExported has the browser save a file.
-func serveExported(w http.ResponseWriter, r *http.Request, path string) {
-	f, err := os.Open(path)
-	if err != nil {
-		http.Error(w, "there is no such file", http.StatusNotFound)
-		return
-	}
-	defer f.Close() // only read from
-	st, err := f.Stat()
-	if err != nil || !st.Mode().IsRegular() {
-		http.Error(w, "there is no such file", http.StatusNotFound)
-		return
-	}
-	w.Header().Set("Content-Disposition", "attachment")
-	w.Header().Set("Content-Type", "application/octet-stream")
-	http.ServeContent(w, r, "", st.ModTime(), f)
-}
 
 // edits answers with how the edit stands after a change.
 func edits[T any](m Edited, change func(r *http.Request, v *T) error) http.Handler {

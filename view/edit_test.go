@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/coder/websocket"
+
+	must "vksplat/internal/musttest"
 )
 
 // fakeEdit is a model that nobody draws, and remembers what is asked of it.
@@ -60,15 +62,10 @@ func (f *fakeEdit) Exported(name string) string { return f.files[name] }
 // editServer serves a model that is edited.
 func editServer(t *testing.T) (*Server, *fakeEdit) {
 	t.Helper()
-	s, err := Listen(ServerOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(Listen(ServerOptions{}))(t)
 	f := &fakeEdit{change: make(chan struct{}), state: EditState{Version: 1, Splats: 5, Of: 5}}
-	if err := ShowEdited(s, "a model", [3]float64{0, -1, 0}, LiveCamera{}, EditFrame{Scale: 1},
-		[]EditFormat{{"ply", ".ply"}}, "folder", f); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, ShowEdited(s, "a model", [3]float64{0, -1, 0}, LiveCamera{}, EditFrame{Scale: 1},
+		[]EditFormat{{"ply", ".ply"}}, "folder", f))
 	serving(t, s)
 	return s, f
 }
@@ -180,9 +177,7 @@ func TestEditTold(t *testing.T) {
 		say(t, c, `{"shown":1}`)
 		all = append(all, c)
 	}
-	if err := f.Edit(t.Context(), &EditQuery{Do: EditUndo}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, f.Edit(t.Context(), &EditQuery{Do: EditUndo}))
 	for _, c := range all {
 		told, drawn := false, false
 		hear(t, c, func(kind websocket.MessageType, data []byte, m *message) bool {

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"vksplat/internal/filetest"
+	must "vksplat/internal/musttest"
 )
 
 // raw sends text to the server, as no client would, and returns the answer's status and body; status 0 is a connection
@@ -28,14 +29,9 @@ func raw(t *testing.T, s *Server, text string) (status int, body string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := net.Dial("tcp", u.Host)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(net.Dial("tcp", u.Host))(t)
 	defer c.Close() // nothing is left to send
-	if err := c.SetDeadline(time.Now().Add(patience)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.SetDeadline(time.Now().Add(patience)))
 	go func() { _, _ = io.WriteString(c, text) }() // the server may hang up in between
 	answer, err := http.ReadResponse(bufio.NewReader(c), &http.Request{Method: http.MethodGet})
 	if err != nil {
@@ -200,10 +196,7 @@ func TestPublicNames(t *testing.T) {
 // all the same, and keeps the place. Where all have shown one, one more is hung up on, and places are given back.
 func TestConnections(t *testing.T) {
 	s := testServer(t, ServerOptions{})
-	u, err := url.Parse(s.URL())
-	if err != nil {
-		t.Fatal(err)
-	}
+	u := must.Get(url.Parse(s.URL()))(t)
 	connect := func(text string) net.Conn {
 		t.Helper()
 		c, err := net.Dial("tcp", u.Host)
@@ -236,9 +229,7 @@ func TestConnections(t *testing.T) {
 		t.Errorf("one connection too many: %d", status)
 	}
 	for _, c := range known {
-		if err := c.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, c.Close())
 	}
 	// the server has to notice
 	for begin := time.Now(); time.Since(begin) < patience; time.Sleep(20 * time.Millisecond) {
@@ -253,10 +244,7 @@ func TestConnections(t *testing.T) {
 func TestConnectionsEncrypted(t *testing.T) {
 	cert, key, pool := writeCertificate(t)
 	s := testServer(t, ServerOptions{CertFile: cert, KeyFile: key})
-	u, err := url.Parse(s.URL())
-	if err != nil {
-		t.Fatal(err)
-	}
+	u := must.Get(url.Parse(s.URL()))(t)
 	c, dials := browser(t), 0
 	transport := c.Transport.(*http.Transport)
 	transport.TLSClientConfig = &tls.Config{RootCAs: pool}
@@ -266,10 +254,7 @@ func TestConnectionsEncrypted(t *testing.T) {
 	}
 	page := enterBy(t, c, s, s.URL())
 	for range 2 * maxConnections {
-		silent, err := net.Dial("tcp", u.Host)
-		if err != nil {
-			t.Fatal(err)
-		}
+		silent := must.Get(net.Dial("tcp", u.Host))(t)
 		t.Cleanup(func() { _ = silent.Close() })
 	}
 	if status, _, _ := get(t, c, page); status != 200 || dials != 1 {
@@ -322,10 +307,7 @@ func TestDawdlers(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := serve(t, ServerOptions{}, Scene{Start: StartAt(nil, "", nil)}, &Model{path: path, name: plainName})
-	u, err := url.Parse(s.URL())
-	if err != nil {
-		t.Fatal(err)
-	}
+	u := must.Get(url.Parse(s.URL()))(t)
 	for name, text := range map[string]string{"half a request": "GET / HTTP/1.1\r\nHost: localhost\r\nX: ",
 		"an answer not taken": request(s, s.prefix+plainName)} {
 		t.Run(name, func(t *testing.T) {
@@ -334,13 +316,9 @@ func TestDawdlers(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer c.Close() // nothing is left to send
-			if _, err := io.WriteString(c, text); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(io.WriteString(c, text))(t)
 			time.Sleep(max(headerTimeout, writeTimeout) + 2*time.Second)
-			if err := c.SetDeadline(time.Now().Add(patience)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, c.SetDeadline(time.Now().Add(patience)))
 			// What was under way arrives; then it is over, long before the end of the file.
 			n, err := io.Copy(io.Discard, c)
 			var late net.Error

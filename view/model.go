@@ -153,7 +153,9 @@ func (m *Model) streamed() error {
 // handle registers what the viewer asks for.
 func (m *Model) handle(s *Server) {
 	if m.parts == nil {
-		s.Handle(m.name, http.HandlerFunc(m.serve))
+		s.Handle(m.name, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			serveFile(w, r, m.path, "the model no longer exists", http.StatusGone)
+		}))
 		return
 	}
 	for _, name := range m.parts.Names {
@@ -245,17 +247,17 @@ func somePositions(source splatfile.Source) (list [][3]float64, broken int, err 
 	return list, broken, err
 }
 
-// serve answers with the file, or the part that is asked for.
-func (m *Model) serve(w http.ResponseWriter, r *http.Request) {
-	f, err := os.Open(m.path)
+// serveFile answers with a file, or says that it is missing.
+func serveFile(w http.ResponseWriter, r *http.Request, path, missing string, status int) {
+	f, err := os.Open(path)
 	if err != nil {
-		http.Error(w, "the model no longer exists", http.StatusGone)
+		http.Error(w, missing, status)
 		return
 	}
 	defer f.Close() // only read
 	st, err := f.Stat()
 	if err != nil || !st.Mode().IsRegular() {
-		http.Error(w, "the model no longer exists", http.StatusGone)
+		http.Error(w, missing, status)
 		return
 	}
 	w.Header().Set("Content-Type", "application/octet-stream")

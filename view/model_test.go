@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"vksplat/internal/fault"
+	must "vksplat/internal/musttest"
 	"vksplat/scene"
 	"vksplat/scene/ply"
 	"vksplat/scene/splatfile"
@@ -24,9 +25,7 @@ func testModel(t *testing.T, n int, comments ...string) string {
 		s.Means[3*i], s.Quats[4*i] = float32(i), 1
 	}
 	path := filepath.Join(t.TempDir(), "model.ply")
-	if err := ply.Write(path, s, ply.Meta{Comments: comments}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, ply.Write(path, s, ply.Meta{Comments: comments}))
 	return path
 }
 
@@ -39,9 +38,7 @@ func asciiModel(t *testing.T, path string) {
 		text += "property float " + name + "\n"
 	}
 	text += "end_header\n0 0 0 0 0 0 2 -3 -3 -3 1 0 0 0\n1 2 3 0 0 0 2 -3 -3 -3 1 0 0 0\n"
-	if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte(text), 0o666))
 }
 
 // TestPrepareAsIs serves a binary PLY file as it is.
@@ -90,9 +87,7 @@ func TestPrepareRefuses(t *testing.T) {
 	for name, content := range map[string]string{"empty.ply": "", "text.ply": "hello",
 		"short.ply": "ply\nformat binary_little_endian 1.0\nelement vertex 1000000000\nend_header\n"} {
 		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, []byte(content), 0o666); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, []byte(content), 0o666))
 		_, err := Prepare(path, dir, false)
 		if err == nil || !strings.Contains(err.Error(), name) || fault.Hint(err) == "" ||
 			!errors.Is(err, fault.ErrData) {
@@ -123,9 +118,7 @@ func TestReadable(t *testing.T) {
 		{"a.ply", "", ""},
 	} {
 		path := filepath.Join(t.TempDir(), c.name)
-		if err := os.WriteFile(path, []byte(c.head), 0o666); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, []byte(c.head), 0o666))
 		if got := readable(path); got != c.want {
 			t.Errorf("case %d, %s: %q, want %q", i, c.name, got, c.want)
 		}
@@ -177,14 +170,9 @@ func TestBrokenModels(t *testing.T) {
 
 // TestPage writes a page that asks for nothing beside it.
 func TestPage(t *testing.T) {
-	m, err := Prepare(testModel(t, 3), t.TempDir(), false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := must.Get(Prepare(testModel(t, 3), t.TempDir(), false))(t)
 	out := new(bytes.Buffer)
-	if err := WritePage(out, Scene{Title: "<b>&", Start: StartAt(nil, "", m.Positions)}, m); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, WritePage(out, Scene{Title: "<b>&", Start: StartAt(nil, "", m.Positions)}, m))
 	page := out.String()
 	outside, _, _ := strings.Cut(page, `<script type="module">`)
 	if !strings.Contains(page, "<title>&lt;b&gt;&amp;</title>") || strings.Contains(outside, `src="`) ||
@@ -203,9 +191,7 @@ func TestPage(t *testing.T) {
 		t.Errorf("the same page has other bytes, %v", err)
 	}
 	huge := filepath.Join(t.TempDir(), "huge.ply")
-	if err := os.WriteFile(huge, nil, 0o666); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(huge, nil, 0o666))
 	if err := os.Truncate(huge, maxPage+1); err != nil { // takes no room
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"vksplat/internal/atomicfile"
+	must "vksplat/internal/musttest"
 	"vksplat/scene"
 	"vksplat/scene/inria"
 	"vksplat/scene/ply"
@@ -72,10 +73,8 @@ func markedRun(t *testing.T, width, height int) (path string, pixels [][2]int) {
 	}
 	dir := t.TempDir()
 	path = filepath.Join(dir, "marks.ply")
-	if err := errors.Join(ply.Write(path, s, ply.Meta{}),
-		inria.WriteCameras(filepath.Join(dir, "cameras.json"), []scene.Camera{cam})); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(ply.Write(path, s, ply.Meta{}),
+		inria.WriteCameras(filepath.Join(dir, "cameras.json"), []scene.Camera{cam})))
 	return path, append(pixels, [2]int{width / 20, height / 20}) // and a corner, where there is nothing
 }
 
@@ -135,10 +134,7 @@ func TestPlayServer(t *testing.T) {
 		w.Header().Set("Content-Type", "text/html")
 	}))
 	defer elsewhere.Close()
-	u, err := url.Parse(s.URL())
-	if err != nil {
-		t.Fatal(err)
-	}
+	u := must.Get(url.Parse(s.URL()))(t)
 	base := "http://" + u.Host + "/"
 	log := play(t, map[string]any{"url": s.URL() + "&webgl&noui", "width": width, "height": height, "pixels": pixels,
 		"elsewhere": elsewhere.URL, "visits": map[string]string{
@@ -176,9 +172,7 @@ func TestPlayPage(t *testing.T) {
 	path, pixels := markedRun(t, width, height)
 	what, model := markedScene(t, path)
 	page := filepath.Join(t.TempDir(), "page.html")
-	if err := atomicfile.Write(page, func(w io.Writer) error { return WritePage(w, what, model) }); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, atomicfile.Write(page, func(w io.Writer) error { return WritePage(w, what, model) }))
 	log := play(t, map[string]any{"url": "file://" + page + "?webgl&noui", "width": width, "height": height,
 		"pixels": pixels})
 	checkPicture(t, log)

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	must "vksplat/internal/musttest"
 )
 
 // serving has a server serve until the test ends.
@@ -35,10 +37,7 @@ func post(s *Server, name, body string, headers ...string) string {
 // postServer has an action that says what it got, and something below a name.
 func postServer(t *testing.T) *Server {
 	t.Helper()
-	s, err := Listen(ServerOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(Listen(ServerOptions{}))(t)
 	s.Handle("", bytesHandler("index.html", []byte("page")))
 	s.HandlePost("act", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
@@ -116,24 +115,15 @@ func TestRelay(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	outer, err := Listen(ServerOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	outer := must.Get(Listen(ServerOptions{}))(t)
 	outer.Handle("inner/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		relay.Pass(w, r, strings.TrimPrefix(outer.Below(r), "inner/"))
 	}))
 	serving(t, outer)
 	at := outer.URL()[:strings.Index(outer.URL(), "/?")] + outer.prefix
-	r, err := http.NewRequest(http.MethodGet, at+"inner/boot.js", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(http.NewRequest(http.MethodGet, at+"inner/boot.js", nil))(t)
 	r.AddCookie(&http.Cookie{Name: cookieName, Value: outer.session})
-	answer, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	answer := must.Get(http.DefaultClient.Do(r))(t)
 	defer answer.Body.Close()
 	body, err := io.ReadAll(answer.Body)
 	if err != nil || answer.StatusCode != 200 || string(body) != string(mustAsset("page/boot.js")) {

@@ -25,6 +25,7 @@ import (
 	"time"
 
 	"vksplat/internal/fault"
+	must "vksplat/internal/musttest"
 )
 
 const patience = time.Minute // for machines that do much else
@@ -32,23 +33,15 @@ const patience = time.Minute // for machines that do much else
 // testServer serves a model of three splats until the test ends.
 func testServer(t *testing.T, o ServerOptions) *Server {
 	t.Helper()
-	m, err := Prepare(testModel(t, 3), t.TempDir(), false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := must.Get(Prepare(testModel(t, 3), t.TempDir(), false))(t)
 	return serve(t, o, Scene{Title: "</title><script>", Start: StartAt(nil, "", m.Positions)}, m)
 }
 
 // serve serves a scene until the test ends, by an end like Ctrl-C's.
 func serve(t *testing.T, o ServerOptions, what Scene, model *Model) *Server {
 	t.Helper()
-	s, err := Listen(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := Show(s, what, model); err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(Listen(o))(t)
+	must.Do(t, Show(s, what, model))
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- s.Serve(ctx) }()
@@ -69,32 +62,20 @@ func serve(t *testing.T, o ServerOptions, what Scene, model *Model) *Server {
 // get asks for a path with headers, and returns status, headers and body.
 func get(t *testing.T, c *http.Client, address string, headers ...string) (int, http.Header, string) {
 	t.Helper()
-	r, err := http.NewRequest(http.MethodGet, address, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(http.NewRequest(http.MethodGet, address, nil))(t)
 	for i := 0; i < len(headers); i += 2 {
 		r.Header.Set(headers[i], headers[i+1])
 	}
-	answer, err := c.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	answer := must.Get(c.Do(r))(t)
 	defer answer.Body.Close() // only read
-	body, err := io.ReadAll(answer.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	body := must.Get(io.ReadAll(answer.Body))(t)
 	return answer.StatusCode, answer.Header, string(body)
 }
 
 // browser is a client that keeps cookies.
 func browser(t *testing.T) *http.Client {
 	t.Helper()
-	jar, err := cookiejar.New(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	jar := must.Get(cookiejar.New(nil))(t)
 	transport := &http.Transport{DisableCompression: true}
 	t.Cleanup(transport.CloseIdleConnections)
 	return &http.Client{Jar: jar, Transport: transport}
@@ -107,10 +88,7 @@ func enterBy(t *testing.T, c *http.Client, s *Server, address string) string {
 	if status != http.StatusOK || !strings.Contains(body, "0;url="+s.prefix) {
 		t.Fatalf("entry: %d %s", status, body)
 	}
-	u, err := url.Parse(address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	u := must.Get(url.Parse(address))(t)
 	u.RawQuery, u.Path = "", s.prefix
 	return u.String()
 }
@@ -153,10 +131,7 @@ func TestServes(t *testing.T) {
 		}
 	}
 	status, h, body = get(t, c, page+"index.js", "Accept-Encoding", "gzip")
-	small, err := gzip.NewReader(strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	small := must.Get(gzip.NewReader(strings.NewReader(body)))(t)
 	if script, err := io.ReadAll(small); err != nil || status != 200 || h.Get("Content-Encoding") != "gzip" ||
 		!bytes.Equal(script, viewerScript(0)) {
 		t.Errorf("compressed: %d %v, %d bytes, %v", status, h, len(body), err)
@@ -183,15 +158,10 @@ func TestTokens(t *testing.T) {
 // TestGone wants the page to be told when the model is removed.
 func TestGone(t *testing.T) {
 	path := testModel(t, 2)
-	m, err := Prepare(path, t.TempDir(), false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Remove(path); err != nil {
-		t.Fatal(err)
-	}
+	m := must.Get(Prepare(path, t.TempDir(), false))(t)
+	must.Do(t, os.Remove(path))
 	w := &recorder{header: http.Header{}}
-	m.serve(w, &http.Request{Method: http.MethodGet})
+	serveFile(w, &http.Request{Method: http.MethodGet}, m.path, "gone", http.StatusGone)
 	if w.status != http.StatusGone {
 		t.Errorf("status %d", w.status)
 	}
@@ -209,27 +179,15 @@ func (r *recorder) Write(p []byte) (int, error) { return len(p), nil }
 // writeCertificate makes a certificate of 127.0.0.1 and its key.
 func writeCertificate(t *testing.T) (cert, key string, pool *x509.CertPool) {
 	t.Helper()
-	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	private := must.Get(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
 	what := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour),
 		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true}
-	der, err := x509.CreateCertificate(rand.Reader, what, what, private.Public(), private)
-	if err != nil {
-		t.Fatal(err)
-	}
-	secret, err := x509.MarshalPKCS8PrivateKey(private)
-	if err != nil {
-		t.Fatal(err)
-	}
+	der := must.Get(x509.CreateCertificate(rand.Reader, what, what, private.Public(), private))(t)
+	secret := must.Get(x509.MarshalPKCS8PrivateKey(private))(t)
 	cert, key = filepath.Join(t.TempDir(), "cert.pem"), filepath.Join(t.TempDir(), "key.pem")
 	certPEM := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
-	err = errors.Join(os.WriteFile(cert, certPEM, 0o600),
-		os.WriteFile(key, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret}), 0o600))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(os.WriteFile(cert, certPEM, 0o600),
+		os.WriteFile(key, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret}), 0o600)))
 	pool = x509.NewCertPool()
 	pool.AppendCertsFromPEM(certPEM)
 	return cert, key, pool
@@ -257,14 +215,8 @@ func TestEncrypted(t *testing.T) {
 // TestListenRefuses wants errors with a remedy, of the kind that the exit code follows.
 func TestListenRefuses(t *testing.T) {
 	s := testServer(t, ServerOptions{})
-	u, err := url.Parse(s.URL())
-	if err != nil {
-		t.Fatal(err)
-	}
-	port, err := strconv.Atoi(u.Port())
-	if err != nil {
-		t.Fatal(err)
-	}
+	u := must.Get(url.Parse(s.URL()))(t)
+	port := must.Get(strconv.Atoi(u.Port()))(t)
 	if _, err := Listen(ServerOptions{Port: port}); !errors.Is(err, fault.ErrTryAgain) || fault.Hint(err) == "" {
 		t.Errorf("a port in use: %v", err)
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"vksplat/internal/geom"
 	"vksplat/scene"
 )
 
@@ -31,19 +32,7 @@ const (
 
 type vector = [3]float64
 
-func plus(a, b vector) vector          { return vector{a[0] + b[0], a[1] + b[1], a[2] + b[2]} }
-func times(a vector, s float64) vector { return vector{a[0] * s, a[1] * s, a[2] * s} }
-func dot(a, b vector) float64          { return a[0]*b[0] + a[1]*b[1] + a[2]*b[2] }
-func length(a vector) float64          { return math.Sqrt(dot(a, a)) }
-func unit(a vector) vector             { return times(a, 1/length(a)) }
-func cross(a, b vector) vector {
-	return vector{a[1]*b[2] - a[2]*b[1], a[2]*b[0] - a[0]*b[2], a[0]*b[1] - a[1]*b[0]}
-}
-func turned(m [9]float64, a vector) vector {
-	return vector{dot(row(m, 0), a), dot(row(m, 1), a), dot(row(m, 2), a)}
-}
-func row(m [9]float64, i int) vector            { return vector{m[3*i], m[3*i+1], m[3*i+2]} }
-func inCamera(c *scene.Camera, p vector) vector { return plus(turned(c.R, p), c.T) }
+func row(m [9]float64, i int) vector { return vector{m[3*i], m[3*i+1], m[3*i+2]} }
 
 // StartAt chooses the first view: a training camera where there are any, the whole scene otherwise. Vertical is what
 // the model's file says of its vertical axis, "" for nothing. Cameras and positions (some of the model's splats are
@@ -59,8 +48,8 @@ func StartAt(cameras []scene.Camera, vertical string, positions [][3]float64) St
 	c := &cameras[levelCamera(cameras, up)]
 	forward, at := row(c.R, 2), c.Center()
 	r := levelFrame(up, forward)
-	s := Start{Rotation: quaternion(r), Position: turned(r, at), Picture: pictureOf(c)}
-	s.Target = turned(r, plus(at, times(forward, medianDepth(c, s.Picture, positions))))
+	s := Start{Rotation: quaternion(r), Position: geom.Rotate(r, at), Picture: pictureOf(c)}
+	s.Target = geom.Rotate(r, geom.Add(at, geom.Scale(forward, medianDepth(c, s.Picture, positions))))
 	return s
 }
 
@@ -95,7 +84,7 @@ func upAlong(axis string) vector {
 func levelCamera(cameras []scene.Camera, up vector) int {
 	best, least := 0, math.Inf(1)
 	for i := range cameras {
-		roll := math.Abs(dot(row(cameras[i].R, 0), up))
+		roll := math.Abs(geom.Dot(row(cameras[i].R, 0), up))
 		if roll < maxRoll {
 			return i
 		}
@@ -108,14 +97,14 @@ func levelCamera(cameras []scene.Camera, up vector) int {
 
 // levelFrame is the rotation into a frame whose y is up and in which forward, but for its slope, is -z.
 func levelFrame(up, forward vector) [9]float64 {
-	back := plus(times(up, dot(forward, up)), times(forward, -1))
-	for axis := 2; length(back) < 1e-3; axis-- { // forward is vertical: any direction will do
+	back := geom.Sub(geom.Scale(up, geom.Dot(forward, up)), forward)
+	for axis := 2; geom.Vec(back).Length() < 1e-3; axis-- { // forward is vertical: any direction will do
 		var e vector
 		e[axis] = -1
-		back = plus(e, times(up, -dot(e, up)))
+		back = geom.Add(e, geom.Scale(up, -geom.Dot(e, up)))
 	}
-	back = unit(back)
-	right := cross(up, back)
+	back = geom.Vec(back).Unit()
+	right := geom.Cross(up, back)
 	return [9]float64{right[0], right[1], right[2], up[0], up[1], up[2], back[0], back[1], back[2]}
 }
 
@@ -141,7 +130,7 @@ func pictureOf(c *scene.Camera) [2]float64 {
 func medianDepth(c *scene.Camera, picture [2]float64, positions [][3]float64) float64 {
 	var depths []float64
 	for _, p := range positions {
-		at := inCamera(c, p)
+		at := c.ToCamera(p)
 		if at[2] > 0 && math.Abs(at[0]) < picture[0]/4*at[2] && math.Abs(at[1]) < picture[1]/4*at[2] {
 			depths = append(depths, at[2])
 		}
@@ -155,8 +144,8 @@ func medianDepth(c *scene.Camera, picture [2]float64, positions [][3]float64) fl
 // frameAll looks at the bulk of the splats.
 func frameAll(up vector, positions [][3]float64) Start {
 	r, centre, away := overview(up, positions)
-	middle := turned(r, centre)
-	return Start{Rotation: quaternion(r), Position: plus(middle, away), Target: middle,
+	middle := geom.Rotate(r, centre)
+	return Start{Rotation: quaternion(r), Position: geom.Add(middle, away), Target: middle,
 		Picture: [2]float64{2 * frameTangent, 2 * frameTangent}}
 }
 
@@ -166,15 +155,15 @@ func frameAll(up vector, positions [][3]float64) Start {
 func Overview(vertical string, positions [][3]float64) (c scene.Camera, f scene.Frame, up [3]float64) {
 	up = upAlong(vertical)
 	r, centre, away := overview(up, positions)
-	back := plus(plus(times(row(r, 0), away[0]), times(row(r, 1), away[1])), times(row(r, 2), away[2]))
-	forward := times(unit(back), -1)
-	right := unit(cross(forward, up))
-	down := cross(forward, right)
-	eye := plus(centre, back)
+	back := geom.Rotate(geom.Transposed(r), away)
+	forward := geom.Scale(geom.Vec(back).Unit(), -1)
+	right := geom.Vec(geom.Cross(forward, up)).Unit()
+	down := geom.Cross(forward, right)
+	eye := geom.Add(centre, back)
 	c = scene.Camera{R: [9]float64{right[0], right[1], right[2], down[0], down[1], down[2], forward[0], forward[1],
 		forward[2]},
-		T: vector{-dot(right, eye), -dot(down, eye), -dot(forward, eye)}}
-	return c, scene.Frame{Center: centre, Scale: 1 / length(back)}, up
+		T: vector{-geom.Dot(right, eye), -geom.Dot(down, eye), -geom.Dot(forward, eye)}}
+	return c, scene.Frame{Center: centre, Scale: 1 / geom.Vec(back).Length()}, up
 }
 
 // belowSky returns the positions without those of a sky, which may be more than those of the scene: without what is
@@ -202,7 +191,7 @@ func belowSky(positions [][3]float64) [][3]float64 {
 		return positions
 	}
 	return slices.DeleteFunc(slices.Clone(positions), func(p vector) bool {
-		return length(plus(p, times(middle, -1))) > farther*reach
+		return geom.Vec(geom.Sub(p, middle)).Length() > farther*reach
 	})
 }
 
@@ -210,7 +199,7 @@ func belowSky(positions [][3]float64) [][3]float64 {
 func distancesFrom(place vector, positions [][3]float64) []float64 {
 	distances := make([]float64, len(positions))
 	for i, p := range positions {
-		distances[i] = length(plus(p, times(place, -1)))
+		distances[i] = geom.Vec(geom.Sub(p, place)).Length()
 	}
 	slices.Sort(distances)
 	return distances
@@ -236,7 +225,7 @@ func overview(up vector, positions [][3]float64) (r [9]float64, centre, away vec
 	if n := len(distances); n > 0 && distances[n*9/10] > 0 { // some are far away in most scenes
 		radius = distances[n*9/10]
 	}
-	away = times(unit(vector{0, 0.3, 1}), frameMargin*radius/math.Sin(math.Atan(frameTangent)))
+	away = geom.Scale(geom.Vec{0, 0.3, 1}.Unit(), frameMargin*radius/math.Sin(math.Atan(frameTangent)))
 	return levelFrame(up, vector{0, 0, 1}), centre, away
 }
 

@@ -4,29 +4,30 @@ import (
 	"math"
 	"testing"
 
+	"vksplat/internal/geom"
 	"vksplat/scene"
 )
 
 // turnBy rotates by a quaternion x, y, z, w.
 func turnBy(q [4]float64, p vector) vector {
 	axis := vector{q[0], q[1], q[2]}
-	t := times(cross(axis, p), 2)
-	return plus(plus(p, times(t, q[3])), cross(axis, t))
+	t := geom.Scale(geom.Cross(axis, p), 2)
+	return geom.Add(geom.Add(p, geom.Scale(t, q[3])), geom.Cross(axis, t))
 }
 
 // near reports whether two vectors are the same but for rounding.
-func near(a, b vector) bool { return length(plus(a, times(b, -1))) < 1e-9 }
+func near(a, b vector) bool { return geom.Vec(geom.Add(a, geom.Scale(b, -1))).Length() < 1e-9 }
 
 // lookAt is a camera at a point that looks at another, level with up, turned by roll about its axis.
 func lookAt(at, target, up vector, roll float64) scene.Camera {
-	forward := unit(plus(target, times(at, -1)))
-	right := unit(cross(forward, up))
-	down := cross(forward, right)
+	forward := geom.Vec(geom.Add(target, geom.Scale(at, -1))).Unit()
+	right := geom.Vec(geom.Cross(forward, up)).Unit()
+	down := geom.Cross(forward, right)
 	s, c := math.Sincos(roll)
-	x, y := plus(times(right, c), times(down, s)), plus(times(down, c), times(right, -s))
+	x, y := geom.Add(geom.Scale(right, c), geom.Scale(down, s)), geom.Add(geom.Scale(down, c), geom.Scale(right, -s))
 	cam := scene.Camera{Width: 400, Height: 300, Fx: 200, Fy: 200, Cx: 200, Cy: 150,
 		R: [9]float64{x[0], x[1], x[2], y[0], y[1], y[2], forward[0], forward[1], forward[2]}}
-	cam.T = times(turned(cam.R, at), -1)
+	cam.T = geom.Scale(geom.Rotate(cam.R, at), -1)
 	return cam
 }
 
@@ -49,22 +50,22 @@ func checkStart(t *testing.T, name string, s Start, up vector) {
 // TestStartAtCamera starts at the first photo whose horizon is level, whatever axis is up, and looks at what stands in
 // its middle.
 func TestStartAtCamera(t *testing.T) {
-	for _, up := range []vector{{0, -1, 0}, {0, 0, 1}, {1, 0, 0}, unit(vector{1, 2, -3})} {
-		side := unit(cross(up, vector{0.3, 0.2, 0.9}))
+	for _, up := range []vector{{0, -1, 0}, {0, 0, 1}, {1, 0, 0}, geom.Vec(vector{1, 2, -3}).Unit()} {
+		side := geom.Vec(geom.Cross(up, vector{0.3, 0.2, 0.9})).Unit()
 		target := vector{1, 2, 3}
-		at := plus(target, plus(times(side, 4), times(up, 1)))
-		opposite := plus(target, plus(times(side, -4), times(up, 1)))
+		at := geom.Add(target, geom.Add(geom.Scale(side, 4), geom.Scale(up, 1)))
+		opposite := geom.Add(target, geom.Add(geom.Scale(side, -4), geom.Scale(up, 1)))
 		cams := []scene.Camera{lookAt(opposite, target, up, 0.3), lookAt(opposite, target, up, -0.3),
 			lookAt(at, target, up, 0.3), lookAt(at, target, up, -0.3)}
 		cams = append(cams, lookAt(at, target, up, 0), lookAt(opposite, target, up, 0))
-		positions := [][3]float64{target, plus(target, vector{0.01, 0, 0}), plus(target, vector{0, 0.01, 0}),
-			plus(at, times(side, 50))}
+		positions := [][3]float64{target, geom.Add(target, vector{0.01, 0, 0}), geom.Add(target, vector{0, 0.01, 0}),
+			geom.Add(at, geom.Scale(side, 50))}
 		s := StartAt(cams, "x", positions)
 		checkStart(t, "camera", s, up)
 		if want := turnBy(s.Rotation, at); !near(s.Position, want) {
 			t.Errorf("up %v: position %v, want %v", up, s.Position, want)
 		}
-		if want := turnBy(s.Rotation, target); length(plus(s.Target, times(want, -1))) > 0.02 {
+		if want := turnBy(s.Rotation, target); geom.Vec(geom.Add(s.Target, geom.Scale(want, -1))).Length() > 0.02 {
 			t.Errorf("up %v: target %v, want %v", up, s.Target, want)
 		}
 		if s.Picture != [2]float64{2, 1.5} {
@@ -86,7 +87,7 @@ func TestStartWithoutCameras(t *testing.T) {
 	} {
 		s := StartAt(nil, axis, positions)
 		checkStart(t, axis, s, up)
-		if away := length(plus(s.Position, times(s.Target, -1))); away < 1 || away > 10 {
+		if away := geom.Vec(geom.Add(s.Position, geom.Scale(s.Target, -1))).Length(); away < 1 || away > 10 {
 			t.Errorf("%q: %g away from a scene of size 1", axis, away)
 		}
 	}

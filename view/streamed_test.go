@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	must "vksplat/internal/musttest"
 	"vksplat/scene/splatfile"
 	"vksplat/view/playtest"
 )
@@ -22,9 +23,7 @@ func streamedCopy(t *testing.T, path, name string) string {
 	}
 	to := filepath.Join(filepath.Dir(path), name)
 	_, err = splatfile.ByName(name).Write(to, m, splatfile.WriteOptions{Levels: 2})
-	if err := errors.Join(err, m.Close()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(err, m.Close()))
 	return to
 }
 
@@ -48,15 +47,9 @@ func TestServeStreamed(t *testing.T) {
 			t.Fatal(err)
 		}
 		get := func(name string) (int, []byte) {
-			answer, err := client.Get(at.JoinPath(name).String())
-			if err != nil {
-				t.Fatal(err)
-			}
+			answer := must.Get(client.Get(at.JoinPath(name).String()))(t)
 			defer answer.Body.Close()
-			data, err := io.ReadAll(answer.Body)
-			if err != nil {
-				t.Fatal(err)
-			}
+			data := must.Get(io.ReadAll(answer.Body))(t)
 			return answer.StatusCode, data
 		}
 		var all []byte
@@ -97,16 +90,11 @@ func TestServeStreamedNames(t *testing.T) {
 	}
 	dir := filepath.Dir(file)
 	text = []byte(strings.Replace(string(text), `"0_0/meta.json"`, `"./a b/meta"`, 1))
-	if err := errors.Join(os.Rename(filepath.Join(dir, "0_0"), filepath.Join(dir, "a b")),
+	must.Do(t, errors.Join(os.Rename(filepath.Join(dir, "0_0"), filepath.Join(dir, "a b")),
 		os.Rename(filepath.Join(dir, "a b", "meta.json"), filepath.Join(dir, "a b", "meta")),
 		os.Rename(file, filepath.Join(dir, "city.json")),
-		os.WriteFile(filepath.Join(dir, "city.json"), text, 0o600)); err != nil {
-		t.Fatal(err)
-	}
-	m, err := Prepare(filepath.Join(dir, "city.json"), t.TempDir(), false)
-	if err != nil {
-		t.Fatal(err)
-	}
+		os.WriteFile(filepath.Join(dir, "city.json"), text, 0o600)))
+	m := must.Get(Prepare(filepath.Join(dir, "city.json"), t.TempDir(), false))(t)
 	defer m.Close()
 	s := serve(t, ServerOptions{}, Scene{Title: "city"}, m)
 	client, at, err := playtest.Visit(s.URL())
@@ -114,10 +102,7 @@ func TestServeStreamedNames(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"model/lod-meta.json", "model/a b/meta", "model/1_0/meta.json"} {
-		answer, err := client.Get(at.JoinPath(name).String())
-		if err != nil {
-			t.Fatal(err)
-		}
+		answer := must.Get(client.Get(at.JoinPath(name).String()))(t)
 		if answer.StatusCode != http.StatusOK {
 			t.Errorf("%s: %s", name, answer.Status)
 		}
@@ -128,9 +113,7 @@ func TestServeStreamedNames(t *testing.T) {
 // TestServeStreamedDamaged wants to hear of parts that are missing before a browser asks.
 func TestServeStreamedDamaged(t *testing.T) {
 	file := streamedCopy(t, testModel(t, 100), "lod-meta.json")
-	if err := os.Remove(filepath.Join(filepath.Dir(file), "0_0", "meta.json")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Remove(filepath.Join(filepath.Dir(file), "0_0", "meta.json")))
 	if _, err := Prepare(file, t.TempDir(), false); err == nil || !strings.Contains(err.Error(), "0_0") {
 		t.Errorf("error %v", err)
 	}

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/coder/websocket"
+
+	must "vksplat/internal/musttest"
 )
 
 // fakeTraining is a training that nobody trains.
@@ -107,9 +109,7 @@ func dial(t *testing.T, url string) *websocket.Conn {
 
 func say(t *testing.T, c *websocket.Conn, text string) {
 	t.Helper()
-	if err := c.Write(t.Context(), websocket.MessageText, []byte(text)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.Write(t.Context(), websocket.MessageText, []byte(text)))
 }
 
 // hear reads until something passes.
@@ -178,10 +178,7 @@ func TestWatch(t *testing.T) {
 func TestWatchRotation(t *testing.T) {
 	w := wireQuery{Camera: -1, Quaternion: [4]float64{0.5, 0, 0, 0.5}, Tangent: 1, Width: 32, Height: 32,
 		Mode: ModePicture}
-	q, err := w.query(0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	q := must.Get(w.query(0))(t)
 	for i, want := range [9]float64{1, 0, 0, 0, 0, 1, 0, -1, 0} {
 		if d := q.Rotation[i] - want; d > 1e-12 || d < -1e-12 {
 			t.Fatalf("rotation %v", q.Rotation)
@@ -262,9 +259,7 @@ func TestWatchGone(t *testing.T) {
 		for f.drawing.Load() == 0 {
 			time.Sleep(time.Millisecond)
 		}
-		if err := c.CloseNow(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, c.CloseNow())
 		for begin := time.Now(); f.drawing.Load() > 0; time.Sleep(time.Millisecond) {
 			if time.Since(begin) > patience {
 				t.Fatal("a frame is drawn for nobody")

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	must "vksplat/internal/musttest"
 )
 
 const (
@@ -63,10 +65,7 @@ func (f *fakeSource) freeBlock(id int) {
 // mustAlloc allocates and fails the test when that fails.
 func mustAlloc(t *testing.T, a *arena, kind MemoryKind, size int64) span {
 	t.Helper()
-	s, err := a.alloc(kind, size, 256, "buffer")
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(a.alloc(kind, size, 256, "buffer"))(t)
 	return s
 }
 
@@ -74,9 +73,7 @@ func mustAlloc(t *testing.T, a *arena, kind MemoryKind, size int64) span {
 func mustFree(t *testing.T, a *arena, s ...span) {
 	t.Helper()
 	for _, s := range s {
-		if err := a.free(s); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, a.free(s))
 	}
 }
 
@@ -312,9 +309,7 @@ func TestArenaClose(t *testing.T) {
 	src := newFakeSource(gib)
 	a := newArena(src, gib)
 	for _, name := range []string{"means", "keys"} {
-		if _, err := a.alloc(Upload, 40*mib, 4, name); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(a.alloc(Upload, 40*mib, 4, name))(t)
 	}
 	if got := fmt.Sprint(a.close()); got != "[keys means]" {
 		t.Errorf("leaked %s, want [keys means]", got)

@@ -22,26 +22,21 @@ type Device struct {
 	shim     shimDevice
 	h        uint64 // VkDevice
 	queue    uint64
-	timeline uint64 // semaphore whose value is the last ticket done
+	timeline timeline
 	memory   memory
-	cache    *pipelineCache
+	kernels  *kernels
 
-	queueMu   sync.Mutex    // guards the queue, changes of submitted, and submits
-	submits   uint64        // submissions so far
-	submitted atomic.Uint64 // last ticket given out
-	done      atomic.Uint64
-	// held shared by those who look at the timeline or wait for it, alone while the timeline is ended, and by signal
-	waitMu sync.RWMutex
-	lost   atomic.Bool
+	queueMu sync.Mutex // guards the queue, changes of timeline.submitted, and submits
+	submits uint64     // submissions so far
+	lost    atomic.Bool
 
-	kernelMu  sync.Mutex // guards the two maps
-	layouts   map[*Kernel]*layout
-	pipes     map[pipeKey]*pipeSlot
-	compiled  atomic.Int32
-	compiling atomic.Int64 // time.Duration
+	owned owned
+}
 
-	ownedMu sync.Mutex
-	owned   map[closer]bool // programs, copiers, pools, gates and parts of shared memory not yet closed
+// owned are programs, copiers, pools, gates and parts of shared memory not yet closed: a device closes them.
+type owned struct {
+	mu  sync.Mutex
+	set map[closer]bool
 }
 
 // closer is what a device must end before itself.
@@ -62,8 +57,9 @@ func (in *Instance) NewDevice(info DeviceInfo, o DeviceOptions) (*Device, error)
 		return nil, err
 	}
 	in.open.Add(1)
-	d := &Device{in: in, info: info, shim: shim, h: shim.handle(), layouts: map[*Kernel]*layout{},
-		pipes: map[pipeKey]*pipeSlot{}, owned: map[closer]bool{}}
+	d := &Device{in: in, info: info, shim: shim, h: shim.handle(), owned: owned{set: map[closer]bool{}}}
+	d.kernels = newKernels(d)
+	d.timeline.dev = d
 	d.queue = getQueue(d.h, info.family)
 	if err := d.begin(o); err != nil {
 		return nil, errors.Join(err, d.Close())
@@ -73,7 +69,7 @@ func (in *Instance) NewDevice(info DeviceInfo, o DeviceOptions) (*Device, error)
 
 func (d *Device) begin(o DeviceOptions) error {
 	var r Result
-	if d.timeline, r = d.shim.createTimeline(); r < 0 {
+	if d.timeline.semaphore, r = d.shim.createTimeline(); r < 0 {
 		return failed("vkCreateSemaphore", "timeline of "+d.info.Name, r)
 	}
 	budget := o.Budget
@@ -84,7 +80,7 @@ func (d *Device) begin(o DeviceOptions) error {
 		return err
 	}
 	var err error
-	d.cache, err = openPipelineCache(d, o.CacheDir)
+	d.kernels.cache, err = openPipelineCache(d, o.CacheDir)
 	return err
 }
 
@@ -98,52 +94,51 @@ func (d *Device) Close() error {
 		return nil
 	}
 	var err error
-	for _, c := range d.listOwned() {
+	for _, c := range d.owned.list() {
 		if g, ok := c.(*Gate); ok {
 			err = errors.Join(err, g.end())
 		}
 	}
 	err = errors.Join(err, d.WaitIdle())
-	for _, c := range d.listOwned() {
+	for _, c := range d.owned.list() {
 		if g, ok := c.(*Gate); ok {
 			g.destroy() // it has ended, and no Submit is under way that has its semaphore: WaitIdle had the queue
 			continue
 		}
 		err = errors.Join(err, c.Close())
 	}
-	if d.cache != nil {
-		err = errors.Join(err, d.cache.close(d))
+	if d.kernels.cache != nil {
+		err = errors.Join(err, d.kernels.cache.close(d))
 	}
-	d.closeKernels()
+	d.kernels.close()
 	d.memory.close()
-	d.waitMu.Lock() // others may not have returned from Wait yet
-	defer d.waitMu.Unlock()
-	if d.timeline != 0 {
-		destroySemaphore(d.h, d.timeline)
+	d.timeline.mu.Lock() // others may not have returned from Wait yet
+	defer d.timeline.mu.Unlock()
+	if d.timeline.semaphore != 0 {
+		destroySemaphore(d.h, d.timeline.semaphore)
 	}
 	d.shim.free()
-	d.h, d.timeline = 0, 0
+	d.h, d.timeline.semaphore = 0, 0
 	d.in.open.Add(-1)
 	return err
 }
 
-func (d *Device) listOwned() []closer {
-	d.ownedMu.Lock()
-	defer d.ownedMu.Unlock()
-	return slices.Collect(maps.Keys(d.owned))
+func (o *owned) list() []closer {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return slices.Collect(maps.Keys(o.set))
 }
 
-// own has Close end c, disown no more.
-func (d *Device) own(c closer) {
-	d.ownedMu.Lock()
-	defer d.ownedMu.Unlock()
-	d.owned[c] = true
+func (o *owned) add(c closer) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.set[c] = true
 }
 
-func (d *Device) disown(c closer) {
-	d.ownedMu.Lock()
-	defer d.ownedMu.Unlock()
-	delete(d.owned, c)
+func (o *owned) remove(c closer) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	delete(o.set, c)
 }
 
 // check is failed, and remembers that the device was lost.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"vksplat/internal/fault"
+	must "vksplat/internal/musttest"
 )
 
 func TestDevicesAreDescribed(t *testing.T) {
@@ -96,9 +97,7 @@ func TestNoGPUNote(t *testing.T) {
 func writeFile(t *testing.T, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte(text), 0o644))
 	return path
 }
 
@@ -118,7 +117,7 @@ func TestLimitsFile(t *testing.T) {
 		t.Errorf("allocation above maxMemoryAllocationSize: error %v", err)
 	}
 	for range 8 {
-		must(d.Alloc(DeviceLocal, 1<<20, "chunk"))(t)
+		must.Get(d.Alloc(DeviceLocal, 1<<20, "chunk"))(t)
 	}
 }
 
@@ -126,7 +125,7 @@ func TestLimitsFile(t *testing.T) {
 func TestHeapInLimitsFile(t *testing.T) {
 	t.Setenv(limitsVariable, writeFile(t, `{"heapBytes": 8388608}`))
 	d := openDevice(t, testInstance(t), DeviceOptions{Budget: 64 << 20})
-	must(d.Alloc(DeviceLocal, 3<<20, "small"))(t)
+	must.Get(d.Alloc(DeviceLocal, 3<<20, "small"))(t)
 	if _, err := d.Alloc(DeviceLocal, 6<<20, "large"); !RefusedByDriver(err) {
 		t.Errorf("got %v", err)
 	}
@@ -171,14 +170,14 @@ func TestBudget(t *testing.T) {
 		!strings.Contains(err.Error(), "10.0 MiB") {
 		t.Errorf("error %v, want one that names the budget", err)
 	}
-	a := must(d.Alloc(DeviceLocal, 6<<20, "a"))(t)
+	a := must.Get(d.Alloc(DeviceLocal, 6<<20, "a"))(t)
 	if _, err := d.Alloc(DeviceLocal, 6<<20, "b"); !errors.Is(err, ErrOutOfMemory) {
 		t.Errorf("error %v", err)
 	}
 	if err := d.Free(a); err != nil {
 		t.Error(err)
 	}
-	must(d.Alloc(DeviceLocal, 6<<20, "b"))(t)
+	must.Get(d.Alloc(DeviceLocal, 6<<20, "b"))(t)
 	if s := d.Stats(); s.Allocated > s.Budget || s.InUse != 6<<20 || s.AllocCalls == 0 || s.Budget != d.Budget() {
 		t.Errorf("stats %+v", s)
 	}
@@ -196,11 +195,9 @@ func TestPipelineCacheFile(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "cache")
 	compile := func() {
 		t.Helper()
-		d := must(in.NewDevice(info, DeviceOptions{Budget: 64 << 20, CacheDir: dir}))(t)
-		must(d.pipeline(addBaseKernel, nil))(t)
-		if err := d.Close(); err != nil {
-			t.Fatal(err)
-		}
+		d := must.Get(in.NewDevice(info, DeviceOptions{Budget: 64 << 20, CacheDir: dir}))(t)
+		must.Get(d.kernels.pipeline(addBaseKernel, nil))(t)
+		must.Do(t, d.Close())
 	}
 	compile()
 	files, err := os.ReadDir(dir)
@@ -208,14 +205,12 @@ func TestPipelineCacheFile(t *testing.T) {
 		t.Fatalf("files %v, %v, want one", files, err)
 	}
 	path := filepath.Join(dir, files[0].Name())
-	good := must(os.ReadFile(path))(t)
+	good := must.Get(os.ReadFile(path))(t)
 	if readCacheFile(path) == nil {
 		t.Error("a good cache file is not read")
 	}
 	old := time.Unix(1e9, 0)
-	if err := os.Chtimes(path, old, old); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Chtimes(path, old, old))
 	compile()
 	if info, err := os.Stat(path); err != nil || !info.ModTime().Equal(old) {
 		t.Errorf("a file with nothing new is written again: %v", err)
@@ -227,9 +222,7 @@ func TestPipelineCacheFile(t *testing.T) {
 		damaged = append(damaged, b)
 	}
 	for i, b := range damaged {
-		if err := os.WriteFile(path, b, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, b, 0o644))
 		if readCacheFile(path) != nil {
 			t.Errorf("damaged file %d was accepted", i)
 		}
@@ -303,7 +296,7 @@ func TestValidationSpeaks(t *testing.T) {
 		t.Skip(err)
 	}
 	d := openDevice(t, in, DeviceOptions{Budget: 64 << 20})
-	v := must(d.Alloc(DeviceLocal, 1024, "v"))(t)
+	v := must.Get(d.Alloc(DeviceLocal, 1024, "v"))(t)
 	pool, cbs, _, r := createCommandBuffers(d.h, d.info.family, 1)
 	if r < 0 {
 		t.Fatal(r)
@@ -326,12 +319,12 @@ func TestValidationSpeaks(t *testing.T) {
 
 func TestCloseOrder(t *testing.T) {
 	in := testInstance(t)
-	d := must(in.NewDevice(in.devices[0], DeviceOptions{Budget: 64 << 20}))(t)
+	d := must.Get(in.NewDevice(in.devices[0], DeviceOptions{Budget: 64 << 20}))(t)
 	if err := in.Close(); err == nil || !strings.Contains(err.Error(), "1 devices are still open") {
 		t.Errorf("closing the instance before its device: error %v", err)
 	}
-	must(d.NewCopier())(t)
-	must(d.Alloc(Upload, 100, "never freed"))(t)
+	must.Get(d.NewCopier())(t)
+	must.Get(d.Alloc(Upload, 100, "never freed"))(t)
 	for range 2 {
 		if err := d.Close(); err != nil {
 			t.Error(err)
@@ -365,12 +358,7 @@ func TestOpenBesideWork(t *testing.T) {
 			return
 		default:
 		}
-		c, err := d.NewCopier()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := c.Close(); err != nil {
-			t.Fatal(err)
-		}
+		c := must.Get(d.NewCopier())(t)
+		must.Do(t, c.Close())
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	must "vksplat/internal/musttest"
 )
 
 // eachWay runs f with 2, 3 and 4 devices, with memory that they import and without, with the validation layer and
@@ -88,9 +90,7 @@ func drive(t *testing.T, list []*relay, phase int, passOn func(i, round int) err
 	for round := range rounds + inFlight {
 		slot := round % inFlight
 		for i, x := range list {
-			if err := x.dev.Wait(x.tickets[slot]); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, x.dev.Wait(x.tickets[slot]))
 			if round >= inFlight {
 				seen(i, round-inFlight, Host(x.results[slot]))
 			}
@@ -103,7 +103,7 @@ func drive(t *testing.T, list []*relay, phase int, passOn func(i, round int) err
 			}
 			s[i].Reset()
 			s[i].AddGated(p, until[:len(p.waits)]...)
-			x.tickets[slot] = must(x.dev.Submit(s[i]))(t)
+			x.tickets[slot] = must.Get(x.dev.Submit(s[i]))(t)
 			x.work <- p.PhaseTicket(phase)
 		}
 	}
@@ -116,19 +116,19 @@ func drive(t *testing.T, list []*relay, phase int, passOn func(i, round int) err
 // TestPingPong lets devices add to one counter in turn.
 func TestPingPong(t *testing.T) {
 	eachWay(t, func(t *testing.T, devices []*Device) {
-		s := must(NewShared(devices, 256, "counter"))(t)
+		s := must.Get(NewShared(devices, 256, "counter"))(t)
 		gates := make([]*Gate, len(devices))
 		list := make([]*relay, len(devices))
 		for i, d := range devices {
-			gates[i] = must(d.NewGate())(t)
+			gates[i] = must.Get(d.NewGate())(t)
 			counter := Cast[float32](s.View(d))
-			one := must(Make[float32](d, Upload, counter.N(), "one"))(t)
+			one := must.Get(Make[float32](d, Upload, counter.N(), "one"))(t)
 			for j := range Host(one) {
 				Host(one)[j] = 1
 			}
 			x := &relay{dev: d}
 			for slot := range x.programs {
-				x.results[slot] = must(Make[float32](d, Readback, counter.N(), "result"))(t)
+				x.results[slot] = must.Get(Make[float32](d, Readback, counter.N(), "result"))(t)
 				r := NewRecorder(d)
 				r.Await(gates[i])
 				r.Dispatch(saxpy(one, counter, 1, 0), Items(counter.N(), 64))
@@ -145,9 +145,7 @@ func TestPingPong(t *testing.T) {
 			}
 			return gates[next].Open(uint64(round + 1 + (i+1)/n))
 		}
-		if err := gates[0].Open(1); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, gates[0].Open(1))
 		drive(t, list, 1, passOn, func(i, round int, result []float32) {
 			for j, got := range result {
 				if want := float32(round*n + i + 1); got != want {
@@ -170,14 +168,14 @@ func TestExchange(t *testing.T) {
 			sizes[i] = 1 + rng.IntN(most)
 		}
 		sizes[rng.IntN(n)] = most
-		s := must(NewShared(devices, stride*int64(n*inFlight), "blocks"))(t)
+		s := must.Get(NewShared(devices, stride*int64(n*inFlight), "blocks"))(t)
 		block := func(slot, i int) (off, size int64) { return int64(slot*n+i) * stride, int64(4 * sizes[i]) }
 		gates := make([][]*Gate, n) // by device that waits and device that is waited for
 		list := make([]*relay, n)
 		base := make([][]float32, n)
 		for i, d := range devices {
 			for range n {
-				gates[i] = append(gates[i], must(d.NewGate())(t))
+				gates[i] = append(gates[i], must.Get(d.NewGate())(t))
 			}
 			for range sizes[i] {
 				base[i] = append(base[i], float32(rng.IntN(1000)))
@@ -219,15 +217,15 @@ func TestExchange(t *testing.T) {
 // slot; then it waits for each of the others and sums up the blocks of all, each times its device's number.
 func exchanger(t *testing.T, d *Device, s *Shared, block func(slot, i int) (off, size int64), i int, gates []*Gate,
 	base []float32, most int) *relay {
-	state, one := must(Make[float32](d, Upload, len(base), "state"))(t),
-		must(Make[float32](d, Upload, len(base), "one"))(t)
+	state, one := must.Get(Make[float32](d, Upload, len(base), "state"))(t),
+		must.Get(Make[float32](d, Upload, len(base), "one"))(t)
 	copy(Host(state), base)
 	for j := range Host(one) {
 		Host(one)[j] = 1
 	}
 	pool, x := d.NewScratchPool(), &relay{dev: d}
 	for slot := range x.programs {
-		x.results[slot] = must(Make[float32](d, Readback, most, "result"))(t)
+		x.results[slot] = must.Get(Make[float32](d, Readback, most, "result"))(t)
 		r := NewRecorder(d)
 		sum := ScratchOf[float32](r, "sum", most)
 		r.Fill(sum.View, 0)
@@ -245,7 +243,7 @@ func exchanger(t *testing.T, d *Device, s *Shared, block func(slot, i int) (off,
 			r.Dispatch(saxpy(from, sum.At(0, from.N()), float32(j+1), 0), Items(from.N(), 64))
 		}
 		r.Copy(x.results[slot].View, sum.View)
-		x.programs[slot] = must(r.Build("exchange", pool, BuildOptions{SplitAfter: []int{0, 2}}))(t)
+		x.programs[slot] = must.Get(r.Build("exchange", pool, BuildOptions{SplitAfter: []int{0, 2}}))(t)
 	}
 	return x
 }
@@ -255,9 +253,9 @@ func exchanger(t *testing.T, d *Device, s *Shared, block func(slot, i int) (off,
 func TestCloseAtGates(t *testing.T) {
 	for i := range 4 {
 		in, closeFirst := instanceFor(t, i < 2), i%2 == 0
-		d := must(in.NewDevice(in.devices[0], DeviceOptions{Budget: 64 << 20}))(t)
-		y := must(Make[float32](d, Readback, 64, "y"))(t)
-		a, b := must(d.NewGate())(t), must(d.NewGate())(t)
+		d := must.Get(in.NewDevice(in.devices[0], DeviceOptions{Budget: 64 << 20}))(t)
+		y := must.Get(Make[float32](d, Readback, 64, "y"))(t)
+		a, b := must.Get(d.NewGate())(t), must.Get(d.NewGate())(t)
 		s := d.NewSubmission()
 		var last Ticket
 		for range inFlight {
@@ -267,7 +265,7 @@ func TestCloseAtGates(t *testing.T) {
 			r.Await(b)
 			s.Reset()
 			s.AddGated(build(t, r, BuildOptions{}), 1000, 1<<31-1)
-			last = must(d.Submit(s))(t)
+			last = must.Get(d.Submit(s))(t)
 		}
 		waited, closed := make(chan error, 1), make(chan error, 1)
 		go func() { waited <- d.Wait(last) }()

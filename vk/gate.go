@@ -33,7 +33,7 @@ func (d *Device) NewGate() (*Gate, error) {
 		return nil, d.check("vkCreateSemaphore", "gate", r)
 	}
 	g := &Gate{dev: d, semaphore: s}
-	d.own(g)
+	d.owned.add(g)
 	return g, nil
 }
 
@@ -58,7 +58,7 @@ func (g *Gate) open(n uint64) error {
 		return invalid("open gate", g.dev.info.Name, "from %d to %d is too far, at most %d is allowed", g.opened, n,
 			farthest)
 	}
-	if r := g.dev.signal(g.semaphore, n); r < 0 {
+	if r := g.dev.timeline.signal(g.semaphore, n); r < 0 {
 		return g.dev.check("vkSignalSemaphore", "gate", r)
 	}
 	g.opened = n
@@ -125,7 +125,7 @@ func (g *Gate) destroy() {
 	if g.semaphore == 0 {
 		return
 	}
-	g.dev.disown(g)
+	g.dev.owned.remove(g)
 	destroySemaphore(g.dev.h, g.semaphore)
 	g.semaphore = 0
 }

@@ -9,17 +9,19 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	must "vksplat/internal/musttest"
 )
 
 // TestGateHoldsBack waits at a gate for longer than it is closed, and lets the host write meanwhile.
 func TestGateHoldsBack(t *testing.T) {
 	d := testDevice(t)
 	const n = 1000
-	one, y := must(Make[float32](d, Upload, n, "one"))(t), must(Make[float32](d, Readback, n, "y"))(t)
+	one, y := must.Get(Make[float32](d, Upload, n, "one"))(t), must.Get(Make[float32](d, Readback, n, "y"))(t)
 	for i := range n {
 		Host(one)[i], Host(y)[i] = 1, 0
 	}
-	g := must(d.NewGate())(t)
+	g := must.Get(d.NewGate())(t)
 	r := NewRecorder(d)
 	r.Dispatch(saxpy(one, y, 1, 0), Items(n, 64))
 	r.Await(g)
@@ -27,24 +29,18 @@ func TestGateHoldsBack(t *testing.T) {
 	p := build(t, r, BuildOptions{})
 	s := d.NewSubmission()
 	s.AddGated(p, 5)
-	last := must(d.Submit(s))(t)
-	if err := d.Wait(p.PhaseTicket(0)); err != nil {
-		t.Fatal(err)
-	}
-	if done := must(d.Done(last))(t); done || Host(y)[n-1] != 1 || p.PhaseTicket(1) != last {
+	last := must.Get(d.Submit(s))(t)
+	must.Do(t, d.Wait(p.PhaseTicket(0)))
+	if done := must.Get(d.Done(last))(t); done || Host(y)[n-1] != 1 || p.PhaseTicket(1) != last {
 		t.Fatalf("before opening: done %v, y %v, ticket %d of %d", done, Host(y)[n-1], p.PhaseTicket(1), last)
 	}
-	if err := g.Open(4); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, g.Open(4))
 	time.Sleep(20 * time.Millisecond)
-	if done := must(d.Done(last))(t); done {
+	if done := must.Get(d.Done(last))(t); done {
 		t.Fatal("opened to 4, what waits for 5 ran")
 	}
 	Host(one)[n-1] = 2 // the host writes before it opens
-	if err := g.Open(7); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, g.Open(7))
 	if err := d.Wait(last); err != nil || Host(y)[0] != 11 || Host(y)[n-1] != 21 {
 		t.Fatalf("y %v and %v, want 11 and 21: %v", Host(y)[0], Host(y)[n-1], err)
 	}
@@ -55,8 +51,8 @@ func TestGateHoldsBack(t *testing.T) {
 
 func TestGatesRefuse(t *testing.T) {
 	d := testDevice(t)
-	y := must(Make[float32](d, Readback, 64, "y"))(t)
-	g, other := must(d.NewGate())(t), must(d.NewGate())(t)
+	y := must.Get(Make[float32](d, Readback, 64, "y"))(t)
+	g, other := must.Get(d.NewGate())(t), must.Get(d.NewGate())(t)
 	r := NewRecorder(d)
 	r.Await(g)
 	r.Fill(y.View, 1)
@@ -99,7 +95,7 @@ func TestGatesRefuse(t *testing.T) {
 	}
 	s.Reset()
 	s.AddGated(p, 3)
-	must(d.Submit(s))(t)
+	must.Get(d.Submit(s))(t)
 	for _, n := range []uint64{2, 1, 3, 3, 0} {
 		if err := g.Open(n); err != nil {
 			t.Errorf("open %d: %v", n, err)
@@ -124,15 +120,15 @@ func TestGateClosesInSubmit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := must(in.NewDevice(info, DeviceOptions{Budget: 64 << 20}))(t)
-	g, idle := must(d.NewGate())(t), must(d.NewGate())(t)
-	y := must(Make[float32](d, Readback, 64, "y"))(t)
+	d := must.Get(in.NewDevice(info, DeviceOptions{Budget: 64 << 20}))(t)
+	g, idle := must.Get(d.NewGate())(t), must.Get(d.NewGate())(t)
+	y := must.Get(Make[float32](d, Readback, 64, "y"))(t)
 	r := NewRecorder(d)
 	r.Await(g)
 	r.Fill(y.View, 1)
-	p, s := must(r.Build("gated", d.NewScratchPool(), BuildOptions{}))(t), d.NewSubmission()
+	p, s := must.Get(r.Build("gated", d.NewScratchPool(), BuildOptions{}))(t), d.NewSubmission()
 	s.AddGated(p, 1)
-	first := d.submitted.Load() + 1
+	first := d.timeline.submitted.Load() + 1
 	s.sort(first) // as Submit does, from here on
 	if err := d.check("vkWaitSemaphores", "timeline", deviceLost); err == nil || !d.Lost() {
 		t.Fatalf("%v, lost %v", err, d.Lost())
@@ -140,11 +136,11 @@ func TestGateClosesInSubmit(t *testing.T) {
 	if err := g.Close(); err == nil || g.semaphore == 0 {
 		t.Fatalf("closed on a device that is lost: error %v, semaphore %x", err, g.semaphore)
 	}
-	last, result := d.shim.submit(d.queue, &s.batches, d.timeline, first)
+	last, result := d.shim.submit(d.queue, &s.batches, d.timeline.semaphore, first)
 	if result < 0 || last != first+1 {
 		t.Fatalf("tickets %d to %d: %d", first, last, result)
 	}
-	d.submitted.Store(last)
+	d.timeline.submitted.Store(last)
 	p.submitted(Ticket(first))
 	if err := idle.Close(); err != nil || idle.semaphore != 0 {
 		t.Errorf("a gate that nothing ever waited at: error %v, semaphore %x", err, idle.semaphore)
@@ -160,8 +156,8 @@ func TestGateClosesInSubmit(t *testing.T) {
 // TestManyBatches has two programs that are 65 batches together, and then 64.
 func TestManyBatches(t *testing.T) {
 	d := testDevice(t)
-	y := must(Make[float32](d, Readback, 64, "y"))(t)
-	g := must(d.NewGate())(t)
+	y := must.Get(Make[float32](d, Readback, 64, "y"))(t)
+	g := must.Get(d.NewGate())(t)
 	gated := func(n int) *Program {
 		r := NewRecorder(d)
 		for range n {
@@ -181,8 +177,8 @@ func TestManyBatches(t *testing.T) {
 	s.Reset()
 	s.AddGated(a, until...)
 	s.AddGated(c, until[:23]...)
-	if err := d.Wait(must(d.Submit(s))(t)); err != nil || Host(y)[0] != 23 || a.PhaseTicket(40) != c.PhaseTicket(0) ||
-		c.PhaseTicket(23)-c.PhaseTicket(0) != 23 {
+	if err := d.Wait(must.Get(d.Submit(s))(t)); err != nil || Host(y)[0] != 23 ||
+		a.PhaseTicket(40) != c.PhaseTicket(0) || c.PhaseTicket(23)-c.PhaseTicket(0) != 23 {
 		t.Errorf("y %v, tickets %d, %d and %d: %v", Host(y)[0], a.PhaseTicket(40), c.PhaseTicket(0), c.PhaseTicket(23),
 			err)
 	}
@@ -193,12 +189,12 @@ func TestManyBatches(t *testing.T) {
 func TestAwaitsChangeNothing(t *testing.T) {
 	d := testDevice(t)
 	const n = 1000
-	in, out := must(Make[float32](d, Upload, n, "in"))(t), must(Make[float32](d, Readback, n, "out"))(t)
+	in, out := must.Get(Make[float32](d, Upload, n, "in"))(t), must.Get(Make[float32](d, Readback, n, "out"))(t)
 	for i := range Host(in) {
 		Host(in)[i] = float32(i % 31)
 	}
 	pool := d.NewScratchPool()
-	g := must(d.NewGate())(t)
+	g := must.Get(d.NewGate())(t)
 	opened := uint64(0)
 	for trial := range 12 {
 		var first []float32
@@ -230,14 +226,14 @@ func TestAwaitsChangeNothing(t *testing.T) {
 					after = append(after, i)
 				}
 			}
-			p := must(r.Build("random", pool, BuildOptions{Serial: variant == 2, SplitAfter: after}))(t)
+			p := must.Get(r.Build("random", pool, BuildOptions{Serial: variant == 2, SplitAfter: after}))(t)
 			until := make([]uint64, awaits)
 			for i := range until {
 				until[i] = opened + uint64(i+1)
 			}
 			s := d.NewSubmission()
 			s.AddGated(p, until...)
-			last := must(d.Submit(s))(t)
+			last := must.Get(d.Submit(s))(t)
 			var wg sync.WaitGroup
 			for k := range until {
 				wg.Go(func() {
@@ -250,9 +246,7 @@ func TestAwaitsChangeNothing(t *testing.T) {
 				})
 			}
 			wg.Wait()
-			if err := d.Wait(last); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, d.Wait(last))
 			opened += uint64(awaits)
 			if variant == 0 {
 				first = slices.Clone(Host(out))
@@ -260,9 +254,7 @@ func TestAwaitsChangeNothing(t *testing.T) {
 			if !slices.Equal(Host(out), first) {
 				t.Fatalf("trial %d, variant %d differs with\n%v", trial, variant, r)
 			}
-			if err := p.Close(); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, p.Close())
 		}
 	}
 }
@@ -271,8 +263,8 @@ func TestAwaitsChangeNothing(t *testing.T) {
 // it falls asleep, and for none.
 func TestWaitAwake(t *testing.T) {
 	d := openDevice(t, testInstance(t), DeviceOptions{Budget: 64 << 20})
-	gate := must(d.NewGate())(t)
-	y := must(Make[float32](d, Readback, 64, "y"))(t)
+	gate := must.Get(d.NewGate())(t)
+	y := must.Get(Make[float32](d, Readback, 64, "y"))(t)
 	r := NewRecorder(d)
 	r.Await(gate)
 	r.Fill(y.View, math.Float32bits(3))
@@ -281,7 +273,7 @@ func TestWaitAwake(t *testing.T) {
 		clear(Host(y))
 		s.Reset()
 		s.AddGated(p, uint64(round+1))
-		ticket := must(d.Submit(s))(t)
+		ticket := must.Get(d.Submit(s))(t)
 		go func() {
 			time.Sleep(20 * time.Millisecond)
 			if err := gate.Open(uint64(round + 1)); err != nil {

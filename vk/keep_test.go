@@ -1,6 +1,10 @@
 package vk
 
-import "testing"
+import (
+	"testing"
+
+	must "vksplat/internal/musttest"
+)
 
 // TestKeptScratch reads what a program left in scratch memory that it keeps: nothing that the list does afterwards
 // comes to lie there.
@@ -16,26 +20,19 @@ func TestKeptScratch(t *testing.T) {
 		}
 		r.Fill(later.View, 9)
 		pool := d.NewScratchPool()
-		p, err := r.Build("keeps", pool, BuildOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := must.Get(r.Build("keeps", pool, BuildOptions{}))(t)
 		run(t, d, p)
 		at := p.Kept(drawn.At(n-1, 1).View)
 		if at.IsZero() == kept || !p.Kept(later.View).IsZero() {
 			t.Fatalf("kept %v: the last number is at %+v", kept, at)
 		}
 		if kept {
-			out := must(Make[uint32](d, Readback, 1, "out"))(t)
-			c := must(d.NewCopier())(t)
-			if err := c.Record(out.View, at); err != nil {
-				t.Fatal(err)
-			}
+			out := must.Get(Make[uint32](d, Readback, 1, "out"))(t)
+			c := must.Get(d.NewCopier())(t)
+			must.Do(t, c.Record(out.View, at))
 			s := d.NewSubmission()
 			s.Add(c)
-			if err := d.Wait(must(d.Submit(s))(t)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, d.Wait(must.Get(d.Submit(s))(t)))
 			if got := Host(out)[0]; got != 7 {
 				t.Errorf("%d is there, want 7", got)
 			}
@@ -43,9 +40,7 @@ func TestKeptScratch(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		if err := pool.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, pool.Close())
 		if !p.Kept(drawn.View).IsZero() {
 			t.Error("a stale program says where its scratch memory is")
 		}

@@ -3,10 +3,12 @@ package vk
 import (
 	"encoding/binary"
 	"fmt"
+	"reflect"
 	"runtime"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -50,6 +52,25 @@ type Pass interface {
 	Args(views []View) (used []View, push []byte, spec []uint32)
 }
 
+// Like fills what is zero in p, the pass of a variant of a kernel, with the fields of the kernel's pass that have the
+// same names, also in Push and Spec, and returns p. What is to stay zero is set afterwards.
+func Like[P Pass](p P, pass Pass) P {
+	fillLike(reflect.ValueOf(p).Elem(), reflect.ValueOf(pass).Elem())
+	return p
+}
+
+func fillLike(to, from reflect.Value) {
+	for i := range to.NumField() {
+		switch field, f := to.Field(i), from.FieldByName(to.Type().Field(i).Name); {
+		case !f.IsValid():
+		case f.Type() != field.Type():
+			fillLike(field, f)
+		case field.IsZero():
+			field.Set(f)
+		}
+	}
+}
+
 type layout struct{ set, pipeline uint64 }
 
 // pipeKey tells pipelines apart: spec is the bytes of the specialization constants.
@@ -79,27 +100,43 @@ func keyOf(k *Kernel, spec []uint32) pipeKey {
 	return pipeKey{k, string(bytes)}
 }
 
+// kernels are those of a device in compiled form.
+type kernels struct {
+	dev   *Device
+	cache *pipelineCache
+
+	mu        sync.Mutex // guards the two maps
+	layouts   map[*Kernel]*layout
+	pipes     map[pipeKey]*pipeSlot
+	compiled  atomic.Int32
+	compiling atomic.Int64 // time.Duration
+}
+
+func newKernels(d *Device) *kernels {
+	return &kernels{dev: d, layouts: map[*Kernel]*layout{}, pipes: map[pipeKey]*pipeSlot{}}
+}
+
 // pipeline returns the compiled form of k for the given specialization constants, compiling it the first time.
-func (d *Device) pipeline(k *Kernel, spec []uint32) (*pipeline, error) {
+func (ks *kernels) pipeline(k *Kernel, spec []uint32) (*pipeline, error) {
 	if len(spec) != len(k.Specs) {
 		return nil, invalid("compile", k.Name, "%d specialization constants given, it has %d", len(spec), len(k.Specs))
 	}
-	shape, err := d.shape(k, spec)
+	shape, err := ks.shape(k, spec)
 	if err != nil {
 		return nil, err
 	}
 	key := keyOf(k, shape.spec)
-	d.kernelMu.Lock()
-	slot := d.pipes[key]
+	ks.mu.Lock()
+	slot := ks.pipes[key]
 	if slot == nil {
 		slot = &pipeSlot{}
-		d.pipes[key] = slot
+		ks.pipes[key] = slot
 	}
-	d.kernelMu.Unlock()
+	ks.mu.Unlock()
 	slot.mu.Lock()
 	defer slot.mu.Unlock()
 	if slot.pipe == nil {
-		slot.pipe, err = d.compile(k, shape)
+		slot.pipe, err = ks.compile(k, shape)
 	}
 	return slot.pipe, err
 }
@@ -113,15 +150,15 @@ func (d *Device) Compile(lists ...*Recorder) error {
 		r.flush()
 		ops = append(ops, r.ops...)
 	}
-	_, err := d.compileAll(ops)
+	_, err := d.kernels.compileAll(ops)
 	return err
 }
 
 // compileAll compiles what the ops need, and returns the pipeline of each that dispatches.
-func (d *Device) compileAll(ops []op) ([]*pipeline, error) {
-	start, before := time.Now(), d.compiled.Load()
+func (ks *kernels) compileAll(ops []op) ([]*pipeline, error) {
+	start, before := time.Now(), ks.compiled.Load()
 	pipes, errs := make([]*pipeline, len(ops)), make([]error, len(ops))
-	each := func(i int) { pipes[i], errs[i] = d.pipeline(ops[i].kernel, ops[i].spec) }
+	each := func(i int) { pipes[i], errs[i] = ks.pipeline(ops[i].kernel, ops[i].spec) }
 	// First one op of each kernel's form: the others would wait for it, each in the place of a kernel that could be
 	// compiled meanwhile. And the largest first: nothing is left to do beside the one that is compiled last.
 	needs := func(i int) bool { return ops[i].kind == opDispatch && !ops[i].skipped() }
@@ -149,8 +186,8 @@ func (d *Device) compileAll(ops []op) ([]*pipeline, error) {
 			each(i)
 		}
 	}
-	if d.compiled.Load() > before {
-		d.compiling.Add(int64(time.Since(start)))
+	if ks.compiled.Load() > before {
+		ks.compiling.Add(int64(time.Since(start)))
 	}
 	for _, err := range errs {
 		if err != nil {
@@ -169,15 +206,15 @@ type shape struct {
 }
 
 // shape decides sizes and checks them against the device's limits.
-func (d *Device) shape(k *Kernel, spec []uint32) (s shape, err error) {
-	l := &d.info.Limits
+func (ks *kernels) shape(k *Kernel, spec []uint32) (s shape, err error) {
+	l := &ks.dev.info.Limits
 	s = shape{spec: slices.Clone(spec), local: k.Local, subgroup: l.SubgroupSize}
 	for i, c := range k.Specs {
 		if int(c.ID) == k.LocalSpecID {
 			s.local[0] = spec[i]
 		}
 		if c.Name == subgroupSpec {
-			if s.subgroup, err = d.subgroupSize(k, c, spec[i]); err != nil {
+			if s.subgroup, err = ks.subgroupSize(k, c, spec[i]); err != nil {
 				return s, err
 			}
 			s.spec[i] = s.subgroup
@@ -204,13 +241,13 @@ func (d *Device) shape(k *Kernel, spec []uint32) (s shape, err error) {
 	}
 	// Only where the kernel uses subgroups: the demand makes Intel's compiler take its widest ones, and spill
 	// registers.
-	s.fullSubgroups = usesSubgroups(k.SPIRV) && d.info.Features.ComputeFullSubgroups && s.subgroup > 0 &&
+	s.fullSubgroups = usesSubgroups(k.SPIRV) && ks.dev.info.Features.ComputeFullSubgroups && s.subgroup > 0 &&
 		s.local[0]%s.subgroup == 0
 	return s, nil
 }
 
-func (d *Device) subgroupSize(k *Kernel, c Spec, want uint32) (uint32, error) {
-	l := &d.info.Limits
+func (ks *kernels) subgroupSize(k *Kernel, c Spec, want uint32) (uint32, error) {
+	l := &ks.dev.info.Limits
 	switch {
 	case want == 0:
 		return l.SubgroupSize, nil
@@ -219,12 +256,12 @@ func (d *Device) subgroupSize(k *Kernel, c Spec, want uint32) (uint32, error) {
 	case want == c.Default:
 		return l.SubgroupSize, nil
 	}
-	return 0, invalid("compile", k.Name, "subgroups of %d asked for, %s has %d to %d", want, d.info.Name,
+	return 0, invalid("compile", k.Name, "subgroups of %d asked for, %s has %d to %d", want, ks.dev.info.Name,
 		l.MinSubgroupSize, l.MaxSubgroupSize)
 }
 
-func (d *Device) compile(k *Kernel, s shape) (*pipeline, error) {
-	lay, err := d.layout(k)
+func (ks *kernels) compile(k *Kernel, s shape) (*pipeline, error) {
+	lay, err := ks.layout(k)
 	if err != nil {
 		return nil, err
 	}
@@ -235,33 +272,33 @@ func (d *Device) compile(k *Kernel, s shape) (*pipeline, error) {
 	for i := range words {
 		words[i] = binary.LittleEndian.Uint32(k.SPIRV[4*i:])
 	}
-	module, r := createShader(d.h, words)
+	module, r := createShader(ks.dev.h, words)
 	if r < 0 {
-		return nil, d.check("vkCreateShaderModule", k.Name, r)
+		return nil, ks.dev.check("vkCreateShaderModule", k.Name, r)
 	}
-	defer destroyShader(d.h, module)
-	info := pipelineInfo{module: module, layout: lay.pipeline, cache: d.cache.handle, requiredSize: s.required,
+	defer destroyShader(ks.dev.h, module)
+	info := pipelineInfo{module: module, layout: lay.pipeline, cache: ks.cache.handle, requiredSize: s.required,
 		fullSubgroups: s.fullSubgroups}
 	for i, c := range k.Specs {
 		info.specs = append(info.specs, c.ID, s.spec[i])
 	}
-	h, r := d.shim.createPipeline(info)
+	h, r := ks.dev.shim.createPipeline(info)
 	if r < 0 {
-		return nil, d.check("vkCreateComputePipelines", k.Name, r)
+		return nil, ks.dev.check("vkCreateComputePipelines", k.Name, r)
 	}
-	d.cache.dirty.Store(true)
-	d.compiled.Add(1)
-	d.shim.name(objectPipeline, h, k.Name)
+	ks.cache.dirty.Store(true)
+	ks.compiled.Add(1)
+	ks.dev.shim.name(objectPipeline, h, k.Name)
 	return &pipeline{layout: lay, handle: h, local: s.local, subgroup: s.subgroup}, nil
 }
 
-func (d *Device) layout(k *Kernel) (layout, error) {
-	d.kernelMu.Lock()
-	defer d.kernelMu.Unlock()
-	if l := d.layouts[k]; l != nil {
+func (ks *kernels) layout(k *Kernel) (layout, error) {
+	ks.mu.Lock()
+	defer ks.mu.Unlock()
+	if l := ks.layouts[k]; l != nil {
 		return *l, nil
 	}
-	lim := &d.info.Limits
+	lim := &ks.dev.info.Limits
 	if n := uint32(len(k.Bindings)); n > lim.MaxPerStageDescriptorStorageBuffers {
 		return layout{}, invalid("compile", k.Name, "%d storage buffers, maxPerStageDescriptorStorageBuffers is %d", n,
 			lim.MaxPerStageDescriptorStorageBuffers)
@@ -270,33 +307,33 @@ func (d *Device) layout(k *Kernel) (layout, error) {
 		return layout{}, invalid("compile", k.Name, "%d bytes of push constants, maxPushConstantsSize is %d",
 			k.PushSize, lim.MaxPushConstantsSize)
 	}
-	set, r := d.shim.createSetLayout(len(k.Bindings))
+	set, r := ks.dev.shim.createSetLayout(len(k.Bindings))
 	if r < 0 {
-		return layout{}, d.check("vkCreateDescriptorSetLayout", k.Name, r)
+		return layout{}, ks.dev.check("vkCreateDescriptorSetLayout", k.Name, r)
 	}
-	pipe, r := d.shim.createPipelineLayout(set, k.PushSize)
+	pipe, r := ks.dev.shim.createPipelineLayout(set, k.PushSize)
 	if r < 0 {
-		destroyLayouts(d.h, set, 0)
-		return layout{}, d.check("vkCreatePipelineLayout", k.Name, r)
+		destroyLayouts(ks.dev.h, set, 0)
+		return layout{}, ks.dev.check("vkCreatePipelineLayout", k.Name, r)
 	}
-	d.layouts[k] = &layout{set, pipe}
-	return *d.layouts[k], nil
+	ks.layouts[k] = &layout{set, pipe}
+	return *ks.layouts[k], nil
 }
 
-// closeKernels ends all pipelines and layouts.
-func (d *Device) closeKernels() {
-	d.kernelMu.Lock()
-	defer d.kernelMu.Unlock()
-	for _, s := range d.pipes {
+// close ends all pipelines and layouts.
+func (ks *kernels) close() {
+	ks.mu.Lock()
+	defer ks.mu.Unlock()
+	for _, s := range ks.pipes {
 		if s.pipe != nil {
-			destroyPipeline(d.h, s.pipe.handle)
+			destroyPipeline(ks.dev.h, s.pipe.handle)
 		}
 	}
-	for _, l := range d.layouts {
-		destroyLayouts(d.h, l.set, l.pipeline)
+	for _, l := range ks.layouts {
+		destroyLayouts(ks.dev.h, l.set, l.pipeline)
 	}
-	clear(d.pipes)
-	clear(d.layouts)
+	clear(ks.pipes)
+	clear(ks.layouts)
 }
 
 type Pipelines struct {
@@ -308,8 +345,8 @@ type Pipelines struct {
 }
 
 func (d *Device) Pipelines() Pipelines {
-	return Pipelines{N: int(d.compiled.Load()), Seconds: time.Duration(d.compiling.Load()).Seconds(),
-		Cached: d.cache.cached}
+	return Pipelines{N: int(d.kernels.compiled.Load()), Seconds: time.Duration(d.kernels.compiling.Load()).Seconds(),
+		Cached: d.kernels.cache.cached}
 }
 
 // describeSpecs words the specialization constants of a pass, for Recorder.String.

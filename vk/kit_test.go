@@ -5,6 +5,8 @@ import (
 	"errors"
 	"math"
 	"testing"
+
+	must "vksplat/internal/musttest"
 )
 
 // The test kernels. Rebuild them with
@@ -125,10 +127,7 @@ func openDevice(t testing.TB, in *Instance, o DeviceOptions) *Device {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d, err := in.NewDevice(info, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := must.Get(in.NewDevice(info, o))(t)
 	t.Cleanup(func() {
 		if err := d.Close(); err != nil {
 			t.Error(err)
@@ -142,16 +141,6 @@ func testDevice(t *testing.T) *Device {
 	return openDevice(t, testInstance(t), DeviceOptions{Budget: 512 << 20})
 }
 
-func must[T any](x T, err error) func(t testing.TB) T {
-	return func(t testing.TB) T {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return x
-	}
-}
-
 // run submits the items once and waits.
 func run(t testing.TB, d *Device, items ...Submittable) {
 	t.Helper()
@@ -159,13 +148,11 @@ func run(t testing.TB, d *Device, items ...Submittable) {
 	for _, x := range items {
 		s.Add(x)
 	}
-	if err := d.Wait(must(d.Submit(s))(t)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, d.Wait(must.Get(d.Submit(s))(t)))
 }
 
 // build builds the list of r with a pool of its own.
 func build(t testing.TB, r *Recorder, o BuildOptions) *Program {
 	t.Helper()
-	return must(r.Build(t.Name(), r.dev.NewScratchPool(), o))(t)
+	return must.Get(r.Build(t.Name(), r.dev.NewScratchPool(), o))(t)
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"vksplat/internal/fault"
+	must "vksplat/internal/musttest"
 )
 
 // TestBrokenManifest names a manifest that is cut short, alone and beside good ones, where the loader speaks of memory.
@@ -30,13 +31,8 @@ func TestBrokenManifest(t *testing.T) {
 		t.Skip("no Vulkan here")
 	}
 	cut := filepath.Join(t.TempDir(), "cut.json")
-	if err := os.WriteFile(cut, []byte(`{"file_format_version": "1.0.0", "ICD": {`), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	good, err := filepath.Glob("/usr/share/vulkan/icd.d/*.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(cut, []byte(`{"file_format_version": "1.0.0", "ICD": {`), 0o644))
+	good := must.Get(filepath.Glob("/usr/share/vulkan/icd.d/*.json"))(t)
 	layers := filepath.Join(t.TempDir(), "vulkan", "implicit_layer.d")
 	both := strings.Join(append(good, cut), ":")
 	for _, env := range [][]string{
@@ -47,9 +43,7 @@ func TestBrokenManifest(t *testing.T) {
 		at := cut
 		if strings.HasPrefix(env[0], "XDG") {
 			at = filepath.Join(layers, "cut.json")
-			if err := errors.Join(os.MkdirAll(layers, 0o755), os.Rename(cut, at)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, errors.Join(os.MkdirAll(layers, 0o755), os.Rename(cut, at)))
 		}
 		cmd := exec.Command(os.Args[0], "-test.run=^TestBrokenManifest$")
 		cmd.Env = append(append(os.Environ(), env...), caseVariable+"="+at)
@@ -66,10 +60,8 @@ func TestManifests(t *testing.T) {
 	for name, text := range map[string]string{"a/vulkan/icd.d/broken.json": "{", "a/vulkan/icd.d/x.txt": "",
 		"a/.config/vulkan/icd.d/broken.json": "{",
 		"b/whole.json":                       "\ufeff{} trailing", "b/empty.json": "", "c.json": "["} {
-		if err := errors.Join(os.MkdirAll(filepath.Dir(path(name)), 0o755),
-			os.WriteFile(path(name), []byte(text), 0o644)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, errors.Join(os.MkdirAll(filepath.Dir(path(name)), 0o755),
+			os.WriteFile(path(name), []byte(text), 0o644)))
 	}
 	t.Chdir(path("a"))
 	noMemory := failed("vkCreateInstance", "", outOfHostMemory)

@@ -1,14 +1,16 @@
 package vk
 
-// RunOnce builds, runs and frees a list of passes without scratch buffers, and waits for it.
-func (d *Device) RunOnce(r *Recorder, name string) error {
+import "errors"
+
+// RunOnce builds, runs and frees a list of passes, and waits for it.
+func (d *Device) RunOnce(r *Recorder, name string) (err error) {
 	pool := d.NewScratchPool()
-	defer pool.Close()
+	defer func() { err = errors.Join(err, pool.Close()) }()
 	p, err := r.Build(name, pool, BuildOptions{NoTimings: true})
 	if err != nil {
 		return err
 	}
-	defer p.Close()
+	defer func() { err = errors.Join(err, p.Close()) }()
 	s := d.NewSubmission()
 	s.Add(p)
 	t, err := d.Submit(s)

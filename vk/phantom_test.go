@@ -3,6 +3,8 @@ package vk
 import (
 	"errors"
 	"testing"
+
+	must "vksplat/internal/musttest"
 )
 
 // TestPhantom measures a list of buffers that are not there; it cannot be built.
@@ -34,17 +36,10 @@ func TestLimitHeap(t *testing.T) {
 	if !errors.Is(err, ErrOutOfMemory) || !RefusedByDriver(err) {
 		t.Errorf("got %v", err)
 	}
-	v, err := d.Alloc(DeviceLocal, 1<<19, "enough")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := d.Free(v); err != nil {
-		t.Fatal(err)
-	}
+	v := must.Get(d.Alloc(DeviceLocal, 1<<19, "enough"))(t)
+	must.Do(t, d.Free(v))
 	d.LimitHeap(0)
-	if v, err = d.Alloc(DeviceLocal, 2<<20, "enough again"); err != nil {
-		t.Fatal(err)
-	}
+	v = must.Get(d.Alloc(DeviceLocal, 2<<20, "enough again"))(t)
 	d.SetBudget(1)
 	if s := d.Stats(); s.Budget != s.Allocated || s.Allocated < 2<<20 {
 		t.Errorf("a budget of %d bytes with %d taken", s.Budget, s.Allocated)
@@ -53,7 +48,5 @@ func TestLimitHeap(t *testing.T) {
 		RefusedByDriver(err) {
 		t.Errorf("got %v", err)
 	}
-	if err := d.Free(v); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, d.Free(v))
 }

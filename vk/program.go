@@ -66,7 +66,7 @@ func (r *Recorder) Build(name string, pool *ScratchPool, o BuildOptions) (*Progr
 		b.p.end()
 		return nil, fmt.Errorf("build %s: %w", name, err)
 	}
-	r.dev.own(b.p)
+	r.dev.owned.add(b.p)
 	return b.p, nil
 }
 
@@ -170,7 +170,7 @@ func (b *builder) split(after []int) error {
 func (b *builder) bind() error {
 	d, ops := b.r.dev, b.r.ops
 	var err error
-	if b.pipes, err = d.compileAll(ops); err != nil {
+	if b.pipes, err = d.kernels.compileAll(ops); err != nil {
 		return err
 	}
 	sets, buffers := 0, 0
@@ -362,7 +362,7 @@ func (p *Program) Close() error {
 	if done, e := p.dev.Done(p.last); !done || e != nil {
 		err = errors.Join(e, p.dev.WaitIdle())
 	}
-	p.dev.disown(p)
+	p.dev.owned.remove(p)
 	p.end()
 	return err
 }

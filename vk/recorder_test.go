@@ -8,13 +8,15 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	must "vksplat/internal/musttest"
 )
 
 func TestSaxpyOverFoldedGrid(t *testing.T) {
 	d := testDevice(t)
 	for _, n := range []int{0, 1, 63, 64, 65, 70000 * 64} {
-		x := must(Make[float32](d, Upload, n, "x"))(t)
-		y := must(Make[float32](d, Readback, n, "y"))(t)
+		x := must.Get(Make[float32](d, Upload, n, "x"))(t)
+		y := must.Get(Make[float32](d, Readback, n, "y"))(t)
 		for i := range n {
 			Host(x)[i], Host(y)[i] = float32(i%1000), 1
 		}
@@ -41,8 +43,8 @@ func TestSaxpyOverFoldedGrid(t *testing.T) {
 func scanOf(t testing.TB, d *Device, values []uint32, o BuildOptions) []uint32 {
 	t.Helper()
 	n := len(values)
-	in := must(Make[uint32](d, Upload, n, "in"))(t)
-	out := must(Make[uint32](d, Readback, n, "out"))(t)
+	in := must.Get(Make[uint32](d, Upload, n, "in"))(t)
+	out := must.Get(Make[uint32](d, Readback, n, "out"))(t)
 	copy(Host(in), values)
 	r := NewRecorder(d)
 	tmp, sum := ScratchOf[uint32](r, "tmp", n), ScratchOf[uint32](r, "sum", n)
@@ -91,7 +93,7 @@ func TestScratchIsShared(t *testing.T) {
 	t.Setenv(serialVariable, "")
 	d := testDevice(t)
 	const n, steps = 100_000, 9
-	in, out := must(Make[float32](d, Upload, n, "in"))(t), must(Make[float32](d, Readback, n, "out"))(t)
+	in, out := must.Get(Make[float32](d, Upload, n, "in"))(t), must.Get(Make[float32](d, Readback, n, "out"))(t)
 	for i := range Host(in) {
 		Host(in)[i] = float32(i)
 	}
@@ -100,7 +102,7 @@ func TestScratchIsShared(t *testing.T) {
 		r := NewRecorder(d)
 		chain(r, in, out, steps)
 		pool := d.NewScratchPool()
-		p := must(r.Build("chain", pool, BuildOptions{Serial: serial}))(t)
+		p := must.Get(r.Build("chain", pool, BuildOptions{Serial: serial}))(t)
 		if most := int64(2*4*n + 2*memoryAlign); !serial && (pool.Size() > most || r.ScratchBytes() != pool.Size()) {
 			t.Errorf("pool of %d bytes, planned %d, want at most %d", pool.Size(), r.ScratchBytes(), most)
 		}
@@ -122,10 +124,10 @@ func TestGrowingPoolMakesProgramsStale(t *testing.T) {
 	d := testDevice(t)
 	pool := d.NewScratchPool()
 	make1 := func(n int) *Program {
-		in, out := must(Make[float32](d, Upload, n, "in"))(t), must(Make[float32](d, Readback, n, "out"))(t)
+		in, out := must.Get(Make[float32](d, Upload, n, "in"))(t), must.Get(Make[float32](d, Readback, n, "out"))(t)
 		r := NewRecorder(d)
 		chain(r, in, out, 3)
-		return must(r.Build("chain", pool, BuildOptions{}))(t)
+		return must.Get(r.Build("chain", pool, BuildOptions{}))(t)
 	}
 	small := make1(1000)
 	run(t, d, small)
@@ -148,10 +150,10 @@ func TestGrowingPoolMakesProgramsStale(t *testing.T) {
 func TestIndirectDispatch(t *testing.T) {
 	d := testDevice(t)
 	const n = 1000
-	cnt := must(Make[uint32](d, Upload, 1, "count"))(t)
-	size := must(Make[uint32](d, DeviceLocal, 5, "size"))(t)
-	back := must(Make[uint32](d, Readback, 5, "size read back"))(t)
-	x, y := must(Make[float32](d, Upload, n, "x"))(t), must(Make[float32](d, Readback, n, "y"))(t)
+	cnt := must.Get(Make[uint32](d, Upload, 1, "count"))(t)
+	size := must.Get(Make[uint32](d, DeviceLocal, 5, "size"))(t)
+	back := must.Get(Make[uint32](d, Readback, 5, "size read back"))(t)
+	x, y := must.Get(Make[float32](d, Upload, n, "x"))(t), must.Get(Make[float32](d, Readback, n, "y"))(t)
 	for i := range n {
 		Host(x)[i] = 1
 	}
@@ -179,8 +181,8 @@ func TestIndirectDispatch(t *testing.T) {
 
 func TestFillsAndCopies(t *testing.T) {
 	d := testDevice(t)
-	up, down := must(d.Alloc(Upload, 1000, "up"))(t), must(d.Alloc(Readback, 1000, "down"))(t)
-	local := must(d.Alloc(DeviceLocal, 1000, "local"))(t)
+	up, down := must.Get(d.Alloc(Upload, 1000, "up"))(t), must.Get(d.Alloc(Readback, 1000, "down"))(t)
+	local := must.Get(d.Alloc(DeviceLocal, 1000, "local"))(t)
 	for i := range up.Host() {
 		up.Host()[i] = byte(i * 7)
 	}
@@ -204,19 +206,17 @@ func TestFillsAndCopies(t *testing.T) {
 func TestRecorderRefuses(t *testing.T) {
 	d := testDevice(t)
 	other := openDevice(t, d.in, DeviceOptions{Budget: 64 << 20})
-	x, y := must(Make[float32](d, Upload, 100, "x"))(t), must(Make[float32](d, DeviceLocal, 100, "y"))(t)
-	foreign := must(Make[float32](other, DeviceLocal, 100, "foreign"))(t)
-	freed := must(Make[float32](d, DeviceLocal, 100, "freed"))(t)
-	if err := d.Free(freed.View); err != nil {
-		t.Fatal(err)
-	}
+	x, y := must.Get(Make[float32](d, Upload, 100, "x"))(t), must.Get(Make[float32](d, DeviceLocal, 100, "y"))(t)
+	foreign := must.Get(Make[float32](other, DeviceLocal, 100, "foreign"))(t)
+	freed := must.Get(Make[float32](d, DeviceLocal, 100, "freed"))(t)
+	must.Do(t, d.Free(freed.View))
 	if err := d.Free(freed.View); err == nil {
 		t.Error("freed twice without an error")
 	}
 	elsewhere := ScratchOf[float32](NewRecorder(d), "elsewhere", 100)
 	d.info.Limits.MinStorageBufferOffsetAlignment = 16
 	d.info.Limits.MaxStorageBufferRange = 1000
-	large := must(Make[float32](d, DeviceLocal, 300, "large"))(t)
+	large := must.Get(Make[float32](d, DeviceLocal, 300, "large"))(t)
 	cases := []struct {
 		do   func(r *Recorder)
 		want string
@@ -249,7 +249,7 @@ func TestRecorderRefuses(t *testing.T) {
 		{func(r *Recorder) { r.Copy(x.Slice(0, 8), y.Slice(0, 4)) }, "4 bytes into 8"},
 		{func(r *Recorder) { r.Scratch("tmp", -1) }, "negative"},
 		{func(r *Recorder) { r.Await(nil) }, "the gate is of another device"},
-		{func(r *Recorder) { r.Await(must(other.NewGate())(t)) }, "the gate is of another device"},
+		{func(r *Recorder) { r.Await(must.Get(other.NewGate())(t)) }, "the gate is of another device"},
 	}
 	for _, c := range cases {
 		r := NewRecorder(d)
@@ -265,11 +265,11 @@ func TestRecorderRefuses(t *testing.T) {
 func TestPlanIsPrinted(t *testing.T) {
 	t.Setenv(serialVariable, "")
 	d := testDevice(t)
-	x, y := must(Make[float32](d, Upload, 100, "x"))(t), must(Make[float32](d, DeviceLocal, 100, "y"))(t)
+	x, y := must.Get(Make[float32](d, Upload, 100, "x"))(t), must.Get(Make[float32](d, DeviceLocal, 100, "y"))(t)
 	r := NewRecorder(d)
 	r.Fill(y.View, 0)
 	r.Dispatch(saxpy(x, y, 1, 1), Items(100, 64))
-	r.Await(must(d.NewGate())(t))
+	r.Await(must.Get(d.NewGate())(t))
 	r.Fill(y.View, 0)
 	want := "   0 fill y\n     ---- barrier\n   1 saxpy {BIAS=1065353216} [2 1 1] x=x(read 400) y=y(read+write " +
 		"400)\n   2 await\n   3 fill y\n"
@@ -299,8 +299,8 @@ func TestGrids(t *testing.T) {
 func TestRandomPrograms(t *testing.T) {
 	d := testDevice(t)
 	rng := rand.New(rand.NewPCG(7, 7))
-	fixed := must(Make[float32](d, Upload, 4096, "fixed"))(t)
-	out := must(Make[float32](d, Readback, 4096, "out"))(t)
+	fixed := must.Get(Make[float32](d, Upload, 4096, "fixed"))(t)
+	out := must.Get(Make[float32](d, Readback, 4096, "out"))(t)
 	pool := d.NewScratchPool()
 	for trial := range 40 {
 		r := NewRecorder(d)
@@ -333,12 +333,10 @@ func TestRandomPrograms(t *testing.T) {
 			for j := range Host(fixed) {
 				Host(fixed)[j] = float32(j%97) - 40
 			}
-			p := must(r.Build("random", pool, BuildOptions{Serial: serial}))(t)
+			p := must.Get(r.Build("random", pool, BuildOptions{Serial: serial}))(t)
 			run(t, d, p)
 			results[i] = slices.Clone(Host(out)[:last.N()])
-			if err := p.Close(); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, p.Close())
 		}
 		if !slices.Equal(results[0], results[1]) {
 			t.Fatalf("trial %d: normal and serial mode differ in\n%v", trial, r)
@@ -357,7 +355,7 @@ func TestSubgroupSizeIsRequested(t *testing.T) {
 	if l.MinSubgroupSize == l.MaxSubgroupSize {
 		l.MinSubgroupSize /= 2
 	}
-	s := must(d.shape(scanKernel, []uint32{0}))(t)
+	s := must.Get(d.kernels.shape(scanKernel, []uint32{0}))(t)
 	if s.required != l.SubgroupSize || s.spec[0] != l.SubgroupSize ||
 		s.fullSubgroups != d.info.Features.ComputeFullSubgroups {
 		t.Errorf("shape %+v on a device with subgroups of %d", s, l.SubgroupSize)
@@ -369,7 +367,7 @@ func TestSubgroupSizeIsRequested(t *testing.T) {
 		}
 	}
 	l.MaxComputeWorkgroupSubgroups = 2
-	if _, err := d.shape(scanKernel, []uint32{0}); err == nil ||
+	if _, err := d.kernels.shape(scanKernel, []uint32{0}); err == nil ||
 		!strings.Contains(err.Error(), "maxComputeWorkgroupSubgroups is 2") {
 		t.Errorf("a workgroup of too many subgroups: error %v", err)
 	}
@@ -379,10 +377,10 @@ func TestSubgroupSizeIsRequested(t *testing.T) {
 // touches the same bytes, before an Await and at the end; and at what they compute.
 func TestLater(t *testing.T) {
 	d := openDevice(t, testInstance(t), DeviceOptions{Budget: 64 << 20})
-	gate := must(d.NewGate())(t)
+	gate := must.Get(d.NewGate())(t)
 	var y [6]Slice[float32]
 	for i := range y {
-		y[i] = must(Make[float32](d, Readback, 64, fmt.Sprint(i)))(t)
+		y[i] = must.Get(Make[float32](d, Readback, 64, fmt.Sprint(i)))(t)
 	}
 	add := func(r *Recorder, from, to int) { r.Dispatch(saxpy(y[from], y[to], 1, 0), Items(64, 64)) }
 	order := func(record func(r *Recorder)) (list []string) {
@@ -429,9 +427,7 @@ func TestLater(t *testing.T) {
 	add(r, 2, 3)
 	p, s := build(t, r, BuildOptions{}), d.NewSubmission()
 	s.Add(p)
-	if err := d.Wait(must(d.Submit(s))(t)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, d.Wait(must.Get(d.Submit(s))(t)))
 	for i, want := range []float32{3, 2, 6, 10, 5, 11} {
 		if got := Host(y[i])[63]; got != want {
 			t.Errorf("buffer %d: %v, want %v", i, got, want)

@@ -18,7 +18,7 @@ type ScratchPool struct {
 // NewScratchPool returns an empty pool. Device.Close ends it.
 func (d *Device) NewScratchPool() *ScratchPool {
 	p := &ScratchPool{dev: d}
-	d.own(p)
+	d.owned.add(p)
 	return p
 }
 
@@ -70,7 +70,7 @@ func (p *ScratchPool) dropRegion(i int) error {
 
 // Close ends the pool: Empty, and no more use.
 func (p *ScratchPool) Close() error {
-	p.dev.disown(p)
+	p.dev.owned.remove(p)
 	return p.Empty()
 }
 

@@ -89,7 +89,7 @@ func (s *Shared) add(base *allocation) {
 	p := &sharedPart{of: s, base: base}
 	s.parts = append(s.parts, p)
 	s.living++
-	base.dev.own(p)
+	base.dev.owned.add(p)
 }
 
 // importAll takes memory of the host and imports it on every device.
@@ -165,7 +165,7 @@ func (p *sharedPart) Close() error {
 	if base.freed {
 		return nil
 	}
-	d.disown(p)
+	d.owned.remove(p)
 	var err error
 	if base.arena != nil {
 		base.shared = nil

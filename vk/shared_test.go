@@ -4,12 +4,14 @@ import (
 	"errors"
 	"slices"
 	"testing"
+
+	must "vksplat/internal/musttest"
 )
 
 func TestSharedBothWays(t *testing.T) {
 	for _, imported := range []bool{true, false} {
 		devices := devicesToShare(t, true, 2, imported)
-		s := must(NewShared(devices, 1000, "shared"))(t)
+		s := must.Get(NewShared(devices, 1000, "shared"))(t)
 		if s.Imported() != imported {
 			t.Fatalf("imported %v, want %v", s.Imported(), imported)
 		}
@@ -18,9 +20,7 @@ func TestSharedBothWays(t *testing.T) {
 			r.Fill(s.View(d).Slice(int64(i)*500, 500), uint32(i+1))
 			run(t, d, build(t, r, BuildOptions{}))
 		}
-		if err := s.Carry(devices[0], devices[1], 0, 500); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.Carry(devices[0], devices[1], 0, 500))
 		if b := s.HostOf(devices[1]); len(b) != 1000 || b[0] != 1 || b[500] != 2 || b[999] != 0 {
 			t.Errorf("imported %v: bytes %v", imported, b)
 		}
@@ -45,7 +45,7 @@ func TestSharedRefuses(t *testing.T) {
 			t.Errorf("too much: error %v", err)
 		}
 		before := a.Stats()
-		s := must(NewShared([]*Device{a, b}, 5000, "shared"))(t)
+		s := must.Get(NewShared([]*Device{a, b}, 5000, "shared"))(t)
 		now, want := a.Stats(), int64(0)
 		if imported {
 			want = leastPage
@@ -89,7 +89,7 @@ func TestSharedRefuses(t *testing.T) {
 func TestSharedEndsWithDevices(t *testing.T) {
 	for _, imported := range []bool{true, false} {
 		devices := devicesToShare(t, true, 3, imported)
-		s := must(NewShared(devices, 1000, "shared"))(t)
+		s := must.Get(NewShared(devices, 1000, "shared"))(t)
 		if err := devices[0].Close(); err != nil {
 			t.Error(err)
 		}

@@ -44,14 +44,16 @@ func (in *Instance) NewCompiler(info DeviceInfo) (*Compiler, error) {
 		return nil, err
 	}
 	in.open.Add(1)
-	return &Compiler{&Device{in: in, info: info, shim: shim, h: shim.handle(), layouts: map[*Kernel]*layout{}}}, nil
+	d := &Device{in: in, info: info, shim: shim, h: shim.handle()}
+	d.kernels = newKernels(d)
+	return &Compiler{d}, nil
 }
 
 func (c *Compiler) Close() {
 	if c.d.h == 0 {
 		return
 	}
-	c.d.closeKernels()
+	c.d.kernels.close()
 	c.d.shim.free()
 	c.d.h = 0
 	c.d.in.open.Add(-1)
@@ -65,11 +67,11 @@ func (c *Compiler) Compile(k *Kernel, spec []uint32) (KernelStats, error) {
 		return KernelStats{}, invalid("compile", k.Name, "%d specialization constants given, it has %d", len(spec),
 			len(k.Specs))
 	}
-	s, err := d.shape(k, spec)
+	s, err := d.kernels.shape(k, spec)
 	if err != nil {
 		return KernelStats{}, err
 	}
-	lay, err := d.layout(k)
+	lay, err := d.kernels.layout(k)
 	if err != nil {
 		return KernelStats{}, err
 	}
@@ -89,7 +91,7 @@ func (c *Compiler) Compile(k *Kernel, spec []uint32) (KernelStats, error) {
 	for i, c := range k.Specs {
 		info.specs = append(info.specs, c.ID, s.spec[i])
 	}
-	raw, call, r := d.readStats(info)
+	raw, call, r := readStats(d, info)
 	if r < 0 {
 		return KernelStats{}, d.check(call, k.Name, r)
 	}
@@ -100,7 +102,7 @@ func (c *Compiler) Compile(k *Kernel, spec []uint32) (KernelStats, error) {
 	return out, nil
 }
 
-func (d *Device) readStats(p pipelineInfo) (*C.vkx_stats, string, Result) {
+func readStats(d *Device, p pipelineInfo) (*C.vkx_stats, string, Result) {
 	c := C.vkx_pipeline{module: C.uint64_t(p.module), layout: C.uint64_t(p.layout),
 		n_specs:       C.uint32_t(len(p.specs) / 2),
 		required_size: C.uint32_t(p.requiredSize), full_subgroups: cbool(p.fullSubgroups)}

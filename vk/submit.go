@@ -144,18 +144,18 @@ func (d *Device) Submit(s *Submission) (Ticket, error) {
 	if err := s.check(d); err != nil {
 		return 0, err
 	}
-	first := d.submitted.Load() + 1
+	first := d.timeline.submitted.Load() + 1
 	s.sort(first)
 	last, r := first+uint64(len(s.batches.counts))-1, success
 	if d.submits++; d.info.faults.LostAfter > 0 && d.submits > d.info.faults.LostAfter {
 		d.lost.Store(true) // as most are: the queue takes work, and it never ends
 	} else {
-		last, r = d.shim.submit(d.queue, &s.batches, d.timeline, first)
+		last, r = d.shim.submit(d.queue, &s.batches, d.timeline.semaphore, first)
 	}
 	if r < 0 {
 		return 0, d.check("vkQueueSubmit", "submission", r)
 	}
-	d.submitted.Store(last)
+	d.timeline.submitted.Store(last)
 	for _, e := range s.items {
 		e.x.submitted(Ticket(first) + Ticket(e.batch))
 	}
@@ -164,42 +164,32 @@ func (d *Device) Submit(s *Submission) (Ticket, error) {
 
 // Done reports whether the work of t has completed, without waiting.
 func (d *Device) Done(t Ticket) (bool, error) {
-	if uint64(t) <= d.done.Load() {
+	if uint64(t) <= d.timeline.done.Load() {
 		return true, nil
 	}
-	now, r := d.readTimeline()
+	now, r := d.timeline.read()
 	if r < 0 {
 		return false, d.check("vkGetSemaphoreCounterValue", "timeline", r)
 	}
-	d.reached(now)
+	d.timeline.reach(now)
 	return uint64(t) <= now, nil
-}
-
-// reached notes that the timeline has got to n.
-func (d *Device) reached(n uint64) {
-	for {
-		old := d.done.Load()
-		if n <= old || d.done.CompareAndSwap(old, n) {
-			return
-		}
-	}
 }
 
 // Wait waits until the work of t has completed. Meanwhile others may submit.
 func (d *Device) Wait(t Ticket) error {
-	if uint64(t) <= d.done.Load() {
+	if uint64(t) <= d.timeline.done.Load() {
 		return nil
 	}
 	if d.lost.Load() {
 		return d.check("vkWaitSemaphores", "timeline", deviceLost)
 	}
-	if last := Ticket(d.submitted.Load()); t > last {
+	if last := Ticket(d.timeline.submitted.Load()); t > last {
 		return invalid("wait", d.info.Name, "ticket %d was never issued, the last one is %d", t, last)
 	}
-	if r := d.waitTimeline(uint64(t)); r < 0 {
+	if r := d.timeline.wait(uint64(t)); r < 0 {
 		return d.check("vkWaitSemaphores", "timeline", r)
 	}
-	d.reached(uint64(t))
+	d.timeline.reach(uint64(t))
 	return nil
 }
 
@@ -214,48 +204,6 @@ func (d *Device) WaitAwake(t Ticket, most time.Duration) error {
 	return d.Wait(t)
 }
 
-// readTimeline returns the timeline's value. Who asks a closed device asks for work that a lost one has not done.
-func (d *Device) readTimeline() (uint64, Result) {
-	d.waitMu.RLock()
-	defer d.waitMu.RUnlock()
-	if d.timeline == 0 || d.lost.Load() {
-		return 0, deviceLost
-	}
-	return d.shim.counter(d.timeline)
-}
-
-// signal sets the semaphore of a gate to n. The validation layer (1.3.239) must not see a value on the timeline that a
-// signal brought about whose call has not returned: it waits for the end of that call with the lock that the call
-// needs, for 10 seconds.
-func (d *Device) signal(semaphore, n uint64) Result {
-	if d.in.validate {
-		d.waitMu.Lock()
-		defer d.waitMu.Unlock()
-	}
-	return d.shim.signal(semaphore, n)
-}
-
-// waitTimeline waits until the timeline has reached n. With the validation layer it lets signals in between.
-func (d *Device) waitTimeline(n uint64) Result {
-	for {
-		if r := d.waitOnce(n); r != timeout {
-			return r
-		}
-	}
-}
-
-func (d *Device) waitOnce(n uint64) Result {
-	d.waitMu.RLock()
-	defer d.waitMu.RUnlock()
-	switch {
-	case d.timeline == 0:
-		return deviceLost // as in readTimeline
-	case d.in.validate:
-		return d.shim.wait(d.timeline, n, uint64(time.Millisecond))
-	}
-	return d.shim.wait(d.timeline, n, ^uint64(0))
-}
-
 // WaitIdle waits until the device has done all that was submitted. Nothing can be submitted meanwhile, so the gates
 // that this work waits at must have been opened before, or be opened by another goroutine. What closes a program or
 // grows a scratch pool waits in this way too.
@@ -263,7 +211,7 @@ func (d *Device) WaitIdle() error {
 	d.queueMu.Lock()
 	defer d.queueMu.Unlock()
 	if d.in.validate && !d.lost.Load() {
-		d.waitTimeline(d.submitted.Load())
+		d.timeline.wait(d.timeline.submitted.Load())
 	}
 	r := waitDeviceIdle(d.h)
 	if d.lost.Load() {
@@ -272,7 +220,7 @@ func (d *Device) WaitIdle() error {
 	if err := d.check("vkDeviceWaitIdle", "device", r); err != nil {
 		return err
 	}
-	d.reached(d.submitted.Load())
+	d.timeline.reach(d.timeline.submitted.Load())
 	return nil
 }
 
@@ -318,7 +266,7 @@ func (d *Device) NewCopier() (*Copier, error) {
 		return nil, d.check(call, "copier", r)
 	}
 	c := &Copier{dev: d, pool: pool, cbs: cbs}
-	d.own(c)
+	d.owned.add(c)
 	return c, nil
 }
 
@@ -377,7 +325,7 @@ func (c *Copier) Close() error {
 	if done, e := c.dev.Done(c.last); !done || e != nil {
 		err = c.dev.WaitIdle()
 	}
-	c.dev.disown(c)
+	c.dev.owned.remove(c)
 	destroyCommandPool(c.dev.h, c.pool)
 	if c.queries != 0 {
 		destroyQueryPool(c.dev.h, c.queries)

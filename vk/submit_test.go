@@ -7,12 +7,14 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	must "vksplat/internal/musttest"
 )
 
 func TestTimings(t *testing.T) {
 	d := testDevice(t)
 	const n = 1 << 20
-	x, y := must(Make[float32](d, Upload, n, "x"))(t), must(Make[float32](d, DeviceLocal, n, "y"))(t)
+	x, y := must.Get(Make[float32](d, Upload, n, "x"))(t), must.Get(Make[float32](d, DeviceLocal, n, "y"))(t)
 	r := NewRecorder(d)
 	r.Fill(y.View, 0)
 	r.Dispatch(saxpy(x, y, 1, 0), Groups(0))
@@ -38,11 +40,11 @@ func TestTimings(t *testing.T) {
 func TestTimingsTogether(t *testing.T) {
 	d := testDevice(t)
 	const n = 1 << 16
-	x := must(Make[float32](d, Upload, n, "x"))(t)
+	x := must.Get(Make[float32](d, Upload, n, "x"))(t)
 	r := NewRecorder(d)
 	var last Slice[float32]
 	for range 3 {
-		last = must(Make[float32](d, DeviceLocal, n, "y"))(t)
+		last = must.Get(Make[float32](d, DeviceLocal, n, "y"))(t)
 		r.Dispatch(saxpy(x, last, 1, 0), Items(n, 64))
 	}
 	r.Dispatch(saxpy(x, last, 1, 0), Items(n, 64))
@@ -59,8 +61,8 @@ func TestTimingsTogether(t *testing.T) {
 func TestCopierTook(t *testing.T) {
 	d := openDevice(t, plainInstance(t), DeviceOptions{Budget: 64 << 20})
 	const n = 1 << 16
-	from, to := must(Make[uint32](d, Upload, n, "from"))(t), must(Make[uint32](d, Readback, n, "to"))(t)
-	c := must(d.NewCopier())(t)
+	from, to := must.Get(Make[uint32](d, Upload, n, "from"))(t), must.Get(Make[uint32](d, Readback, n, "to"))(t)
+	c := must.Get(d.NewCopier())(t)
 	copyOnce := func(timed bool, value uint32) {
 		t.Helper()
 		Host(from)[n-1] = value
@@ -68,7 +70,7 @@ func TestCopierTook(t *testing.T) {
 		s.Add(c)
 		err := errors.Join(c.SetTimed(timed), c.Record(to.View, from.View))
 		if err == nil {
-			err = d.Wait(must(d.Submit(s))(t))
+			err = d.Wait(must.Get(d.Submit(s))(t))
 		}
 		if err != nil || Host(to)[n-1] != value {
 			t.Fatalf("copied %d, %v", Host(to)[n-1], err)
@@ -103,7 +105,7 @@ func TestSplitPoints(t *testing.T) {
 func TestSubmitDoesNotAllocate(t *testing.T) {
 	d := openDevice(t, plainInstance(t), DeviceOptions{Budget: 256 << 20})
 	const n = 1000
-	x, y := must(Make[float32](d, Upload, n, "x"))(t), must(Make[float32](d, DeviceLocal, n, "y"))(t)
+	x, y := must.Get(Make[float32](d, Upload, n, "x"))(t), must.Get(Make[float32](d, DeviceLocal, n, "y"))(t)
 	var programs []*Program
 	var copiers []*Copier
 	for range 3 {
@@ -111,9 +113,9 @@ func TestSubmitDoesNotAllocate(t *testing.T) {
 		r.Dispatch(saxpy(x, y, 1, 0), Items(n, 64))
 		r.Fill(y.View, 0)
 		programs = append(programs, build(t, r, BuildOptions{SplitAfter: []int{0}}))
-		copiers = append(copiers, must(d.NewCopier())(t))
+		copiers = append(copiers, must.Get(d.NewCopier())(t))
 	}
-	gate := must(d.NewGate())(t)
+	gate := must.Get(d.NewGate())(t)
 	var gated []*Program
 	for range 3 {
 		r := NewRecorder(d)
@@ -159,7 +161,7 @@ func TestSubmitDoesNotAllocate(t *testing.T) {
 
 func TestSubmitRefuses(t *testing.T) {
 	d := testDevice(t)
-	x, y := must(Make[float32](d, Upload, 100, "x"))(t), must(Make[float32](d, DeviceLocal, 100, "y"))(t)
+	x, y := must.Get(Make[float32](d, Upload, 100, "x"))(t), must.Get(Make[float32](d, DeviceLocal, 100, "y"))(t)
 	r := NewRecorder(d)
 	r.Copy(y.View, x.View)
 	p := build(t, r, BuildOptions{})
@@ -169,7 +171,7 @@ func TestSubmitRefuses(t *testing.T) {
 	if _, err := d.Submit(s); err == nil || !strings.Contains(err.Error(), "twice") {
 		t.Errorf("a program twice in a submission: error %v", err)
 	}
-	c := must(d.NewCopier())(t)
+	c := must.Get(d.NewCopier())(t)
 	s.Reset()
 	s.Add(c)
 	if _, err := d.Submit(s); err == nil {
@@ -197,10 +199,10 @@ func TestSubmitRefuses(t *testing.T) {
 // soup runs a sequence of dependent submissions on d and returns what comes out.
 func soup(t *testing.T, d *Device, seed uint64) []float32 {
 	const n, slots, steps = 5000, 3, 60
-	state := must(Make[float32](d, DeviceLocal, n, "state"))(t)
+	state := must.Get(Make[float32](d, DeviceLocal, n, "state"))(t)
 	const stride = (n + 63) / 64 * 64 // floats, so that every input begins at a multiple of 256 bytes
-	input := must(Make[float32](d, Upload, stride*slots, "inputs"))(t)
-	out := must(Make[float32](d, Readback, n, "out"))(t)
+	input := must.Get(Make[float32](d, Upload, stride*slots, "inputs"))(t)
+	out := must.Get(Make[float32](d, Readback, n, "out"))(t)
 	pool := d.NewScratchPool()
 	var programs []*Program
 	for i := range slots {
@@ -210,7 +212,7 @@ func soup(t *testing.T, d *Device, seed uint64) []float32 {
 		r.Dispatch(saxpy(input.At(i*stride, n), tmp, 0.5, 0.25), Items(n, 64))
 		r.Copy(state.View, tmp.View)
 		r.Copy(out.View, state.View)
-		programs = append(programs, must(r.Build("soup", pool, BuildOptions{}))(t))
+		programs = append(programs, must.Get(r.Build("soup", pool, BuildOptions{}))(t))
 	}
 	r := NewRecorder(d)
 	r.Fill(state.View, 0)
@@ -281,9 +283,7 @@ func TestPipelinesWhileAllocating(t *testing.T) {
 	})
 	const n = 400
 	for i := range n {
-		if _, err := d.pipeline(saxpyKernel, []uint32{64, uint32(i)}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(d.kernels.pipeline(saxpyKernel, []uint32{64, uint32(i)}))(t)
 	}
 	close(stop)
 	wg.Wait()
@@ -296,7 +296,7 @@ func TestPipelinesWhileAllocating(t *testing.T) {
 // none.
 func TestCompile(t *testing.T) {
 	d := testDevice(t)
-	x, y := must(Make[float32](d, DeviceLocal, 64, "x"))(t), must(Make[float32](d, DeviceLocal, 64, "y"))(t)
+	x, y := must.Get(Make[float32](d, DeviceLocal, 64, "x"))(t), must.Get(Make[float32](d, DeviceLocal, 64, "y"))(t)
 	var lists [2]*Recorder
 	for i := range lists {
 		lists[i] = NewRecorder(d)
@@ -306,9 +306,7 @@ func TestCompile(t *testing.T) {
 		}
 	}
 	before := d.Pipelines()
-	if err := d.Compile(lists[:]...); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, d.Compile(lists[:]...))
 	after := d.Pipelines()
 	if after.N != before.N+3 || after.Seconds <= before.Seconds {
 		t.Errorf("%+v, before it was %+v", after, before)
@@ -316,7 +314,7 @@ func TestCompile(t *testing.T) {
 	pool := d.NewScratchPool()
 	defer pool.Close()
 	for _, r := range lists {
-		must(r.Build("x", pool, BuildOptions{}))(t).Close()
+		must.Get(r.Build("x", pool, BuildOptions{}))(t).Close()
 	}
 	if now := d.Pipelines(); now != after {
 		t.Errorf("building makes %+v of %+v", now, after)
@@ -325,7 +323,7 @@ func TestCompile(t *testing.T) {
 
 func BenchmarkSubmitAndWait(b *testing.B) {
 	d := openDevice(b, plainInstance(b), DeviceOptions{Budget: 64 << 20})
-	y := must(Make[float32](d, DeviceLocal, 64, "y"))(b)
+	y := must.Get(Make[float32](d, DeviceLocal, 64, "y"))(b)
 	r := NewRecorder(d)
 	r.Fill(y.View, 0)
 	p := build(b, r, BuildOptions{})
@@ -345,7 +343,7 @@ func BenchmarkSubmitAndWait(b *testing.B) {
 
 func BenchmarkBuild100Passes(b *testing.B) {
 	d := openDevice(b, plainInstance(b), DeviceOptions{Budget: 64 << 20})
-	x, y := must(Make[float32](d, Upload, 64, "x"))(b), must(Make[float32](d, DeviceLocal, 64, "y"))(b)
+	x, y := must.Get(Make[float32](d, Upload, 64, "x"))(b), must.Get(Make[float32](d, DeviceLocal, 64, "y"))(b)
 	pool := d.NewScratchPool()
 	for b.Loop() {
 		r := NewRecorder(d)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
@@ -29,23 +30,20 @@ func benchCommand(console *cli.Console) *cobra.Command {
 		Example: "  vksplat bench\n" +
 			"  vksplat bench my_scene --init ply:model.ply\n" +
 			"  vksplat bench my_scene --preset mcmc --json new.json --against old.json",
-		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-			return nil, cobra.ShellCompDirectiveFilterDirs
-		},
+		ValidArgsFunction: folders,
 	}
 	own := benchTable(o)
 	table := append([]optionGroup{{options: own}}, dropOptions(trainTable(&o.Options), bench.LeavesOut...)...)
-	fs := cmd.Flags()
 	first := []string{"preset", "downscale", "init", "device", "max-vram", "progress"}
 	for _, o := range own {
 		first = append(first, o.name)
 	}
-	addFlags(console, cmd, table, helpLayout{first, presetHelp})
-	cmd.RunE = runs(console, func(captures []string) error {
-		if err := resolveSettings(&o.Options, fs); err != nil {
+	layout := helpLayout{first, presetHelp}
+	return newCommand(console, cmd, table, layout, func(flags *pflag.FlagSet, captures []string) error {
+		if err := resolveSettings(&o.Options, flags); err != nil {
 			return err
 		}
-		if fs.Changed("json") && o.Json == "" {
+		if flags.Changed("json") && o.Json == "" {
 			return fault.Usagef("name a file, as in --json results.json", "flag --json: the name is empty")
 		}
 		if err := o.Check(captures); err != nil {
@@ -53,7 +51,6 @@ func benchCommand(console *cli.Console) *cobra.Command {
 		}
 		return bench.Run(console, o, captures)
 	})
-	return cmd
 }
 
 // benchTable lists the options that train does not have.
@@ -68,11 +65,11 @@ func benchTable(o *bench.Options) []option {
 		other(&o.Steps, "steps",
 			"measure `N` steps per round with timestamps, and `N` without; auto: about 200, or fewer without SCENE "+
 				"if they take more than a few seconds"),
-		integer(&o.Rounds, "repeat", "measure `N` rounds"),
+		integer(&o.Rounds, "repeat", "measure `N` rounds").within(1, 1000),
 		text(&o.Json, "json", "write the results to `FILE` as JSON"),
 		overwriteOption(&o.Overwrite, "an existing file of --json"),
 		text(&o.Against, "against", "compare with the results in `FILE`, which --json wrote"),
 		float(&o.MaxSlowdown, "max-slowdown",
-			"with --against, fail if a step takes more than `X` times as long (default: never)"),
+			"with --against, fail if a step takes more than `X` times as long (default: never)").within(0, 1e6),
 	}
 }

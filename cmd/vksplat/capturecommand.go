@@ -2,6 +2,7 @@ package main
 
 import (
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
@@ -27,14 +28,11 @@ func captureCommand(console *cli.Console) *cobra.Command {
 			}
 			return nil
 		},
-		RunE: runs(console, func(args []string) error {
-			o.Inputs = args
-			o.Again = commandAgain(console.Args, nil)
-			return capture.Run(console, o)
-		}),
 	}
-	addFlags(console, cmd, captureTable(o), helpLayout{})
-	return cmd
+	return newCommand(console, cmd, captureTable(o), helpLayout{}, func(_ *pflag.FlagSet, args []string) error {
+		o.Inputs, o.Again = args, commandAgain(console.Args, nil)
+		return capture.Run(console, o)
+	})
 }
 
 func captureTable(o *capture.Options) []optionGroup {
@@ -42,19 +40,18 @@ func captureTable(o *capture.Options) []optionGroup {
 		text(&o.Out, "output", "make the folder `SCENE` (required)").letter("o").isFolder(),
 		float(&o.Fps, "fps", "extract `N` frames per second of video, at most 300 per video (default 2)").
 			within(0.001, 1000),
-		integer(&o.Frames, "frames", "extract `N` frames per video (default: by --fps)").within(3, 1e6),
+		integer(&o.Frames, "frames", "extract `N` frames per video (default: by --fps)").within(1, 1e6),
 		text(&o.Masks, "masks", "ignore regions where masks in `DIR` are black").isFolder(),
-		text(&o.Cameras, "cameras",
-			"how photos share cameras, `HOW`: one, many or folder; auto: by sizes and EXIF").oneOf(capture.Sharings...),
-		text(&o.CameraModel, "camera-model", "COLMAP camera `MODEL`; auto: OPENCV, or SIMPLE_RADIAL for many").
-			oneOf(capture.CameraModels...),
+		chosen(&o.Cameras, "cameras",
+			"how photos share cameras, `HOW`: one, many or folder; auto: by sizes and EXIF", capture.Sharings...),
+		chosen(&o.CameraModel, "camera-model", "COLMAP camera `MODEL`; auto: OPENCV, or SIMPLE_RADIAL for many",
+			capture.CameraModels...),
 		chosen(&o.Features, "features", "kind of features; aliked needs COLMAP 4", capture.FeaturesSIFT,
 			capture.FeaturesALIKED),
 		integer(&o.MaxSize, "max-size", "detect features at `N` pixels on the longer side (default: COLMAP's)").
-			within(capture.LeastSize, capture.MostSize),
-		text(&o.Matching, "matching",
-			"match `PAIRS`: exhaustive, sequential or tree; auto: by number and kind of photos").
-			oneOf(capture.Matchings...),
+			within(64, 65536),
+		chosen(&o.Matching, "matching",
+			"match `PAIRS`: exhaustive, sequential or tree; auto: by number and kind of photos", capture.Matchings...),
 		truth(&o.Loops, "loops", "match sequentially, with loop detection"),
 		text(&o.VocabTree, "vocab-tree", "COLMAP vocabulary tree `FILE`; for --loops, and for many photos"),
 		chosen(&o.Mapper, "mapper", "global needs COLMAP 4 or glomap", capture.MapIncremental, capture.MapGlobal),

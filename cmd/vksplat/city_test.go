@@ -11,6 +11,7 @@ import (
 
 	"vksplat/internal/fault"
 	"vksplat/internal/filetest"
+	must "vksplat/internal/musttest"
 	"vksplat/internal/run/evaluate"
 	"vksplat/internal/run/merge"
 	"vksplat/internal/run/output"
@@ -82,10 +83,7 @@ func TestCity(t *testing.T) {
 	for _, name := range []string{"city.ssog", "tileset.json"} {
 		file := filepath.Join(dir, name)
 		command(t, "convert", filepath.Join(dir, "plan", "out"), file)
-		streamed, err := splatfile.Open(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		streamed := must.Get(splatfile.Open(file))(t)
 		if n := streamed.Info().N; n != merged.Splats {
 			t.Errorf("%s: %d splats, %d are merged", name, n, merged.Splats)
 		}
@@ -97,9 +95,7 @@ func TestCity(t *testing.T) {
 func (size *citySize) train(t *testing.T, dir string) {
 	t.Helper()
 	in := func(names ...string) string { return filepath.Join(append([]string{dir}, names...)...) }
-	if err := synth.Write(in("city"), size.Options); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, synth.Write(in("city"), size.Options))
 	scaler := float64(size.steps) / float64(recipe.Default().Iterations)
 	flags := []string{"--preset=3dgs", fmt.Sprintf("--steps-scaler=%g", scaler),
 		fmt.Sprintf("--refine-every=%.0f", 10/scaler), "--reset-every=0", "--report=false", "--progress=none"}
@@ -110,14 +106,8 @@ func (size *citySize) train(t *testing.T, dir string) {
 	}
 	command(t, whole...)
 	command(t, "partition", in("city"), "-o", in("plan"), "--blocks=2x2", "--eval")
-	limit, err := pipeline.ParseBytes(size.memory)
-	if err != nil {
-		t.Fatal(err)
-	}
-	plan, err := plans.Read(in("plan"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	limit := must.Get(pipeline.ParseBytes(size.memory))(t)
+	plan := must.Get(plans.Read(in("plan")))(t)
 	for k := range plan.Blocks {
 		command(t, append([]string{"train", plan.Dir, fmt.Sprintf("--block=%d", k),
 			fmt.Sprintf("--share-steps=%v", size.share), "--splats=" + strconv.Itoa(size.block),

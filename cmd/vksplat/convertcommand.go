@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
@@ -32,13 +33,10 @@ func convertCommand(console *cli.Console) *cobra.Command {
 			return nil
 		},
 	}
-	table := convertTable(o)
-	addFlags(console, cmd, table, helpLayout{})
-	cmd.RunE = runs(console, func(args []string) error {
+	return newCommand(console, cmd, convertTable(o), helpLayout{}, func(_ *pflag.FlagSet, args []string) error {
 		o.In, o.Out = args[:len(args)-1], args[len(args)-1]
-		return ofCapture(convert.Run(console, o))
+		return convert.Run(console, o)
 	})
-	return cmd
 }
 
 func convertTable(o *convert.Options) []optionGroup {
@@ -47,7 +45,8 @@ func convertTable(o *convert.Options) []optionGroup {
 		truth(&o.Merge, "merge", "merge all IN into one model; it has the highest SH degree among them"),
 		integer(&o.Degree, "sh-degree", "drop spherical harmonics above degree `N` (default: keep all)").within(0, 3),
 		integer(&o.Pad, "pad-sh",
-			"pad spherical harmonics with zeros to degree `N`; some importers need 3 (default: no padding)"),
+			"pad spherical harmonics with zeros to degree `N`; some importers need 3 (default: no padding)").
+			within(0, 3),
 		text(&o.Box, "crop", "keep splats centred in the `BOX`: MINX,MINY,MINZ,MAXX,MAXY,MAXZ").
 			asNumbers(kindFloat, 6, -1e12, 1e12),
 		text(&o.Sphere, "sphere", "keep splats centred in the sphere `X,Y,Z,R`").asNumbers(kindFloat, 4, -1e12, 1e12),
@@ -56,7 +55,7 @@ func convertTable(o *convert.Options) []optionGroup {
 		float(&o.Opacity, "min-opacity", "drop splats with opacity below `X`, 0 to 1").within(0, 1),
 		float(&o.Outlier, "prune-outliers",
 			"drop isolated splats; those with a spacing `N` robust deviations above the median (4 if N is left "+
-				"out), and above their own size").orAlone("4"),
+				"out), and above their own size").orAlone("4").within(0, 1e9),
 		integer(&o.Most, "max-splats",
 			"keep the `N` most important splats; by opacity times mean area over squared distance from the middle "+
 				"(default: all)").within(1, 1e10),
@@ -73,7 +72,7 @@ func convertTable(o *convert.Options) []optionGroup {
 		integer(&o.Write.Version, "spz-version",
 			"write version `N` of SPZ; 4 is smaller and newer (default 3)"),
 		integer(&o.Write.Iterations, "sog-iterations",
-			"run `N` k-means iterations for SOG's palette of spherical harmonics (default 10)"),
+			"run `N` k-means iterations for SOG's palette of spherical harmonics (default 10)").within(1, 1e6),
 		integer(&o.Write.Levels, "lod",
 			fmt.Sprintf("write `N` levels of detail, each half of the one before; OUT is "+
 				"DIR/lod-meta.json (default %d)",

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	must "vksplat/internal/musttest"
 	"vksplat/internal/run/output"
 )
 
@@ -33,9 +34,7 @@ func TestConvertOddFiles(t *testing.T) {
 		{"\x1f\x8b\x08", "", 65, "it is compressed with gzip"},
 	} {
 		in, out := filepath.Join(dir, fmt.Sprint("in", i, ".ply")), filepath.Join(dir, fmt.Sprint("out", i, ".ply"))
-		if err := os.WriteFile(in, []byte(c.text), 0o666); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(in, []byte(c.text), 0o666))
 		args := append([]string{"convert", in, out}, strings.Fields(c.flag)...)
 		var stdout, stderr bytes.Buffer
 		code := run(args, &stdout, &stderr)

@@ -1,9 +1,8 @@
 package main
 
 import (
-	"math"
-
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
@@ -23,33 +22,24 @@ func demoCommand(console *cli.Console) *cobra.Command {
 		Long: "Render photos of a synthetic scene, train on them, evaluate on held-out ones, and print where\n" +
 			"the pictures are. Takes seconds with a GPU, minutes without.",
 		Args: none,
-		RunE: runs(console, func([]string) error {
-			if err := o.Options.Check(); err != nil {
-				return err
-			}
-			if o.Photos < 4 && !o.CaptureOnly || o.Photos < 3 || o.Photos > 10000 {
-				return fault.Usagef("give at least 4 to train and evaluate, 3 for a capture alone",
-					"flag --images: %d photos", o.Photos)
-			}
-			if min(o.Size.Width, o.Size.Height) < 16 || max(o.Size.Width, o.Size.Height) > 8192 {
-				return fault.Usagef("give sides of 16 to 8192 pixels, as in 256x192", "flag --size: %s", &o.Size)
-			}
-			if o.Points < 4 || o.Points > 10_000_000 {
-				return fault.Usagef("give 4 to 10000000", "flag --points: %d", o.Points)
-			}
-			if !(o.MinPSNR >= 0) || math.IsInf(o.MinPSNR, 0) {
-				return fault.Usagef("give decibels from 0 up, as in 20", "flag --min-psnr: %g is not a PSNR in dB",
-					o.MinPSNR)
-			}
-			if o.CaptureOnly {
-				return demo.WriteCapture(console, o)
-			}
-			return demo.Run(console, o)
-		}),
 	}
 	o.Out = "vksplat-demo"
-	addFlags(console, cmd, demoTable(o), helpLayout{})
-	return cmd
+	return newCommand(console, cmd, demoTable(o), helpLayout{}, func(*pflag.FlagSet, []string) error {
+		if err := o.Options.Check(); err != nil {
+			return err
+		}
+		if o.Photos < 4 && !o.CaptureOnly {
+			return fault.Usagef("give at least 4 to train and evaluate, 3 for a capture alone", "flag --images: %d photos",
+				o.Photos)
+		}
+		if min(o.Size.Width, o.Size.Height) < 16 || max(o.Size.Width, o.Size.Height) > 8192 {
+			return fault.Usagef("give sides of 16 to 8192 pixels, as in 256x192", "flag --size: %s", &o.Size)
+		}
+		if o.CaptureOnly {
+			return demo.WriteCapture(console, o)
+		}
+		return demo.Run(console, o)
+	})
 }
 
 // demoTable lists the options of demo.
@@ -62,7 +52,7 @@ func demoTable(o *demo.Options) []optionGroup {
 		integer(&o.Points, "points", "start training from `N` points").within(4, 10_000_000),
 		truth(&o.City, "city", "render a city from the air instead of objects on a table"),
 		truth(&o.CaptureOnly, "capture-only", "write the capture to OUT and stop"),
-		float(&o.MinPSNR, "min-psnr", "fail if the PSNR of held-out photos is below `DB` decibels"),
+		float(&o.MinPSNR, "min-psnr", "fail if the PSNR of held-out photos is below `DB` decibels").within(0, 1e6),
 	}
 	of := pickOptions(trainTable(&o.Options), "iterations", "seed", "device", "max-vram", "progress", "tensorboard")
 	find(of, "iterations").help = "training steps, one photo each" // which no preset chooses here

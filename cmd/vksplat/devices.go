@@ -6,6 +6,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"vksplat/internal/cli"
 	"vksplat/pipeline"
@@ -19,22 +20,21 @@ func devicesCommand(console *cli.Console) *cobra.Command {
 		Long: "List the Vulkan devices of this machine. --device takes an index, UUID or PCI address; UUID and\n" +
 			"address do not change when other devices are added or removed.",
 		Args: none,
-		RunE: runs(console, func([]string) error {
-			list, err := listDevices(choice)
-			if err != nil {
-				return err
-			}
-			if asJSON {
-				return console.PrintJSON(list)
-			}
-			return printDevices(console, list)
-		}),
 	}
-	addFlags(console, cmd, []optionGroup{{options: []option{
+	table := []optionGroup{{options: []option{
 		truth(&asJSON, "json", "print all device properties as JSON"),
-		other((*deviceFlag)(&choice), "device", "only the device with this `ID`: index, UUID or PCI address (default: all)"),
-	}}}, helpLayout{})
-	return cmd
+		text(&choice, "device", "only the device with this `ID`: index, UUID or PCI address (default: all)"),
+	}}}
+	return newCommand(console, cmd, table, helpLayout{}, func(*pflag.FlagSet, []string) error {
+		list, err := listDevices(choice)
+		if err != nil {
+			return err
+		}
+		if asJSON {
+			return console.PrintJSON(list)
+		}
+		return printDevices(console, list)
+	})
 }
 
 // listDevices lists all devices, or the one that is chosen.

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"vksplat/internal/cli"
+	must "vksplat/internal/musttest"
 )
 
 // inCode finds commands in Markdown: those in a line of code and those between backquotes.
@@ -23,16 +24,10 @@ var (
 
 // TestFlagsOfThePages wants the commands in README.md and docs to exist, with their flags.
 func TestFlagsOfThePages(t *testing.T) {
-	files, err := filepath.Glob("../../docs/*.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := must.Get(filepath.Glob("../../docs/*.md"))(t)
 	root, found := rootCommand(cli.New(nil, io.Discard, io.Discard)), 0
 	for _, file := range append(files, "../../README.md") {
-		data, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := must.Get(os.ReadFile(file))(t)
 		page := aFence.ReplaceAllStringFunc(strings.ReplaceAll(string(data), "\\\n", " "), func(block string) string {
 			return strings.ReplaceAll(block, "\n", "\n    ")
 		})

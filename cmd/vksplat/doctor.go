@@ -40,11 +40,9 @@ func doctorCommand(console *cli.Console) *cobra.Command {
 		text(&o.report, "report", "also write the report to `FILE`, with the time of a training step"),
 		overwriteOption(&o.Overwrite, "an existing file of --report"),
 	}
-	table := pickOptions([]optionGroup{{options: deviceOptions(&o.Device)}}, "device")
-	table[0].options = append(table[0].options, own...)
-	addFlags(console, cmd, table, helpLayout{})
-	cmd.RunE = runs(console, func([]string) error {
-		if !cmd.Flags().Changed("report") {
+	table := []optionGroup{{options: append(deviceOptions(&o.Device)[:1:1], own...)}}
+	return newCommand(console, cmd, table, helpLayout{}, func(flags *pflag.FlagSet, _ []string) error {
+		if !flags.Changed("report") {
 			_, err := examine(console.Printf, console.Stdout, o)
 			return err
 		}
@@ -55,9 +53,8 @@ func doctorCommand(console *cli.Console) *cobra.Command {
 		if err := output.RefuseExisting("report", o.Overwrite, o.report); err != nil {
 			return err
 		}
-		return reportDevice(console, o, cmd.Flags())
+		return reportDevice(console, o, flags)
 	})
-	return cmd
 }
 
 // examine prints notes on the machine, then what check.Doctor finds.

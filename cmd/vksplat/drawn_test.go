@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	must "vksplat/internal/musttest"
 	"vksplat/internal/run/captured"
 	"vksplat/scene"
 	"vksplat/scene/inria"
@@ -73,10 +74,8 @@ func drawnModel(t *testing.T) (model string, cam scene.Camera, others []scene.Ca
 		err = ply.Write(model, gappy(&cam), ply.Meta{})
 	}
 	cam.Name = "trained.png"
-	if err := errors.Join(err, inria.WriteCameras(filepath.Join(filepath.Dir(model), captured.CamerasBeside[0]),
-		[]scene.Camera{cam})); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(err, inria.WriteCameras(filepath.Join(filepath.Dir(model), captured.CamerasBeside[0]),
+		[]scene.Camera{cam})))
 	return model, cam, others
 }
 
@@ -93,9 +92,7 @@ func TestPlayDrawn(t *testing.T) {
 		cams, sizes = append(cams, c), append(sizes, [2]int{c.Width, c.Height})
 	}
 	views, out := filepath.Join(t.TempDir(), "views.json"), filepath.Join(t.TempDir(), "out")
-	if err := inria.WriteCameras(views, append(cams, others...)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, inria.WriteCameras(views, append(cams, others...)))
 	v := startShown(t, "open in a browser: ", "view", model, "--no-open")
 	var log struct {
 		Pictures, Errors, Violations, Console, Requests []string
@@ -104,14 +101,8 @@ func TestPlayDrawn(t *testing.T) {
 		map[string]any{"url": v.address + "&webgl&noui", "sizes": sizes}, &log)
 	vksplat(t, "render", model, "--cameras", views, "-o", out)
 	for i, c := range cams {
-		want, err := os.ReadFile(filepath.Join(out, c.Name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		got, err := base64.StdEncoding.DecodeString(log.Pictures[i])
-		if err != nil {
-			t.Fatal(err)
-		}
+		want := must.Get(os.ReadFile(filepath.Join(out, c.Name)))(t)
+		got := must.Get(base64.StdEncoding.DecodeString(log.Pictures[i]))(t)
 		db := apart(t, pngPixels(t, "viewer", got), pngPixels(t, "render", want))
 		t.Logf("%dx%d: the viewer is %.1f dB from render", c.Width, c.Height, db)
 		if db < drawnBound {

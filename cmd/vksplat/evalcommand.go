@@ -2,6 +2,7 @@ package main
 
 import (
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"vksplat/internal/cli"
 	"vksplat/internal/run/evaluate"
@@ -25,20 +26,16 @@ func evalCommand(console *cli.Console) *cobra.Command {
 			"  vksplat eval out_a out_b --compare\n" +
 			"  vksplat eval --renders renders --gt photos --protocol inria",
 	}
-	table := evalTable(o)
-	fs := cmd.Flags()
-	addFlags(console, cmd, table, helpLayout{first: []string{"capture",
-		"split", "test-every", "protocol", "lpips-weights",
-		"compare", "renders", "gt", "output", "overwrite", "iteration", "downscale", "images", "device", "max-vram"}})
-	o.Given = fs.Changed
-	cmd.RunE = runs(console, func(args []string) error {
-		o.Models = args
+	first := []string{"capture", "split", "test-every", "protocol", "lpips-weights", "compare", "renders", "gt", "output",
+		"overwrite", "iteration", "downscale", "images", "device", "max-vram"}
+	layout := helpLayout{first: first}
+	return newCommand(console, cmd, evalTable(o), layout, func(f *pflag.FlagSet, args []string) error {
+		o.Models, o.Given = args, f.Changed
 		if err := o.Check(); err != nil {
 			return err
 		}
 		return evaluate.Run(console, o)
 	})
-	return cmd
 }
 
 // evalTable lists the options of eval.
@@ -61,7 +58,7 @@ func ownEvalOptions(o *evaluate.Options) []option {
 		chosen(&o.Correct, "color-correct",
 			"colour `MAP` to fit for the cc_ scores: affine, quadratic or none", metric.ColorAffine,
 			metric.ColorQuadratic, evaluate.ColorNone),
-		integer(&o.Iteration, "iteration", "measure OUT's model of step `N` (default: the last)"),
+		integer(&o.Iteration, "iteration", "measure OUT's model of step `N` (default: the last)").within(0, 1e9),
 		integer(&o.TestEvery, "test-every", "hold out every `N`th photo (default: as trained, else 8)").within(2, 1e6),
 		text(&o.TestList, "test-list", "hold out the photos listed in `FILE`, one a line"),
 		truth(&o.Antialiased, "antialiased",

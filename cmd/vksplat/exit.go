@@ -11,17 +11,18 @@ import (
 
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
+	"vksplat/internal/wording"
 )
 
 // numberError says what a flag's value is not, in words of this program and not of strconv.
 func numberError(bad *pflag.InvalidValueError, cause *strconv.NumError) error {
 	want := "whole number"
 	switch bad.GetFlag().Value.(type) {
-	case *floatValue:
+	case cli.Value[float64]:
 		want = "number"
-	case *uintValue:
+	case cli.Value[uint64]:
 		want = "whole number from 0 up"
-	case *boolValue:
+	case cli.Value[bool]:
 		want = "truth value: true or false"
 	}
 	if errors.Is(cause, strconv.ErrRange) {
@@ -53,8 +54,8 @@ func usageErrorOf(err error, cmd *cobra.Command) error {
 	if flag := unknownFlag(err); flag != "" {
 		var names []string
 		cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
-		if meant := cli.DidYouMean(flag, names, ""); meant != "" {
-			help = strings.Replace(meant, "did you mean ", "did you mean --", 1) + " " + help
+		if nearest := wording.Nearest(flag, names); nearest != "" {
+			help = "did you mean --" + nearest + "? " + help
 		}
 		if elsewhere := flagElsewhere(cmd.Name(), flag); elsewhere != "" {
 			help = elsewhere

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"vksplat/internal/filetest"
+	must "vksplat/internal/musttest"
 	"vksplat/internal/run/demo"
 	"vksplat/internal/run/output"
 	"vksplat/internal/run/runtest"
@@ -54,13 +55,9 @@ func TestFarCapture(t *testing.T) {
 	}
 	dir := t.TempDir()
 	near, far := filepath.Join(dir, "near"), filepath.Join(dir, "far")
-	if err := synth.Write(near, o); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, synth.Write(near, o))
 	o.Scale, o.Offset = 1000, [3]float64{5e6, -5e6, 5e6}
-	if err := synth.Write(far, o); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, synth.Write(far, o))
 	a := trainedStats(t, near, filepath.Join(dir, "a"), steps)
 	b := trainedStats(t, far, filepath.Join(dir, "b"), steps)
 	t.Logf("PSNR %.3f dB near, %.3f dB far", a.PSNR, b.PSNR)
@@ -111,5 +108,6 @@ func agreement(size scene.Camera, a, b string) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	return metric.PSNR(photo.FloatRGB(first), photo.FloatRGB(second), nil)
+	psnr, _, err := metric.Compare(first, photo.FloatRGB(second), metric.PaddingSame, nil)
+	return psnr, err
 }

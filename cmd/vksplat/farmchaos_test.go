@@ -19,6 +19,7 @@ import (
 	"vksplat/farm/store"
 	"vksplat/farm/task"
 	"vksplat/internal/filetest"
+	must "vksplat/internal/musttest"
 )
 
 // Sizes of TestFarmChaos.
@@ -53,10 +54,7 @@ func TestFarmChaos(t *testing.T) {
 			most: time.Hour}, uint64(time.Now().UnixNano())
 	}
 	if text := os.Getenv("VKSPLAT_TEST_SEED"); text != "" {
-		var err error
-		if seed, err = strconv.ParseUint(text, 10, 64); err != nil {
-			t.Fatal(err)
-		}
+		seed = must.Get(strconv.ParseUint(text, 10, 64))(t)
 	}
 	t.Log("seed", seed)
 	c := newChaos(t, rand.New(rand.NewPCG(seed, 0)), size.document())
@@ -121,9 +119,7 @@ func inNamespace(t *testing.T) {
 	cmd.Env = append(os.Environ(), ownProcess+"=1")
 	cmd.Stdout, cmd.Stderr = t.Output(), t.Output()
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if err := cmd.Run(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, cmd.Run())
 }
 
 // document is the job. Of ten tasks, six are small pictures drawn by the processor, the others are trainings and what

@@ -19,6 +19,7 @@ import (
 	"vksplat/farm/local"
 	"vksplat/farm/spec"
 	"vksplat/internal/fault"
+	must "vksplat/internal/musttest"
 )
 
 // chaos is a job that is run again and again, and disturbed.
@@ -53,21 +54,15 @@ func newChaos(t *testing.T, random *rand.Rand, document string) *chaos {
 		last: map[string]*local.TaskStatus{}, watched: map[string][]*chaosAttempt{}}
 	t.Setenv("XDG_STATE_HOME", filepath.Join(c.dir, "state"))
 	c.document = filepath.Join(c.dir, "job.toml")
-	if err := errors.Join(os.WriteFile(c.document, []byte(document), 0o666), os.WriteFile(filepath.Join(c.dir,
-		"broken.ply"), []byte("ply\nthis is none\n"), 0o666)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(os.WriteFile(c.document, []byte(document), 0o666), os.WriteFile(filepath.Join(c.dir,
+		"broken.ply"), []byte("ply\nthis is none\n"), 0o666)))
 	if !c.mounted {
 		t.Log("no disk is full: this user has no mount namespaces")
 	}
 	for dir, size := range map[string]string{c.outputs(): "size=256m", c.work(): "size=64m"} {
-		if err := os.Mkdir(dir, 0o777); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Mkdir(dir, 0o777))
 		if c.mounted {
-			if err := syscall.Mount("none", dir, "tmpfs", 0, size); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, syscall.Mount("none", dir, "tmpfs", 0, size))
 			t.Cleanup(func() { _ = syscall.Unmount(dir, syscall.MNT_DETACH) })
 		}
 	}

@@ -262,20 +262,13 @@ func writeExport(dir string, files []export.File) error {
 		return output.FolderError(dir, err)
 	}
 	for _, f := range files {
-		if err := writeFile(dir, f); err != nil {
-			return err
+		mode := os.FileMode(0o666)
+		if f.Program {
+			mode = 0o777
 		}
-	}
-	return nil
-}
-
-func writeFile(dir string, f export.File) error {
-	mode := os.FileMode(0o666)
-	if f.Program {
-		mode = 0o777
-	}
-	if err := os.WriteFile(filepath.Join(dir, f.Name), f.Data, mode); err != nil {
-		return output.FolderError(dir, err)
+		if err := os.WriteFile(filepath.Join(dir, f.Name), f.Data, mode); err != nil {
+			return output.FolderError(dir, err)
+		}
 	}
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 	"vksplat/farm/export"
 	"vksplat/farm/spec/spectest"
 	"vksplat/farm/store"
+	must "vksplat/internal/musttest"
 )
 
 // TestRootsFile wants every folder to mean itself in a file of roots, whatever its name.
@@ -50,22 +51,15 @@ func TestOpenJDRuns(t *testing.T) {
 		"size = [48, 48]", "points = 2500", "points = 200", "iterations = 400", "iterations = 20")
 	for name, data := range map[string][]byte{"template.yaml": smaller(t, templateFolder+"openjd.yaml"),
 		"retry.sh": smaller(t, templateFolder+"retry.sh"), "job.toml": job} {
-		if err := os.WriteFile(filepath.Join(dir, name), data, 0o666); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, name), data, 0o666))
 	}
 	var rules []map[string]string
 	for from, to := range map[string]string{"/submitter/my scans": "my scans", "/submitter/results": "mapped"} {
 		rules = append(rules, map[string]string{"source_path_format": "POSIX", "source_path": from,
 			"destination_path": filepath.Join(dir, to)})
-		if err := os.Mkdir(filepath.Join(dir, to), 0o777); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Mkdir(filepath.Join(dir, to), 0o777))
 	}
-	mapping, err := json.Marshal(map[string]any{"version": "pathmapping-1.0", "path_mapping_rules": rules})
-	if err != nil {
-		t.Fatal(err)
-	}
+	mapping := must.Get(json.Marshal(map[string]any{"version": "pathmapping-1.0", "path_mapping_rules": rules}))(t)
 	said, err := exec.Command(openjd, "run", filepath.Join(dir, "template.yaml"), "--step", "train",
 		"--run-dependencies", "-p", "Inputs=/submitter/my scans", "-p", "Outputs=/submitter/results",
 		"--path-mapping-rules", string(mapping)).CombinedOutput()
@@ -81,10 +75,7 @@ func TestOpenJDRuns(t *testing.T) {
 // smaller reads a file and replaces texts in it, each of which must be there.
 func smaller(t *testing.T, name string, oldnew ...string) []byte {
 	t.Helper()
-	data, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile(name))(t)
 	for i := 0; i < len(oldnew); i += 2 {
 		if !strings.Contains(string(data), oldnew[i]) {
 			t.Fatalf("%s has no %s", name, oldnew[i])

@@ -44,11 +44,15 @@ func (f *farmFlags) table() []option {
 	}
 }
 
-// words are the flags as they were given, for commands that are told to people.
+// values are the flags, those first that do not go with temporal.
+func (f *farmFlags) values() []struct{ name, value string } {
+	return []struct{ name, value string }{{"pass", f.pass}, {"temporal", f.temporal}, {"namespace", f.namespace},
+		{"owner", f.owner}, {"tls-cert", f.files.Cert}, {"tls-key", f.files.Key}, {"tls-ca", f.files.CA}}
+}
+
+// words are the flags as they were given, for commands in texts.
 func (f *farmFlags) words() (text string) {
-	for _, flag := range []struct{ name, value string }{{"pass", f.pass}, {"temporal", f.temporal},
-		{"namespace", f.namespace}, {"owner", f.owner}, {"tls-cert", f.files.Cert}, {"tls-key", f.files.Key},
-		{"tls-ca", f.files.CA}} {
+	for _, flag := range f.values() {
 		if flag.value != "" {
 			text += " --" + flag.name + " " + cli.Quoted(flag.value)
 		}
@@ -76,11 +80,10 @@ func (f *farmFlags) dial(ctx context.Context) (*client.Farm, *pass.Pass, error) 
 		farm, err := client.Dial(ctx, o)
 		return farm, nil, err
 	}
-	for name, value := range map[string]string{"namespace": f.namespace, "owner": f.owner, "tls-cert": f.files.Cert,
-		"tls-key": f.files.Key, "tls-ca": f.files.CA} {
-		if value != "" {
+	for _, flag := range f.values()[2:] {
+		if flag.value != "" {
 			return nil, nil, fault.Usagef("add --temporal HOST:PORT, or leave it out",
-				"--%s goes with --temporal", name)
+				"--%s goes with --temporal", flag.name)
 		}
 	}
 	p, err := pass.Load(f.pass)

@@ -11,6 +11,7 @@ import (
 	"vksplat/farm/client"
 	"vksplat/farm/local"
 	"vksplat/internal/fault"
+	must "vksplat/internal/musttest"
 )
 
 // TestLocalJobs has list, show and logs know the jobs of farm run on a machine that has joined no farm.
@@ -32,12 +33,8 @@ func TestLocalJobs(t *testing.T) {
 		t.Fatal(code, said)
 	}
 	log := filepath.Join(r.dir, "j", "a", "log", "a00001.log")
-	if err := os.MkdirAll(filepath.Dir(log), 0o777); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(log, []byte("hello\n"), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(filepath.Dir(log), 0o777))
+	must.Do(t, os.WriteFile(log, []byte("hello\n"), 0o666))
 	for _, c := range []struct{ args, want string }{{"list --all", "\nj    done    2      2     0 "},
 		{"list --all --json", `"root": "` + r.dir + `/j"`}, {"show j", "job j: done; 2 tasks: 2 done\nresults: " + r.dir + "/j"},
 		{"show j --local --json", `"status": "done"`}, {"logs j a", "hello"}} {

@@ -8,21 +8,17 @@ import (
 
 	"vksplat/farm/store"
 	"vksplat/internal/cli"
+	must "vksplat/internal/musttest"
 )
 
 // TestLastLog prints the log of the attempt with the highest number, and says which that is.
 func TestLastLog(t *testing.T) {
-	root, err := store.Open(store.Options{URL: t.TempDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	root := must.Get(store.Open(store.Options{URL: t.TempDir()}))(t)
 	for _, name := range []string{"a00002", "a00010", "a00009"} { // the last one was written to last
-		if err := root.Put("film/model/log/"+name+".log", func(w io.Writer) error {
+		must.Do(t, root.Put("film/model/log/"+name+".log", func(w io.Writer) error {
 			_, err := io.WriteString(w, "said by "+name+"\n")
 			return err
-		}); err != nil {
-			t.Fatal(err)
-		}
+		}))
 	}
 	var said, notes bytes.Buffer
 	console := cli.New(nil, &said, &notes)

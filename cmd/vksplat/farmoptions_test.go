@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"errors"
 	"maps"
 	"os"
 	"slices"
@@ -11,14 +12,22 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spf13/pflag"
+
 	"vksplat/farm/spec"
+	"vksplat/internal/cli"
+	"vksplat/internal/fault"
+	must "vksplat/internal/musttest"
+	"vksplat/internal/run/bench"
 	"vksplat/internal/run/capture"
 	"vksplat/internal/run/captured"
 	"vksplat/internal/run/convert"
 	"vksplat/internal/run/demo"
 	"vksplat/internal/run/evaluate"
+	"vksplat/internal/run/mesh"
 	"vksplat/internal/run/partition"
 	"vksplat/internal/run/render"
+	"vksplat/internal/run/show"
 	"vksplat/internal/run/train"
 )
 
@@ -49,14 +58,9 @@ func taskTables() map[string][]optionGroup {
 func TestFarmSettings(t *testing.T) {
 	want := farmOptions(t)
 	if *update {
-		if err := os.WriteFile(farmOptionsFile, want, 0o666); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(farmOptionsFile, want, 0o666))
 	}
-	got, err := os.ReadFile(farmOptionsFile)
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := must.Get(os.ReadFile(farmOptionsFile))(t)
 	if string(got) != string(want) {
 		t.Errorf("%s is not what the tables of flags say; write it anew: make docs", farmOptionsFile)
 	}
@@ -77,10 +81,7 @@ func farmOptions(t *testing.T) []byte {
 				if g.options[i].flag {
 					continue
 				}
-				line, err := json.Marshal(farmOption(command, &g.options[i]))
-				if err != nil {
-					t.Fatal(err)
-				}
+				line := must.Get(json.Marshal(farmOption(command, &g.options[i])))(t)
 				b.WriteString(between + string(line))
 				between = ",\n "
 			}
@@ -110,11 +111,11 @@ func farmOption(command string, opt *option) spec.Option {
 		one.Aliases = append(one.Aliases, strings.ReplaceAll(a, "-", "_"))
 	}
 	switch opt.value.(type) {
-	case *choice, *textValue, *captured.DownscaleFlag: // words of others are examples
+	case *choice, cli.Value[string], *captured.DownscaleFlag: // words of others are examples
 		one.Words = opt.words
 	case *train.InitFlag: // a file is of the worker's machine
 		one.Words = []string{"auto", "points", "random"}
-	case *uintValue:
+	case cli.Value[uint64]:
 		one.Seed, one.Max = true, 1<<53
 	}
 	if command == "render" && opt.name == "format" { // without none, which leaves no results
@@ -141,6 +142,40 @@ func TestJobValues(t *testing.T) {
 				for _, v := range values {
 					if err := o.value.Set(v); err != nil {
 						t.Errorf("%s --%s=%s: %v", command, o.name, v, err)
+					}
+				}
+			}
+		}
+	}
+}
+
+// TestRanges wants numbers beyond the ranges of all options refused, and NaN.
+func TestRanges(t *testing.T) {
+	tables := taskTables()
+	tables["mesh"], tables["view"] = meshTable(mesh.NewOptions()), viewTable(&show.Options{})
+	tables["bench"] = []optionGroup{{options: benchTable(&bench.Options{})}}
+	for name, table := range tables {
+		for _, g := range table {
+			for _, o := range g.options {
+				if o.job.most == 0 || o.job.kind != o.kind {
+					continue
+				}
+				values := map[string]bool{strconv.FormatFloat(o.job.least, 'f', -1, 64): true,
+					strconv.FormatFloat(o.job.most, 'f', -1, 64):     true,
+					strconv.FormatFloat(o.job.least-1, 'f', -1, 64):  false,
+					strconv.FormatFloat(2*o.job.most+1, 'f', -1, 64): false}
+				if o.kind == kindFloat {
+					values["NaN"] = false
+				}
+				for value, fits := range values {
+					fs := pflag.NewFlagSet(name, pflag.ContinueOnError)
+					register(fs, table)
+					err := fs.Parse([]string{"--" + o.name + "=" + value})
+					if err == nil {
+						err = checkRanges(fs, table)
+					}
+					if (err == nil) != fits || !fits && !errors.Is(err, fault.ErrUsage) {
+						t.Errorf("%s --%s=%s: %v", name, o.name, value, err)
 					}
 				}
 			}

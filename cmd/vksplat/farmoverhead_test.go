@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"vksplat/internal/filetest"
+	must "vksplat/internal/musttest"
 )
 
 // TestFarmOverhead times a training by farm run beside plain train: it may take 1.02 times as long, and a second more.
@@ -22,9 +23,7 @@ func TestFarmOverhead(t *testing.T) {
 	needDevice(t)
 	steps := "1500"
 	if text := os.Getenv("VKSPLAT_TEST_STEPS"); text != "" {
-		if _, err := strconv.Atoi(text); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(strconv.Atoi(text))(t)
 		steps = text
 	}
 	dir := t.TempDir()
@@ -32,11 +31,9 @@ func TestFarmOverhead(t *testing.T) {
 	vksplat(t, "demo", "--capture-only", "-m", filepath.Join(dir, "capture"), "--images", "20", "--size", "160x120",
 		"--points", "2000")
 	document := filepath.Join(dir, "job.toml")
-	if err := os.WriteFile(document,
+	must.Do(t, os.WriteFile(document,
 		fmt.Appendf(nil, "version = 1\nname = \"cost\"\n[[task]]\nkind = \"train\"\nid = \"model\"\nsource = "+
-			"\"capture\"\nset.iterations = %s\n", steps), 0o666); err != nil {
-		t.Fatal(err)
-	}
+			"\"capture\"\nset.iterations = %s\n", steps), 0o666))
 	timed := func(args ...string) time.Duration {
 		began := time.Now()
 		vksplat(t, args...)

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"vksplat/internal/cli"
+	must "vksplat/internal/musttest"
 )
 
 // farmPageFile is the page about every command of the farm.
@@ -20,14 +21,9 @@ const farmPageFile = "../../docs/farm-commands.md"
 func TestFarmPage(t *testing.T) {
 	want := farmPage()
 	if *update {
-		if err := os.WriteFile(farmPageFile, []byte(want), 0o666); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(farmPageFile, []byte(want), 0o666))
 	}
-	got, err := os.ReadFile(farmPageFile)
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := must.Get(os.ReadFile(farmPageFile))(t)
 	if string(got) != want {
 		t.Errorf("%s is not what the commands say; write it anew: make docs", farmPageFile)
 	}

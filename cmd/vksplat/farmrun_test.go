@@ -15,6 +15,7 @@ import (
 	"vksplat/farm/task"
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
+	must "vksplat/internal/musttest"
 	"vksplat/internal/run/meter"
 	"vksplat/internal/run/output"
 )
@@ -33,9 +34,7 @@ func newJobRig(t *testing.T, tasks string) *jobRig {
 	r := &jobRig{t: t, dir: t.TempDir()}
 	r.file = filepath.Join(r.dir, "job.toml")
 	t.Setenv("XDG_STATE_HOME", filepath.Join(r.dir, "state"))
-	if err := os.WriteFile(r.file, []byte("version = 1\nname = \"j\"\n"+tasks), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(r.file, []byte("version = 1\nname = \"j\"\n"+tasks), 0o666))
 	var err error
 	if r.job, r.plan, err = readJob(r.file); err != nil {
 		t.Fatal(err)
@@ -74,14 +73,9 @@ const twoDemos = "[[task]]\nkind = \"demo\"\nid = \"a\"\n[[task]]\nkind = \"demo
 // TestUnfinishedWorkStays runs one task of two: what the other one has on this machine stays until both are done.
 func TestUnfinishedWorkStays(t *testing.T) {
 	r := newJobRig(t, twoDemos)
-	own, err := localState("j", filepath.Join(r.dir, "j"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	own := must.Get(localState("j", filepath.Join(r.dir, "j")))(t)
 	saved := filepath.Join(own, "work", "b", "checkpoint")
-	if err := os.MkdirAll(saved, 0o777); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(saved, 0o777))
 	r.done(0)
 	if code, said := r.run("--only", "a"); code != 0 || !output.IsFolder(saved) {
 		t.Errorf("exit code %d, %s; the work of the other task is there: %v", code, said, output.IsFolder(saved))

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"maps"
 	"path"
 	"slices"
@@ -66,7 +65,7 @@ type listOptions struct {
 
 func (o *listOptions) print(console *cli.Console, list []client.Job, more bool) error {
 	if o.limit < 0 {
-		return fault.Usagef("give 1 or more, or 0 for all", "--limit %d: no number of jobs", o.limit)
+		return fault.Usagef("give 1 or more, or 0 for all", "--limit %d: not a number of jobs", o.limit)
 	}
 	if more {
 		console.Note(fmt.Sprintf("there are more than %s; --limit 0 lists all", cli.Count(o.limit, "job")))
@@ -234,7 +233,7 @@ func farmWaitCommand(console *cli.Console) *cobra.Command {
 
 const (
 	waitEvery = 2 * time.Second
-	waitFor   = 10 * time.Minute // for a farm that does not answer
+	waitFor   = 10 * time.Minute // for a farm that does not respond
 )
 
 // waitForJob says how far a job is until it ends.
@@ -339,20 +338,13 @@ func farmLogsCommand(console *cli.Console) *cobra.Command {
 
 // printLog prints the newest log of a task.
 func printLog(console *cli.Console, root store.Root, job, name string) error {
-	folder := path.Join(job, name, "log")
-	list, _, err := root.List(folder)
-	var newest store.Entry // keys have the number of the attempt, with zeros in front
-	for _, e := range list {
-		if strings.HasSuffix(e.Key, ".log") && e.Key > newest.Key {
-			newest = e
-		}
+	newest, err := local.LastLog(root, path.Join(job, name), 0)
+	if err != nil {
+		return store.Explain("read log", path.Join(job, name), err)
 	}
-	if errors.Is(err, fs.ErrNotExist) || err == nil && newest.Key == "" {
+	if newest.Key == "" {
 		return fault.Usagef("vksplat farm run JOB.toml --dry-run lists the names of tasks",
 			"no attempt at a task %q of this job has written a log", name)
-	}
-	if err != nil {
-		return store.Explain("read log", folder, err)
 	}
 	r, err := root.Open(newest.Key)
 	if err != nil {

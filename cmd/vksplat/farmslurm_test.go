@@ -17,6 +17,7 @@ import (
 
 	"vksplat/farm/store"
 	"vksplat/internal/filetest"
+	must "vksplat/internal/musttest"
 )
 
 // slurmConf is a cluster of this machine alone, without accounts, control groups or Munge.
@@ -58,30 +59,20 @@ func startSlurm(t *testing.T) {
 			t.Skip(program + " is not installed (Debian: apt-get install slurmctld slurmd slurm-client munge)")
 		}
 	}
-	host, err := os.Hostname()
-	if err != nil {
-		t.Fatal(err)
-	}
+	host := must.Get(os.Hostname())(t)
 	host, _, _ = strings.Cut(host, ".")
 	dir := t.TempDir()
 	conf := filepath.Join(dir, "slurm.conf")
 	text := fmt.Appendf(nil, slurmConf, host, dir, portOf(freeAddress(t)), portOf(freeAddress(t)))
-	if err := os.WriteFile(conf, text, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(conf, text, 0o644))
 	t.Setenv("SLURM_CONF", conf)
 	for _, args := range [][]string{{"slurmctld", "-D", "-c"}, {"slurmd", "-D"}} {
-		said, err := os.Create(filepath.Join(dir, args[0]+".log"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		said := must.Get(os.Create(filepath.Join(dir, args[0]+".log")))(t)
 		cmd := exec.Command(args[0], args[1:]...)
 		cmd.Stdout, cmd.Stderr = said, said
 		// A group that they signal is not this one.
 		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, cmd.Start())
 		t.Cleanup(func() {
 			_ = cmd.Process.Signal(syscall.SIGTERM) // it may have ended
 			_ = cmd.Wait()
@@ -106,10 +97,7 @@ func startSlurm(t *testing.T) {
 // freeAddress returns one that nobody listens at.
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer l.Close() // nobody connected
 	return l.Addr().String()
 }
@@ -154,9 +142,7 @@ func TestSlurmArray(t *testing.T) {
 	wholes := undisturbed(t, dir) // before there is a Slurm, which signals processes
 	startSlurm(t)
 	job, out := filepath.Join(dir, "a job.toml"), filepath.Join(dir, "export")
-	if err := os.WriteFile(job, []byte(slurmJob), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(job, []byte(slurmJob), 0o666))
 	program, err := exec.LookPath("vksplat") // TestMain put it in the path
 	if err != nil {
 		t.Fatal(err)
@@ -281,10 +267,7 @@ func advanced(out, id string) bool {
 // taskOf finds the process of run-task for a task of the export in a folder: others may run on this machine.
 func taskOf(t *testing.T, out string, index int) int {
 	t.Helper()
-	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := must.Get(filepath.Glob("/proc/[0-9]*/cmdline"))(t)
 	for _, file := range files {
 		args, err := os.ReadFile(file)
 		text := strings.ReplaceAll(string(args), "\x00", " ")
@@ -314,7 +297,5 @@ func children(pid int) (pids []int) {
 
 func kill(t *testing.T, pid int) {
 	t.Helper()
-	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Kill(pid, syscall.SIGKILL))
 }

@@ -11,19 +11,14 @@ import (
 
 	"vksplat/farm/store"
 	"vksplat/internal/fault"
+	must "vksplat/internal/musttest"
 )
 
 // TestFetchFile fetches a file of results in place of one that is there, and leaves that where the new one is damaged.
 func TestFetchFile(t *testing.T) {
 	top, out := t.TempDir(), t.TempDir()
-	root, err := store.Open(store.Options{URL: top})
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir, err := os.OpenRoot(out)
-	if err != nil {
-		t.Fatal(err)
-	}
+	root := must.Get(store.Open(store.Options{URL: top}))(t)
+	dir := must.Get(os.OpenRoot(out))(t)
 	defer dir.Close()
 	sum := sha256.Sum256([]byte("new"))
 	want := store.File{Name: "model.ply", Size: 3, SHA256: hex.EncodeToString(sum[:])}
@@ -52,20 +47,12 @@ func TestFetchFile(t *testing.T) {
 // other, and neither touches what is whole.
 func TestFsckAndGc(t *testing.T) {
 	dir := t.TempDir()
-	root, err := store.Open(store.Options{URL: dir})
-	if err != nil {
-		t.Fatal(err)
-	}
+	root := must.Get(store.Open(store.Options{URL: dir}))(t)
 	commit := func(task string) {
 		t.Helper()
 		made := t.TempDir()
-		if err := os.WriteFile(filepath.Join(made, "model.ply"), []byte(task), 0o666); err != nil {
-			t.Fatal(err)
-		}
-		from, err := os.OpenRoot(made)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(made, "model.ply"), []byte(task), 0o666))
+		from := must.Get(os.OpenRoot(made))(t)
 		defer from.Close()
 		if _, own, err := store.Commit(t.Context(), root, task, from, []string{"model.ply"},
 			store.Made{Hash: "h", Attempt: 1}); err != nil || !own {
@@ -75,9 +62,7 @@ func TestFsckAndGc(t *testing.T) {
 	commit("job/a=1/x")
 	commit("job/b")
 	left := filepath.Join(dir, "job", "c", "ckpt", "a00001", "step-000000001.json")
-	if err := errors.Join(os.MkdirAll(filepath.Dir(left), 0o777), os.WriteFile(left, []byte("{}"), 0o666)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(os.MkdirAll(filepath.Dir(left), 0o777), os.WriteFile(left, []byte("{}"), 0o666)))
 	says := func(code int, want string, args ...string) {
 		t.Helper()
 		var said, errs strings.Builder
@@ -93,9 +78,7 @@ func TestFsckAndGc(t *testing.T) {
 	says(fault.ExitFailure, "none found that match", "artifacts", "ls", job, "*.png")
 	says(fault.ExitUsage, "there is no such folder", "fsck", filepath.Join(dir, "nobody"))
 	damaged := filepath.Join(job, "b", "out", "model.ply")
-	if err := os.WriteFile(damaged, []byte("x"), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(damaged, []byte("x"), 0o666))
 	says(fault.ExitFailure, "damaged: b: ", "fsck", job)
 	says(fault.ExitFailure, `"repaired": false`, "fsck", job, "--json")
 	if _, err := os.Stat(damaged); err != nil {
@@ -109,9 +92,7 @@ func TestFsckAndGc(t *testing.T) {
 		t.Error("--dry-run removes nothing: ", err)
 	}
 	mine := filepath.Join(job, "b", "tmp", "mine", "x")
-	if err := errors.Join(os.MkdirAll(filepath.Dir(mine), 0o777), os.WriteFile(mine, nil, 0o666)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(os.MkdirAll(filepath.Dir(mine), 0o777), os.WriteFile(mine, nil, 0o666)))
 	says(fault.ExitOK, "kept: b/tmp/mine: it holds files that are in no manifest", "gc", job, "--older", "0s")
 	if err := errors.Join(os.Remove(mine), os.RemoveAll(filepath.Join(job, "b", "tmp"))); err != nil {
 		t.Error("what somebody put there is gone: ", err)

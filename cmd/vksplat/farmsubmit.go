@@ -39,7 +39,7 @@ func (f *settingsFlags) check() error {
 	case f.priority != "" && !slices.Contains(flow.Priorities, f.priority):
 		return fault.Usagef("give high, normal or low", "--priority %s: unknown priority", f.priority)
 	case f.max < 0:
-		return fault.Usagef("give 1 or more, or 0 for no limit", "--max %d: no number of tasks", f.max)
+		return fault.Usagef("give 1 or more, or 0 for no limit", "--max %d: not a number of tasks", f.max)
 	case f.pool != "" && !flow.IsPool(f.pool):
 		return fault.Usagef("as in gpu24", "--pool %s: pools have names of a-z, 0-9, '.', '_' and '-'", f.pool)
 	}

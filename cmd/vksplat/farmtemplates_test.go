@@ -15,6 +15,7 @@ import (
 	"vksplat/farm/spec"
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
+	must "vksplat/internal/musttest"
 )
 
 // templateFolder has the templates for schedulers.
@@ -23,16 +24,10 @@ const templateFolder = "../../examples/farm/"
 // templateTexts reads the templates, by name.
 func templateTexts(t *testing.T) map[string]string {
 	t.Helper()
-	files, err := os.ReadDir(templateFolder)
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := must.Get(os.ReadDir(templateFolder))(t)
 	texts := map[string]string{}
 	for _, f := range files {
-		data, err := os.ReadFile(templateFolder + f.Name())
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := must.Get(os.ReadFile(templateFolder + f.Name()))(t)
 		texts[f.Name()] = string(data)
 	}
 	for scheduler, name := range templates {
@@ -189,10 +184,7 @@ func checkStages(t *testing.T, file string, plan *spec.Plan, stages [][]string) 
 
 // TestContract wants help and page to name the exit codes that schedulers obey.
 func TestContract(t *testing.T) {
-	page, err := os.ReadFile("../../docs/farm-export.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := must.Get(os.ReadFile("../../docs/farm-export.md"))(t)
 	help := farmRunTaskCommand(cli.New(nil, io.Discard, io.Discard)).Long
 	for _, code := range []int{fault.ExitOK, fault.ExitTryAgain, fault.ExitUsage, fault.ExitData, fault.ExitSetup} {
 		text := strconv.Itoa(code)

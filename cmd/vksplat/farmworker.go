@@ -120,7 +120,7 @@ func farmWorker(console *cli.Console, o *farmWorkerOptions) error {
 	return nil
 }
 
-// join connects to the farm. It waits for one that does not answer: after a power cut machines start in any order.
+// join connects to the farm. It waits for one that does not respond: after a power cut machines start in any order.
 func (o *farmWorkerOptions) join(ctx context.Context, console *cli.Console) (*client.Farm, *pass.Pass, error) {
 	for said := false; ; {
 		farm, p, err := o.farm.dial(ctx)

@@ -4,7 +4,6 @@ import (
 	"regexp"
 	"strconv"
 
-	"vksplat/internal/cli"
 	"vksplat/internal/fault"
 	"vksplat/internal/run/captured"
 	"vksplat/internal/run/train"
@@ -91,9 +90,8 @@ func deviceOptions(o *pipeline.DeviceOptions) []option {
 // lookOptions are those that training and rendering must agree on.
 func lookOptions(background *[3]float32, near *float64) []option {
 	return []option{
-		other((*colourFlag)(background), "background",
-			"black, white or R,G,B from 0 to 1 (default: as trained, else black)").
-			oneOf("black", "white").asNumbers(kindFloat, 3, 0, 1),
+		plain(background, "background", "black, white or R,G,B from 0 to 1 (default: as trained, else black)").
+			asNumbers(kindFloat, 3, 0, 1),
 		float(near, "near",
 			"distance of the near plane; the median camera distance is 1 (default: as trained, else 0.01)").
 			within(1e-6, 1e6),
@@ -117,9 +115,6 @@ func (f *deviceFlag) Set(s string) error {
 	*f = deviceFlag(s)
 	return nil
 }
-
-// colourFlag is an RGB colour from 0 to 1.
-type colourFlag = cli.Colour
 
 // bytesFlag is a number of bytes or a share, checked but left as text: what a
 // share is of depends on the device.

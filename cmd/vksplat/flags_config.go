@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -20,28 +22,12 @@ import (
 	"vksplat/pipeline"
 )
 
-// presetFiles are the configuration files that are part of the program.
-var presetFiles = train.Presets
-
-// presetNames lists the presets.
-func presetNames() []string {
-	entries, err := presetFiles.ReadDir("presets")
-	if err != nil {
-		panic(err) // the folder is part of the program
-	}
-	names := make([]string, len(entries))
-	for i, e := range entries {
-		names[i] = strings.TrimSuffix(e.Name(), ".toml")
-	}
-	return names
-}
-
 // readPreset returns the settings of a preset.
 func readPreset(name string) (settings, error) {
 	file := path.Join("presets", name+".toml")
-	data, err := presetFiles.ReadFile(file)
+	data, err := train.Presets.ReadFile(file)
 	if err != nil {
-		return nil, fault.Usagef("give "+wording.Or(presetNames()), "unknown preset %q", name)
+		return nil, fault.Usagef("give "+wording.Or(train.PresetNames()), "unknown preset %q", name)
 	}
 	return parseSettings("preset "+name, string(data))
 }
@@ -218,40 +204,30 @@ func (v *settingValue) unknown() error {
 
 // textOf returns a value of a file as the text for Set, if its type is right.
 func (o *option) textOf(data any) (string, error) {
-	if _, isText := data.(string); o.plainText() && !isText {
-		return "", fmt.Errorf("expected %s, got %s", kindNames[kindText], tomlName(data))
-	}
-	switch x := data.(type) {
-	case int64:
-		if o.kind != kindBool && o.kind != kindNumbers {
-			return strconv.FormatInt(x, 10), nil
-		}
-	case float64:
-		if o.kind == kindFloat || o.kind == kindText {
-			return strconv.FormatFloat(x, 'g', -1, 64), nil
-		}
-	case bool:
-		if o.kind == kindBool {
-			return strconv.FormatBool(x), nil
-		}
+	_, plainText := o.value.(cli.Value[string]) // as a file's name: a number or a list in its place is a mistake
+	_, seed := o.value.(cli.Value[uint64])      // above the largest integer of TOML it stands in quotes
+	var kinds []kind
+	switch data.(type) {
 	case string:
-		// Seeds above the largest integer of TOML stand in quotes.
-		if _, seed := o.value.(*uintValue); seed || o.kind == kindText {
-			return x, nil
-		}
+		kinds = []kind{kindText}
+	case int64:
+		kinds = []kind{kindText, kindInt, kindFloat}
+	case float64:
+		kinds = []kind{kindText, kindFloat}
+	case bool:
+		kinds = []kind{kindBool}
 	case []any:
-		if o.kind == kindNumbers || o.kind == kindText {
-			return listText(x)
-		}
+		kinds = []kind{kindText, kindNumbers}
 	}
-	return "", fmt.Errorf("expected %s, got %s", kindNames[o.kind], tomlName(data))
-}
-
-// plainText reports whether an option is a text that says nothing by its form, as a file's name: a number or a list in
-// its place is a mistake.
-func (o *option) plainText() bool {
-	_, plain := o.value.(*textValue)
-	return plain
+	list, isList := data.([]any)
+	_, isText := data.(string)
+	switch {
+	case plainText && !isText, !slices.Contains(kinds, o.kind) && !(seed && isText):
+		return "", fmt.Errorf("expected %s, got %s", kindNames[o.kind], tomlName(data))
+	case isList:
+		return listText(list)
+	}
+	return fmt.Sprint(data), nil
 }
 
 func isTable(data any) bool {
@@ -266,11 +242,9 @@ func isTable(data any) bool {
 func listText(list []any) (string, error) {
 	words := make([]string, len(list))
 	for i, x := range list {
-		switch x := x.(type) {
-		case int64:
-			words[i] = strconv.FormatInt(x, 10)
-		case float64:
-			words[i] = strconv.FormatFloat(x, 'g', -1, 64)
+		switch x.(type) {
+		case int64, float64:
+			words[i] = fmt.Sprint(x)
 		default:
 			return "", fmt.Errorf("expected a list of numbers, one of these is %s", tomlName(x))
 		}
@@ -325,23 +299,18 @@ var examples = map[string]string{"BYTES": "6G", "N": "2", "ID": "0", "DIR": "fol
 // where it has none.
 func (o *option) tomlLine() string {
 	var v any = o.value.String()
-	switch o.kind {
-	case kindInt:
-		if n, err := strconv.ParseInt(o.value.String(), 10, 64); err == nil {
-			v = n
+	switch held := o.value.(type) {
+	case cli.Value[uint64]: // TOML has no larger integers
+		if *held.To <= math.MaxInt64 {
+			v = *held.To
 		}
-	case kindFloat:
-		if x, err := strconv.ParseFloat(o.value.String(), 64); err == nil {
-			v = x
-		}
-	case kindBool:
-		v = o.value.String() == "true"
-	case kindNumbers:
-		v = []int(*o.steps)
-	case kindText:
-		if v == "" {
-			return ""
-		}
+	case interface{ Get() any }:
+		v = held.Get()
+	case *cli.Steps:
+		v = []int(*held)
+	}
+	if v == "" {
+		return ""
 	}
 	line, err := toml.Marshal(map[string]any{o.key(): v})
 	if err != nil {
@@ -372,7 +341,11 @@ func resolveSettings(o *train.Options, flags *pflag.FlagSet) error {
 // printSettings prints every setting as a configuration file that makes the same. said is what follows a capture.
 func printSettings(console *cli.Console, o *train.Options, said string) {
 	console.Printf("# vksplat %s: vksplat train SCENE -m OUT --config FILE\n", cli.Version())
-	console.Printf("# from preset %s\n", o.Preset)
+	if o.ConfigFile != "" {
+		console.Printf("# from %s\n", o.ConfigFile)
+	} else {
+		console.Printf("# from preset %s\n", o.Preset)
+	}
 	if said != "" {
 		console.Printf("# %s\n", said)
 	}

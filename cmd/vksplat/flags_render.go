@@ -1,7 +1,10 @@
 package main
 
 import (
+	"math"
+
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
@@ -19,15 +22,12 @@ func encodeCommand(console *cli.Console) *cobra.Command {
 		Short: "Make a video of the pictures in a folder",
 		Long: "Make a video of the PNG and JPEG pictures in the folder DIR, in the order of their names.\n" +
 			"Needs the program ffmpeg.",
-		Example: "  vksplat encode frames -o flight.mp4 --fps 24",
-		Args:    one("DIR"),
-		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-			return nil, cobra.ShellCompDirectiveFilterDirs
-		},
+		Example:           "  vksplat encode frames -o flight.mp4 --fps 24",
+		Args:              one("DIR"),
+		ValidArgsFunction: folders,
 	}
-	addFlags(console, cmd, encodeTable(o), helpLayout{})
-	o.Given = cmd.Flags().Changed
-	cmd.RunE = runs(console, func(args []string) error {
+	return newCommand(console, cmd, encodeTable(o), helpLayout{}, func(flags *pflag.FlagSet, args []string) error {
+		o.Given = flags.Changed
 		if o.Video == "" {
 			return fault.Usagef("as in: vksplat encode frames -o flight.mp4", "no video is named: -o is required")
 		}
@@ -36,7 +36,6 @@ func encodeCommand(console *cli.Console) *cobra.Command {
 		}
 		return render.Encode(console, args[0], o)
 	})
-	return cmd
 }
 
 // encodeTable lists the options of encode.
@@ -56,7 +55,7 @@ func renderTable(o *render.Options) []optionGroup {
 			text(&o.Cameras, "cameras",
 				"render the views of `SCENE|FILE`; a capture, a cameras.json or a run (default: the cameras.json "+
 					"of OUT)"),
-			integer(&o.Iteration, "iteration", "render OUT's model of step `N` (default: the last)"),
+			integer(&o.Iteration, "iteration", "render OUT's model of step `N` (default: the last)").within(0, 1e9),
 			chosen(&o.Split, "split",
 				"render only views of photos trained on (train) or held out (test)",
 				inria.SplitTrain, inria.SplitTest),
@@ -108,7 +107,7 @@ func pictureOptions(o *render.Options) []option {
 			"also write surface normals in the camera's axes, as NAME.normal.png"),
 		text(&o.Name, "name",
 			"name pictures by `PATTERN`, as in shot_%04d (default: as the photos, or frame_%05d)"),
-		integer(&o.Start, "start-frame", "number of the first picture"),
+		integer(&o.Start, "start-frame", "number of the first picture").within(0, math.MaxInt32),
 		truth(&o.Overwrite, "overwrite",
 			"render existing pictures again; replace other files in the way, or the video"),
 	}, lookOptions(&o.Config.Background, &o.Config.Near)...),
@@ -116,7 +115,7 @@ func pictureOptions(o *render.Options) []option {
 			"compensate opacity for the pixel filter (default: as the file says)"),
 		integer(&o.MaxSplats, "max-splats",
 			"of a streamed model draw at most `N` splats a picture; far parts in coarser levels (default: what "+
-				"device memory allows, up to 8 million)"))
+				"device memory allows, up to 8 million)").within(1, 1e10))
 }
 
 // renderCaptureOptions are those of reading a capture; --format is what pictures are.
@@ -142,27 +141,17 @@ func renderCommand(console *cli.Console) *cobra.Command {
 			"  vksplat render out --trajectory ellipse --size 1920x1080 --video flight.mp4\n" +
 			"  vksplat render model.ply --cameras my_scene -o frames --format exr --depth",
 		Args: one("FILE or OUT"),
-		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-			if len(args) > 0 {
-				return nil, cobra.ShellCompDirectiveNoFileComp
-			}
-			return nil, cobra.ShellCompDirectiveDefault
-		},
 	}
-	table := renderTable(o)
-	addFlags(console, cmd, table, helpLayout{first: []string{"output",
-		"cameras", "iteration", "split", "trajectory", "video", "seconds",
-		"fps",
-		"size", "fov", "projection", "frames", "format", "alpha", "depth", "normals", "background", "name", "overwrite",
-		"device", "max-vram"}})
-	o.Given = cmd.Flags().Changed
-	cmd.RunE = runs(console, func(args []string) error {
-		o.File = args[0]
+	first := []string{"output", "cameras", "iteration", "split", "trajectory", "video", "seconds", "fps", "size", "fov",
+		"projection", "frames", "format", "alpha", "depth", "normals", "background", "name", "overwrite", "device",
+		"max-vram"}
+	layout := helpLayout{first: first}
+	return newCommand(console, cmd, renderTable(o), layout, func(f *pflag.FlagSet, args []string) error {
+		o.File, o.Given = args[0], f.Changed
 		o.CamerasOfRun()
 		warnIdleViews(console, o)
 		return render.Run(console, o)
 	})
-	return cmd
 }
 
 // warnIdleViews warns of flags that change nothing.

@@ -21,20 +21,9 @@ func settingsGroup(o *train.Options, title string, own map[string][]option) opti
 // settingOption makes an option of a training setting, whose value is that in c.
 func settingOption(s *recipe.Setting, c *recipe.Config) option {
 	name, help := cli.Dashed(s.Name), cli.WithSettings(s.Help)
-	var o option
-	switch p := s.Of(c).(type) {
-	case *int:
-		o = integer(p, name, help)
-	case *float64:
-		o = float(p, name, help)
-	case *uint64:
-		o = whole(p, name, help)
-	case *bool:
-		o = truth(p, name, help)
-	case *string:
-		o = other(&choice{p, s.Words}, name, help).oneOf(s.Words...)
-	case *[3]float32:
-		o = other((*colourFlag)(p), name, help).oneOf("black", "white")
+	o := plain(s.Of(c), name, help)
+	if words, is := s.Of(c).(*string); is {
+		o = chosen(words, name, help, s.Words...)
 	}
 	o.source, o.aliases = s.Source, s.Aliases
 	o.check = func(name string) error { return s.Check(c, name, s.Asked()) }

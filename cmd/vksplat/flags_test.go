@@ -13,6 +13,8 @@ import (
 
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
+	must "vksplat/internal/musttest"
+	"vksplat/internal/run/train"
 	"vksplat/pipeline/recipe"
 )
 
@@ -40,23 +42,16 @@ func refusalOf(t *testing.T, args ...string) string {
 func writeTemp(t *testing.T, name, content string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
-	if err := os.WriteFile(path, []byte(content), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte(content), 0o666))
 	return path
 }
 
 // jsonOf returns the fields of a Config by their JSON names.
 func jsonOf(t *testing.T, c recipe.Config) map[string]any {
 	t.Helper()
-	data, err := json.Marshal(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(json.Marshal(c))(t)
 	fields := map[string]any{}
-	if err := json.Unmarshal(data, &fields); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(data, &fields))
 	return fields
 }
 
@@ -120,14 +115,12 @@ func TestPresets(t *testing.T) {
 	for name, want := range recipes {
 		o := newTrainOptions()
 		o.Preset = name
-		if err := resolveSettings(o, pflag.NewFlagSet("", pflag.ContinueOnError)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, resolveSettings(o, pflag.NewFlagSet("", pflag.ContinueOnError)))
 		if o.Config != want {
 			t.Errorf("preset %s:\n%+v\nwant\n%+v", name, o.Config, want)
 		}
 	}
-	for _, name := range presetNames() {
+	for _, name := range train.PresetNames() {
 		settingsOf(t, "--preset", name)
 		if s := presetSummary(name); !strings.HasSuffix(s, ".") || strings.HasPrefix(s, "#") {
 			t.Errorf("preset %s: the file begins with %q", name, s)

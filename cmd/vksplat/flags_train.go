@@ -157,8 +157,7 @@ func normalOptions(o *train.Options) []option {
 		text(&o.Normal.Maps, "normals", "supervise normals with maps in `DIR`, below SCENE or absolute; PNG, NPY or "+
 			"EXR").isFolder(),
 		chosen(&o.Normal.Frame, "normal-frame", "--normals are in `AXES`: opencv is right, down, ahead of the camera; "+
-			"opengl right, up, back; world the capture's own; auto is whichever of these has the most of them face "+
-			"the "+
+			"opengl right, up, back; world the capture's own; auto takes the axes by which most normals face the "+
 			"camera", depth.Frames...),
 	}
 }
@@ -206,7 +205,7 @@ func showOptions(o *train.Options) []option {
 }
 
 func configOptions(o *train.Options) []option {
-	preset := &choice{p: &o.Preset, words: presetNames()}
+	preset := &choice{p: &o.Preset, words: train.PresetNames()}
 	return []option{
 		other(preset, "preset", "start from the preset `NAME`; without it, from default").oneOf(preset.words...),
 		other((*onceValue)(&o.ConfigFile), "config",

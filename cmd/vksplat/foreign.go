@@ -11,6 +11,7 @@ import (
 
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
+	"vksplat/internal/wording"
 )
 
 // People paste command lines of the trainers that they come from. Flags of those that mean the same are taken, those
@@ -228,7 +229,8 @@ func (l *foreignLine) short(word string) {
 		return
 	}
 	l.words = append(l.words, word)
-	if o := findLetter(l.table, word[1:]); o != nil && o.bare == "" && len(l.rest) > 0 {
+	o := findBy(l.table, func(o option) bool { return o.short == word[1:] })
+	if o != nil && o.bare == "" && len(l.rest) > 0 {
 		value := l.next()
 		if word == "-r" && value == "-1" { // INRIA's word
 			value, l.foreign = "auto", true
@@ -336,8 +338,8 @@ func (l *foreignLine) refusal() error {
 	var list []error
 	for _, typed := range l.unknown {
 		text := "unknown flag: " + typed
-		if meant := cli.DidYouMean(typed[2:], names, ""); meant != "" {
-			text += " (" + strings.Replace(meant, "did you mean ", "did you mean --", 1) + ")"
+		if nearest := wording.Nearest(typed[2:], names); nearest != "" {
+			text += " (did you mean --" + nearest + "?)"
 		}
 		list = append(list, errors.New(text))
 	}

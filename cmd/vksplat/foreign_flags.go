@@ -1,6 +1,7 @@
 package main
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -30,39 +31,27 @@ func taken(flag string) *foreignFlag {
 
 // turned is a switch that stands for flags.
 func turned(flags ...string) *foreignFlag {
-	return &foreignFlag{bare: true, mean: func(v string, _ *foreignLine) meaning {
-		if v == no {
-			return meaning{}
-		}
-		return as(flags...)
-	}}
+	return chosenBy(map[string][]string{no: nil, yes: flags}, "").alone()
 }
 
 func idle(why string) *foreignFlag {
 	return &foreignFlag{mean: func(string, *foreignLine) meaning { return needless(why) }}
 }
 
-func idleSwitch(why string) *foreignFlag {
-	return &foreignFlag{bare: true, mean: func(string, *foreignLine) meaning { return needless(why) }}
-}
-
 // absent is a flag without which, or with one of the values off, nothing is missing here.
 func absent(instead string, off ...string) *foreignFlag {
-	return &foreignFlag{mean: func(v string, _ *foreignLine) meaning { return unless(v, instead, off) }}
-}
-
-func absentSwitch(instead string) *foreignFlag {
-	return &foreignFlag{bare: true,
-		mean: func(v string, _ *foreignLine) meaning { return unless(v, instead, []string{no}) }}
-}
-
-func unless(value, instead string, off []string) meaning {
-	for _, word := range off {
-		if value == word {
+	return &foreignFlag{mean: func(v string, _ *foreignLine) meaning {
+		if slices.Contains(off, v) {
 			return meaning{}
 		}
-	}
-	return refused(instead)
+		return refused(instead)
+	}}
+}
+
+// alone lets a flag stand without a value.
+func (f *foreignFlag) alone() *foreignFlag {
+	f.bare = true
+	return f
 }
 
 // chosenBy translates a flag by its value.
@@ -145,7 +134,7 @@ var foreignLetters = map[string]*foreignFlag{
 	"n": taken("iterations"), // OpenSplat
 	"i": taken("iterations"), // LichtFeld, with a number behind it
 	"c": absent("settings are kept in TOML files: --config FILE"),
-	"v": idleSwitch("errors come in one line"),
+	"v": idle("errors come in one line").alone(),
 }
 
 // heldOut is every how many photos one is held out.
@@ -175,14 +164,15 @@ var foreignTable = []struct {
 		"split-screen-size stop-screen-size-at cull-screen-size grow-scale2d prune-scale2d refine-scale2d-stop-iter " +
 			"kill-at-screen-size screen-area-penalty"},
 	{absent("poses are not made wrong on purpose here", "0", "0.0"), "pose-noise"},
-	{absentSwitch("bilateral grids are not here; " + exposure), "use-bilateral-grid bilateral-grid use-fused-bilagrid"},
+	{absent("bilateral grids are not here; "+exposure, no).alone(),
+		"use-bilateral-grid bilateral-grid use-fused-bilagrid"},
 	{turned("--depth-loss"), "use-depth-loss"},
-	{absentSwitch(noPriors), "use-normal-loss"},
+	{absent(noPriors, no).alone(), "use-normal-loss"},
 	{absent(noPriors, "0", "0.0"), "normal-loss-weight"},
-	{idleSwitch(viewerOff), "disable-viewer headless no-viewer"},
-	{absentSwitch(boards), "wandb use-wandb log-wandb enable-wandb with-wandb"},
+	{idle(viewerOff).alone(), "disable-viewer headless no-viewer"},
+	{absent(boards, no).alone(), "wandb use-wandb log-wandb enable-wandb with-wandb"},
 	{absent(boards), "wandb-project wandb-name wandb-entity wandb-mode logger"},
-	{absentSwitch(lpipsLater), "lpips eval-lpips"},
+	{absent(lpipsLater, no).alone(), "lpips eval-lpips"},
 	{absent(lpipsLater), "lpips-weights"},
 	{idle(viewerOff), "vis ip port"},
 
@@ -192,8 +182,8 @@ var foreignTable = []struct {
 	{turned("--exposure"), "train-test-exp"},
 	{turned("--progress", "none"), "quiet"},
 	{idle(photoCache), "data-device"},
-	{idleSwitch("there is one way to draw"), "convert-shs-python compute-cov3d-python"},
-	{idleSwitch("VKSPLAT_VERIFY=1 checks every pass"), "debug detect-anomaly"},
+	{idle("there is one way to draw").alone(), "convert-shs-python compute-cov3d-python"},
+	{idle("VKSPLAT_VERIFY=1 checks every pass").alone(), "debug detect-anomaly"},
 	{idle("VKSPLAT_VERIFY=1 checks every pass"), "debug-from"},
 	{absent(resumeOut), "start-checkpoint"},
 	{absent("--depth-lambda-final X is a share of --depth-lambda"), "depth-l1-weight-final"},
@@ -220,19 +210,19 @@ var foreignTable = []struct {
 	{absent("one photo is drawn in each step, on each device: --devices", "1"), "batch-size"},
 	{absent("photos are trained on as a whole", "None"), "patch-size"},
 	{idle(frameStays), "global-scale"},
-	{idleSwitch(frameStays), "normalize-world-space"},
+	{idle(frameStays).alone(), "normalize-world-space"},
 	{idle(lensRead), "camera-model"},
-	{idleSwitch(lensRead), "with-ut with-eval3d load-exposure"},
-	{idleSwitch("it changes no model"), "packed sparse-grad visible-adam save-ply tb-save-image"},
+	{idle(lensRead).alone(), "with-ut with-eval3d load-exposure"},
+	{idle("it changes no model").alone(), "packed sparse-grad visible-adam save-ply tb-save-image"},
 	{idle("it changes no model"), "key-for-gradient far-plane"},
 	{taken("save-at"), "ply-steps"},
-	{idleSwitch("vksplat render OUT --trajectory NAME --video FILE makes one"), "disable-video"},
+	{idle("vksplat render OUT --trajectory NAME --video FILE makes one").alone(), "disable-video"},
 	{idle("vksplat render OUT --trajectory NAME draws a flight"), "render-traj-path"},
 	{idle("vksplat convert OUT model.sog compresses a model"), "compression"},
 	{absent("vksplat eval OUT and vksplat render OUT take a model", "None"), "ckpt"},
 	{absent("random points fill the space that the cameras see"), "init-extent"},
 	{absent("refinement goes on after a reset", "0"), "pause-refine-after-reset"},
-	{absentSwitch("embeddings of photos are not here; " + exposure), "app-opt"},
+	{absent("embeddings of photos are not here; "+exposure, no).alone(), "app-opt"},
 	{chosenBy(map[string][]string{"ppisp": {"--exposure", "--white-balance", "--vignetting"}, "none": nil},
 		"bilateral grids are not here; "+exposure), "post-processing"},
 	{absent("bilateral grids are not here; " + exposure), "bilateral-grid-shape"},
@@ -247,12 +237,12 @@ var foreignTable = []struct {
 		"steps-per-eval-image steps-per-eval-batch"},
 	{every("eval-at", "--eval"), "steps-per-eval-all-images eval-every"},
 	{taken("checkpoint-every"), "steps-per-save"},
-	{idleSwitch("it changes no model"), "save-only-latest-checkpoint log-gradients mixed-precision " +
+	{idle("it changes no model").alone(), "save-only-latest-checkpoint log-gradients mixed-precision " +
 		"output-depth-during-training color-corrected-metrics quit-on-train-completion use-uniform-sampling"},
 	{idle("it changes no model"), "train-num-rays-per-chunk websocket-port websocket-port-default websocket-host " +
 		"max-num-display-images image-format jpeg-quality num-devices num-machines machine-rank dist-url device-type"},
 	{idle(photoCache), "cache-images cache-images-type"},
-	{idleSwitch(photoCache), "images-on-gpu masks-on-gpu"},
+	{idle(photoCache).alone(), "images-on-gpu masks-on-gpu"},
 	{absent(resumeOut), "load-dir load-checkpoint load-step load-config"},
 	{taken("prune-opacity"), "cull-alpha-thresh"},
 	{taken("prune-scale"), "cull-scale-thresh"},
@@ -263,11 +253,11 @@ var foreignTable = []struct {
 	{taken("opacity-reg"), "mcmc-opacity-reg"},
 	{taken("scale-reg"), "mcmc-scale-reg"},
 	{absent("random points fill the space that the cameras see"), "random-scale"},
-	{absentSwitch("long thin splats are not penalised; --scale-reg X penalises large ones"),
+	{absent("long thin splats are not penalised; --scale-reg X penalises large ones", no).alone(),
 		"use-scale-regularization"},
 	{absent("long thin splats are not penalised"), "max-gauss-ratio"},
 	{absent("a splat is split into two", "2"), "n-split-samples"},
-	{idleSwitch("splats are removed as long as they are refined: --refine-stop"),
+	{idle("splats are removed as long as they are refined: --refine-stop").alone(),
 		"continue-cull-post-densification"},
 	{chosenBy(map[string][]string{"antialiased": {"--antialiased"}, "classic": nil, "mip": {"--antialiased"},
 		"default": nil}, "--antialiased, or nothing"), "rasterize-mode render-mode"},
@@ -287,18 +277,18 @@ var foreignTable = []struct {
 	{heldOut, "eval-interval eval-split-every"},
 	{absent("--test-every N holds out every Nth photo"), "train-split-fraction"},
 	{idle(frameStays), "orientation-method center-method scale-factor scene-scale"},
-	{idleSwitch(frameStays), "auto-scale-poses"},
+	{idle(frameStays).alone(), "auto-scale-poses"},
 	{taken("images"), "images-path colmap-image-path"},
 	{taken("masks"), "masks-path"},
 	{absent("SCENE is the folder above; --model N reads sparse/N"), "colmap-path"},
-	{idleSwitch("points are read where there are any; --init random begins without"), "load-3d-points"},
+	{idle("points are read where there are any; --init random begins without").alone(), "load-3d-points"},
 	{absent("--downscale 2, 4 or 8 makes photos smaller", "1", "1.0"), "camera-res-scale-factor"},
 
 	// Of Brush.
 	{turned("--viewer"), "with-viewer"},
 	{every("save-at"), "export-every save-every"},
 	{idle("--export FILE writes a copy of the model; " + allSteps), "export-name"},
-	{idleSwitch("pictures are in OUT/test"), "eval-save-to-disk save-eval-images save-depth"},
+	{idle("pictures are in OUT/test").alone(), "eval-save-to-disk save-eval-images save-depth"},
 	{width, "max-resolution max-width"},
 	{absent(resumeOut, "0"), "start-iter"},
 	{absent("--test-list FILE holds photos out; others are all trained on"), "max-frames subsample-frames"},
@@ -318,7 +308,7 @@ var foreignTable = []struct {
 	{taken("lr-quats"), "lr-rotation"},
 	{absent("levels of detail are not here; vksplat convert --max-splats N makes models smaller", "0"),
 		"lod-levels lod-refine-steps lod-decimation-keep lod-image-scale"},
-	{idleSwitch("--tensorboard and --viewer show a run"), "rerun-enabled"},
+	{idle("--tensorboard and --viewer show a run").alone(), "rerun-enabled"},
 	{idle("--tensorboard and --viewer show a run"), "rerun-log-train-stats-every rerun-log-splats-every " +
 		"rerun-max-img-size rerun-log-raw-images"},
 
@@ -330,20 +320,20 @@ var foreignTable = []struct {
 	{turned("--random-background"), "bg-modulation"},
 	{chosenBy(map[string][]string{"solidcolor": nil, "random": {"--random-background"},
 		"modulation": {"--random-background"}}, "--background and --random-background choose it"), "bg-mode"},
-	{absentSwitch("PPISP is here without its controller; " + exposure),
+	{absent("PPISP is here without its controller; "+exposure, no).alone(),
 		"ppisp-controller ppisp-freeze no-ppisp-exif-exposure"},
-	{absentSwitch("sparsity is not here; --max-splats N limits the model"), "enable-sparsity"},
+	{absent("sparsity is not here; --max-splats N limits the model", no).alone(), "enable-sparsity"},
 	{absent("sparsity is not here; --max-splats N limits the model"),
 		"sparsify-steps init-rho prune-ratio sparsity-method"},
-	{idleSwitch(lensRead), "gut undistort"},
-	{idleSwitch("it changes no model"), "train no-splash no-interop no-cpu-cache no-fs-cache no-save preload-to-ram"},
+	{idle(lensRead).alone(), "gut undistort"},
+	{idle("it changes no model").alone(), "train no-splash no-interop no-cpu-cache no-fs-cache no-save preload-to-ram"},
 	{idle("it changes no model"), "tile-mode log-level log-file morton-reorder-interval"},
 	{idle("--preview FILE keeps a picture up to date"), "timelapse-images timelapse-every"},
 	{turned("--eval"), "val"},
 	{absent("--test-list FILE names photos to hold out"), "val-image"},
 	{idle("pictures are in OUT/test"), "val-render"},
 	{turned("--origin", "keep"), "keep-crs"},
-	{absentSwitch("name the device: " + fault.Command("devices") + " lists them"), "cpu"},
+	{absent("name the device: "+fault.Command("devices")+" lists them", no).alone(), "cpu"},
 	{&foreignFlag{mean: func(v string, _ *foreignLine) meaning {
 		if splatFile(v) {
 			return as("--export", v)

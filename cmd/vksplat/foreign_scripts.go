@@ -66,8 +66,7 @@ func (l *foreignLine) skipPython() {
 		l.rest = after[script:]
 	} else if len(after) > 1 && after[0] == "-m" {
 		l.rest, l.foreign = after[2:], true
-		l.refused = append(l.refused, "-m "+after[1]+": a module of Python's is not a folder: leave the words up to "+
-			"it out")
+		l.refused = append(l.refused, "-m "+after[1]+": that is a Python module and no folder: leave out the words up to it")
 	}
 }
 
@@ -83,10 +82,12 @@ func scriptFlags(capture string) map[string]*foreignFlag {
 		"model-path": sceneFlag, "model-paths": sceneFlag, "source-path": taken(capture),
 		"white-background": turned("--background", "white"),
 		"skip-train":       leaves("test", "--skip-test"), "skip-test": leaves("train", "--skip-train"),
-		"quiet": idleSwitch("errors come in one line"), "eval": idleSwitch(known), "train-test-exp": idleSwitch(known),
-		"sh-degree": idle(known), "data-device": idle(photoCache),
-		"convert-shs-python":   idleSwitch("there is one way to draw"),
-		"compute-cov3d-python": idleSwitch("there is one way to draw"), "debug": idleSwitch("it changes no picture"),
+		"quiet": idle("errors come in one line").alone(), "eval": idle(known).alone(),
+		"train-test-exp": idle(known).alone(),
+		"sh-degree":      idle(known), "data-device": idle(photoCache),
+		"convert-shs-python":   idle("there is one way to draw").alone(),
+		"compute-cov3d-python": idle("there is one way to draw").alone(),
+		"debug":                idle("it changes no picture").alone(),
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"vksplat/internal/fault"
+	must "vksplat/internal/musttest"
 	"vksplat/internal/run/evaluate"
 	"vksplat/internal/run/render"
 )
@@ -155,7 +156,7 @@ func TestForeignScripts(t *testing.T) {
 	}
 	for line, want := range map[string]string{
 		"render render.py -m out --skip_train --skip_test":              "nothing is left to draw",
-		"train python3 -m nerfstudio.scripts.train splatfacto --data x": "-m nerfstudio.scripts.train: a module",
+		"train python3 -m nerfstudio.scripts.train splatfacto --data x": "-m nerfstudio.scripts.train: that is a Python module",
 	} {
 		if got, _, err := translated(strings.Fields(line)); fault.ExitCode(err) != fault.ExitUsage ||
 			!strings.Contains(err.Error(), want) {
@@ -171,10 +172,7 @@ func TestForeignScripts(t *testing.T) {
 
 // TestForeignPage wants the command lines that docs/coming-from.md compares to mean the same.
 func TestForeignPage(t *testing.T) {
-	page, err := os.ReadFile("../../docs/coming-from.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := must.Get(os.ReadFile("../../docs/coming-from.md"))(t)
 	compared := 0
 	rows := regexp.MustCompile("(?m)^\\|[^`|]*`([^`]+)`[^`|]*\\| `vksplat ([^`]+)`")
 	for _, row := range rows.FindAllStringSubmatch(string(page), -1) {

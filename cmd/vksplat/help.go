@@ -10,6 +10,7 @@ import (
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
 	"vksplat/internal/run/suite"
+	"vksplat/internal/run/train"
 	"vksplat/internal/wording"
 	"vksplat/pipeline"
 )
@@ -18,7 +19,7 @@ import (
 func presetHelp(all bool) string {
 	var b strings.Builder
 	b.WriteString("Presets:\n")
-	for _, name := range presetNames() {
+	for _, name := range train.PresetNames() {
 		summary := presetSummary(name)
 		if end := strings.IndexAny(summary, ".:;"); !all && end >= 0 {
 			summary = summary[:end]
@@ -38,7 +39,7 @@ func presetHelp(all bool) string {
 
 // presetSummary is the first line of a preset's file.
 func presetSummary(name string) string {
-	data, err := presetFiles.ReadFile("presets/" + name + ".toml")
+	data, err := train.Presets.ReadFile("presets/" + name + ".toml")
 	if err != nil {
 		panic(err) // names come from the folder
 	}

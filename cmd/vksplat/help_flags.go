@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"vksplat/internal/cli"
 )
@@ -50,23 +51,48 @@ func addFlags(console *cli.Console, cmd *cobra.Command, table []optionGroup, lay
 	}
 	h.table = append(slices.Clip(table), last)
 	register(cmd.Flags(), h.table)
-	if h.after != nil {
-		cmd.Annotations = map[string]string{belowNote: h.after(true)}
-	}
 	offerValues(console, cmd, h.table)
+	cmd.PreRunE = func(cmd *cobra.Command, _ []string) error { return checkRanges(cmd.Flags(), h.table) }
 	cmd.SetHelpFunc(func(cmd *cobra.Command, _ []string) { h.print(cmd) })
+}
+
+// newCommand completes a command by the options of a table and by its work.
+func newCommand(console *cli.Console, cmd *cobra.Command, table []optionGroup, layout helpLayout,
+	work func(flags *pflag.FlagSet, args []string) error) *cobra.Command {
+	addFlags(console, cmd, table, layout)
+	cmd.RunE = runs(console, func(args []string) error { return work(cmd.Flags(), args) })
+	return cmd
+}
+
+// folders completes every argument with folders, oneFolder the first.
+var folders = cobra.FixedCompletions(nil, cobra.ShellCompDirectiveFilterDirs)
+
+func oneFolder(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return nil, cobra.ShellCompDirectiveFilterDirs
+}
+
+// givenFlags are the words of those options that the command line has, for a process that gets them too.
+func givenFlags(flags *pflag.FlagSet, options []option) (words []string) {
+	for _, o := range options {
+		if f := flags.Lookup(o.name); f.Changed {
+			words = append(words, cli.Flag(o.name, f.Value.String()))
+		}
+	}
+	return words
 }
 
 // allHelp is the value of --help-all. It asks for help, too: cobra prints that before it checks arguments.
 type allHelp struct{ help, all *bool }
 
-func (v allHelp) Type() string     { return "bool" }
-func (v allHelp) String() string   { return strconv.FormatBool(*v.all) }
-func (v allHelp) IsBoolFlag() bool { return true }
+func (v allHelp) Type() string   { return "bool" }
+func (v allHelp) String() string { return strconv.FormatBool(*v.all) }
 
 // Set parses true or false.
 func (v allHelp) Set(s string) error {
-	err := (*boolValue)(v.all).Set(s)
+	err := cli.Value[bool]{To: v.all}.Set(s)
 	*v.help = *v.all
 	return err
 }

@@ -1,7 +1,10 @@
 package main
 
 import (
+	"errors"
+
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"vksplat/internal/cli"
 	"vksplat/internal/run/info"
@@ -16,24 +19,21 @@ func infoCommand(console *cli.Console) *cobra.Command {
 			"reads, a PLY or LAS file of points, a capture, or the folder of a run. Only the header of\n" +
 			"packed models (SPZ, SOG) is read, unless --bounds is given.",
 		Args: one("FILE or folder"),
-		RunE: runs(console, func(args []string) error {
-			value, text, err := info.Describe(args[0], bounds)
-			if err != nil {
-				return ofCapture(err)
-			}
-			print := func() error { return info.PrintFacts(console, text) }
-			if asJSON {
-				print = func() error { return console.PrintJSON(value) }
-			}
-			if err := print(); err != nil {
-				return err
-			}
-			return text.Damage(args[0])
-		}),
 	}
-	addFlags(console, cmd, []optionGroup{{options: []option{
+	table := []optionGroup{{options: []option{
 		truth(&asJSON, "json", "print everything as JSON"),
 		truth(&bounds, "bounds", "unpack a packed model to check its splats and compute their bounds"),
-	}}}, helpLayout{})
-	return cmd
+	}}}
+	return newCommand(console, cmd, table, helpLayout{}, func(_ *pflag.FlagSet, args []string) error {
+		value, text, err := info.Describe(args[0], bounds)
+		switch {
+		case err != nil:
+			return err
+		case asJSON:
+			err = console.PrintJSON(value)
+		default:
+			err = info.PrintFacts(console, text)
+		}
+		return errors.Join(err, text.Damage(args[0]))
+	})
 }

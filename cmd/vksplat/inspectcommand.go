@@ -12,7 +12,6 @@ import (
 
 func inspectCommand(console *cli.Console) *cobra.Command {
 	o := &inspection.Options{Load: captured.Options{Model: scene.AnyModel}}
-	var flags *pflag.FlagSet
 	cmd := &cobra.Command{
 		Use:   "inspect SCENE",
 		Short: "Check a capture for problems",
@@ -22,18 +21,15 @@ func inspectCommand(console *cli.Console) *cobra.Command {
 		Example: "  vksplat inspect my_scene\n  vksplat inspect my_scene --photos\n" +
 			"  vksplat inspect my_scene --json --quick",
 		Args: one("SCENE folder"),
-		RunE: runs(console, func(args []string) error {
-			o.Scene, o.PassedOn = args[0], passedOnFlags(flags)
-			return inspection.Run(console, o)
-		}),
 	}
-	flags = cmd.Flags()
-	addFlags(console, cmd, []optionGroup{{options: append([]option{
+	table := []optionGroup{{options: append([]option{
 		truth(&o.Json, "json", "print the report as JSON"),
 		truth(&o.Photos, "photos", "print a row for each photo"),
 		truth(&o.Quick, "quick", "skip decoding photos, so black and blurred ones are not found"),
-	}, loadTable(&o.Load)...)}}, helpLayout{first: []string{"photos", "json", "quick", "images", "downscale",
-		"format", "model",
-		"masks"}})
-	return cmd
+	}, loadTable(&o.Load)...)}}
+	first := []string{"photos", "json", "quick", "images", "downscale", "format", "model", "masks"}
+	return newCommand(console, cmd, table, helpLayout{first: first}, func(flags *pflag.FlagSet, args []string) error {
+		o.Scene, o.PassedOn = args[0], passedOnFlags(flags)
+		return inspection.Run(console, o)
+	})
 }

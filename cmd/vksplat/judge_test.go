@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	must "vksplat/internal/musttest"
 	"vksplat/internal/run/captured"
 	"vksplat/internal/run/models"
 	"vksplat/internal/run/output"
@@ -110,18 +111,14 @@ func (j *judge) withoutEdge(t *testing.T) *judge {
 	}
 	other := filepath.Join(dir, "dist", "plain.mjs")
 	plain := strings.Replace(string(text), edgeReleased, edgeOf3DGS, 1)
-	if err := os.WriteFile(other, []byte(plain), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(other, []byte(plain), 0o600))
 	start, err := os.ReadFile(j.script)
 	if err != nil || !strings.Contains(string(start), "cli.mjs") {
 		t.Fatalf("%s starts something else (%v)", j.script, err)
 	}
 	script := filepath.Join(dir, "bin", "plain.mjs")
 	plain = strings.ReplaceAll(string(start), "cli.mjs", "plain.mjs")
-	if err := os.WriteFile(script, []byte(plain), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(script, []byte(plain), 0o600))
 	return &judge{script, judgeBound, j.env}
 }
 
@@ -159,10 +156,7 @@ func (j *judge) draw(t *testing.T, model string, c *scene.Camera, near float64, 
 	if err != nil {
 		t.Fatalf("%s: %v\n%s", model, err, out)
 	}
-	picture, err := photo.Decode(scene.Camera{Path: file, Width: width, Height: height})
-	if err != nil {
-		t.Fatal(err)
-	}
+	picture := must.Get(photo.Decode(scene.Camera{Path: file, Width: width, Height: height}))(t)
 	all := photo.FloatRGB(picture)
 	var rgb []float32
 	for row := range c.Height {
@@ -216,14 +210,8 @@ func judgeViews(t *testing.T, judges []*judge, model, capture, only string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := load.Capture(capture, scene.LoadOptions{Model: scene.AnyModel, Downscale: *judgeSize})
-	if err != nil {
-		t.Fatal(err)
-	}
-	look, err := captured.LookOf(model, &info.Meta)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(load.Capture(capture, scene.LoadOptions{Model: scene.AnyModel, Downscale: *judgeSize}))(t)
+	look := must.Get(captured.LookOf(model, &info.Meta))(t)
 	config := pipeline.RenderConfig{Near: ply.DefaultNear}
 	look.Take(&config, func(string) bool { return false }, c.Synthetic)
 	cams := captured.Shifted(c.Cameras, models.OriginOf(&info))
@@ -235,10 +223,7 @@ func judgeViews(t *testing.T, judges []*judge, model, capture, only string) {
 		if !held || only != "" && cams[i].Name != only {
 			continue
 		}
-		shot, err := photo.Decode(cams[i])
-		if err != nil {
-			t.Fatal(err)
-		}
+		shot := must.Get(photo.Decode(cams[i]))(t)
 		shot = photo.Over(shot, config.Background)
 		line := fmt.Sprintf("%s: %.3f", cams[i].Name, want)
 		for _, j := range judges {

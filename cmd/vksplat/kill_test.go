@@ -16,6 +16,7 @@ import (
 
 	"vksplat/internal/fault"
 	"vksplat/internal/filetest"
+	must "vksplat/internal/musttest"
 	"vksplat/internal/run/output"
 	"vksplat/scene/ply"
 	"vksplat/scene/synth"
@@ -27,9 +28,7 @@ func startTrain(t *testing.T, args ...string) (*exec.Cmd, *bytes.Buffer) {
 	var out bytes.Buffer
 	cmd := exec.Command("vksplat", append([]string{"train"}, args...)...) // TestMain put it in the path
 	cmd.Stdout, cmd.Stderr = &out, &out
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, cmd.Start())
 	t.Cleanup(func() { _ = cmd.Process.Kill() }) // of one that a failed test left running
 	return cmd, &out
 }
@@ -131,20 +130,14 @@ func TestKillInWrite(t *testing.T) {
 	args := []string{dir, "-m", out, "--checkpoint-every", "2", "--resume", "--iterations"}
 	folder := filepath.Join(out, output.CheckpointFolder)
 	rest := func() string {
-		list, err := filepath.Glob(filepath.Join(folder, ".step_*.tmp*"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		list := must.Get(filepath.Glob(filepath.Join(folder, ".step_*.tmp*")))(t)
 		return strings.Join(list, " ")
 	}
 	caught := false
 	for try := 0; try < 8 && !caught; try++ {
 		cmd, text := startTrain(t, append(args, "100000")...)
 		have := func() int {
-			list, err := output.ListCheckpoints(folder)
-			if err != nil {
-				t.Fatal(err)
-			}
+			list := must.Get(output.ListCheckpoints(folder))(t)
 			return len(list)
 		}
 		for deadline := time.Now().Add(2 * time.Minute); have() == 0 || rest() == ""; time.Sleep(time.Millisecond) {
@@ -152,9 +145,7 @@ func TestKillInWrite(t *testing.T) {
 				t.Fatalf("no checkpoint is written\n%s", text)
 			}
 		}
-		if err := cmd.Process.Kill(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, cmd.Process.Kill())
 		_ = cmd.Wait() // it was killed
 		caught = rest() != ""
 	}
@@ -166,13 +157,8 @@ func TestKillInWrite(t *testing.T) {
 		t.Fatalf("no checkpoint is left: %v", err)
 	}
 	last := list[len(list)-1]
-	c, err := output.OpenWhole(last.Path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Close(); err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(output.OpenWhole(last.Path))(t)
+	must.Do(t, c.Close())
 	cmd, text := startTrain(t, append(args, strconv.Itoa(last.Step+1), "--accept-changes")...)
 	if err := cmd.Wait(); err != nil {
 		t.Fatalf("%v\n%s", err, text)
@@ -205,14 +191,10 @@ func TestKillInScores(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			out := filepath.Join(t.TempDir(), "out")
-			if err := os.CopyFS(out, os.DirFS(whole)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.CopyFS(out, os.DirFS(whole)))
 			// A process that is killed there leaves everything but these and the files of the end.
 			for _, name := range append(strings.Fields(c.missing), "stats.json", "report.html") {
-				if err := os.RemoveAll(filepath.Join(out, name)); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, os.RemoveAll(filepath.Join(out, name)))
 			}
 			train("-m", out, "--resume")
 			for _, name := range []string{"results.json", "per_view.json", "test/ours_4/view_000.png"} {
@@ -227,9 +209,7 @@ func TestKillInScores(t *testing.T) {
 func TestInterruptedEvaluation(t *testing.T) {
 	needDevice(t)
 	dir := filepath.Join(t.TempDir(), "scene")
-	if err := synth.Write(dir, synth.Options{Images: 12, Width: 320, Height: 240, Points: 1000}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, synth.Write(dir, synth.Options{Images: 12, Width: 320, Height: 240, Points: 1000}))
 	for _, c := range []struct {
 		name, at, steps string
 		says            []string
@@ -252,9 +232,7 @@ func TestInterruptedEvaluation(t *testing.T) {
 				time.Since(began) < 5*time.Minute; time.Sleep(2 * time.Millisecond) {
 				list, _ = os.ReadDir(pictures)
 			}
-			if err := cmd.Process.Signal(os.Interrupt); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, cmd.Process.Signal(os.Interrupt))
 			_ = cmd.Wait()
 			if code := cmd.ProcessState.ExitCode(); code != fault.ExitInterrupted {
 				t.Fatalf("exit code %d\n%s", code, said)

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"vksplat/internal/filetest"
+	must "vksplat/internal/musttest"
 	"vksplat/internal/run/demo"
 	"vksplat/scene/splatfile"
 	"vksplat/scene/synth"
@@ -26,9 +27,7 @@ func TestLevels(t *testing.T) {
 	}
 	dir := t.TempDir()
 	capture, out := filepath.Join(dir, "capture"), filepath.Join(dir, "out")
-	if err := synth.Write(capture, o); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, synth.Write(capture, o))
 	vksplat(t, "train", capture, "-m", out, "--eval", "--max-splats", "5000", "--iterations", steps,
 		"--progress", "none")
 	vksplat(t, "levels", out, "--lod", "3", "--steps", each)
@@ -44,9 +43,7 @@ func TestLevels(t *testing.T) {
 		}
 	}
 	file := filepath.Join(dir, "city", "lod-meta.json")
-	if err := os.Mkdir(filepath.Dir(file), 0o777); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(filepath.Dir(file), 0o777))
 	vksplat(t, "convert", out, file)
 	var meta struct{ Counts []int }
 	filetest.ReadJSON(t, file, &meta)
@@ -78,10 +75,7 @@ func heldOutPSNR(t *testing.T, model, capture, downscale string) float64 {
 	t.Helper()
 	to := t.TempDir()
 	vksplat(t, "eval", model, "--capture", capture, "--downscale", downscale, "--test-every", "8", "-o", to)
-	data, err := os.ReadFile(filepath.Join(to, "results.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile(filepath.Join(to, "results.json")))(t)
 	var methods map[string]struct{ PSNR float64 }
 	if err := json.Unmarshal(data, &methods); err != nil || len(methods) != 1 {
 		t.Fatalf("%v: %s", err, data)
@@ -95,20 +89,11 @@ func heldOutPSNR(t *testing.T, model, capture, downscale string) float64 {
 // checkLevelOne wants level 1 to lie where the trained one does.
 func checkLevelOne(t *testing.T, city, run string) {
 	t.Helper()
-	model, err := splatfile.Find(run)
-	if err != nil {
-		t.Fatal(err)
-	}
+	model := must.Get(splatfile.Find(run))(t)
 	var all [2][]float32 // the least coordinates
 	for i, path := range []string{filepath.Join(city, "1_0", "meta.json"), model} {
-		m, err := splatfile.Open(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		s, err := splatfile.All(m)
-		if err != nil {
-			t.Fatal(err)
-		}
+		m := must.Get(splatfile.Open(path))(t)
+		s := must.Get(splatfile.All(m))(t)
 		_ = m.Close() // only read
 		low := slices.Clone(s.Means[:3])
 		for k, x := range s.Means {

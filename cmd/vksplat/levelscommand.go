@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"vksplat/internal/cli"
 	"vksplat/internal/run/levels"
@@ -23,22 +24,17 @@ func levelsCommand(console *cli.Console) *cobra.Command {
 		Example: "  vksplat levels out\n  vksplat convert out city.ssog",
 		Args:    one("OUT"),
 	}
-	addFlags(console, cmd, []optionGroup{{options: append([]option{
+	options := deviceOptions(&device)
+	table := []optionGroup{{options: append([]option{
 		integer(&o.Levels, "lod", fmt.Sprintf("make `N` levels, the model's own among them (default %d)",
 			splatfile.StreamedLevels)),
 		integer(&o.Steps, "steps", "train each level for `N` steps (default 500)"),
 		overwriteOption(&o.Replace, "levels of another model or of other steps"),
-	}, deviceOptions(&device)...)}}, helpLayout{})
-	cmd.RunE = runs(console, func(args []string) error {
-		o.Out, o.SourceFlags = args[0], sourceFlags
-		for _, opt := range deviceOptions(&device) {
-			if text := opt.value.String(); text != "" && text != "auto" {
-				o.DeviceFlags = append(o.DeviceFlags, "--"+opt.name+"="+text)
-			}
-		}
+	}, options...)}}
+	return newCommand(console, cmd, table, helpLayout{}, func(flags *pflag.FlagSet, args []string) error {
+		o.Out, o.SourceFlags, o.DeviceFlags = args[0], sourceFlags, givenFlags(flags, options)
 		ctx, stop := console.Interruptible(cli.Always("stopping this level once it has saved"))
 		defer stop()
 		return levels.Run(console, ctx, o)
 	})
-	return cmd
 }

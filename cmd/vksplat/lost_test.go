@@ -12,6 +12,7 @@ import (
 
 	"vksplat/internal/fault"
 	"vksplat/internal/filetest"
+	must "vksplat/internal/musttest"
 	"vksplat/internal/run/output"
 )
 
@@ -38,9 +39,7 @@ func TestDeviceLost(t *testing.T) {
 			loseAfter := func(submits int, out, every string, more ...string) string {
 				t.Helper()
 				limits := filepath.Join(t.TempDir(), "limits.json")
-				if err := os.WriteFile(limits, fmt.Appendf(nil, `{"lostAfter": %d}`, submits), 0o644); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, os.WriteFile(limits, fmt.Appendf(nil, `{"lostAfter": %d}`, submits), 0o644))
 				cmd := exec.Command("vksplat", args(out, every, more...)...)
 				cmd.Env = append(os.Environ(), "VKSPLAT_LIMITS="+limits)
 				text, _ := cmd.CombinedOutput()

@@ -2,9 +2,9 @@ package main
 
 import (
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"vksplat/internal/cli"
-	"vksplat/internal/fault"
 	"vksplat/internal/run/captured"
 	"vksplat/internal/run/merge"
 )
@@ -40,34 +40,23 @@ func mergeCommand(console *cli.Console) *cobra.Command {
 			"memory.",
 		Example: "  vksplat merge city_plan\n  vksplat merge city_plan -o city.ply -o city.sog\n  vksplat merge " +
 			"city_plan --finetune 2000",
-		Args: one("PLAN folder"),
-		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-			return nil, cobra.ShellCompDirectiveFilterDirs
-		},
+		Args:              one("PLAN folder"),
+		ValidArgsFunction: folders,
 	}
+	device := deviceOptions(&o.Device)
 	table := []optionGroup{{options: append([]option{
 		other(&o.Exports, "output",
 			"also write the merged scene to `FILE`; its name chooses the format; may be repeated").letter("o"),
 		integer(&o.Finetune, "finetune",
 			"train the merged scene for `N` more steps on all photos; adds no splats, must fit the device, writes "+
-				"PLAN/finetuned"),
+				"PLAN/finetuned").within(0, 1e9),
 		overwriteOption(&o.Overwrite, "FILE, a run in PLAN/finetuned and your changes in PLAN/out"),
 		truth(&o.Check, "check", "measure the held-out photos on the merged scene"),
-	}, deviceOptions(&o.Device)...)}}
-	addFlags(console, cmd, table, helpLayout{})
-	cmd.RunE = runs(console, func(args []string) error {
-		if o.Finetune < 0 {
-			return fault.Usagef("give a number of steps from 1 up", "flag --finetune: %d", o.Finetune)
-		}
-		o.Plan, o.SourceFlags = args[0], sourceFlags
-		for _, opt := range deviceOptions(&o.Device) {
-			if text := opt.value.String(); text != "" && text != "auto" {
-				o.DeviceFlags = append(o.DeviceFlags, "--"+opt.name+"="+text)
-			}
-		}
+	}, device...)}}
+	return newCommand(console, cmd, table, helpLayout{}, func(flags *pflag.FlagSet, args []string) error {
+		o.Plan, o.SourceFlags, o.DeviceFlags = args[0], sourceFlags, givenFlags(flags, device)
 		ctx, stop := console.Interruptible(cli.Always("stopping"))
 		defer stop()
 		return merge.Run(console, ctx, o)
 	})
-	return cmd
 }

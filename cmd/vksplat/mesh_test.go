@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"vksplat/internal/filetest"
+	must "vksplat/internal/musttest"
 	"vksplat/internal/run/demo"
 	"vksplat/scene"
 	"vksplat/scene/ply"
@@ -35,9 +36,7 @@ func TestMesh(t *testing.T) {
 		o = synth.Options{Images: demo.Photos, Width: demo.Width, Height: demo.Height, Points: demo.Points}
 	}
 	made, err := synth.New(o)
-	if err := errors.Join(err, synth.Write(capture, o)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(err, synth.Write(capture, o)))
 	if filetest.Long() {
 		model = filepath.Join(dir, "out")
 		vksplat(t, "train", capture, "-m", model, "--iterations", "2000", "--splats", "12000", "--progress", "none")
@@ -74,9 +73,7 @@ func readMesh(t *testing.T, file string) *surface.Mesh {
 	t.Helper()
 	points, _, err := ply.ReadPoints(file)
 	text, errText := os.ReadFile(file)
-	if err := errors.Join(err, errText); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(err, errText))
 	m := &surface.Mesh{}
 	for _, p := range points {
 		m.Vertices = append(m.Vertices, surface.Vertex{At: [3]float32{float32(p.Pos[0]), float32(p.Pos[1]),
@@ -84,10 +81,7 @@ func readMesh(t *testing.T, file string) *surface.Mesh {
 	}
 	_, rest, _ := strings.Cut(string(text), "element face ")
 	line, _, _ := strings.Cut(rest, "\n")
-	n, err := strconv.Atoi(line)
-	if err != nil {
-		t.Fatal(err)
-	}
+	n := must.Get(strconv.Atoi(line))(t)
 	const row = 1 + 3*4
 	for at := len(text) - n*row; at < len(text); at += row {
 		var f [3]uint32
@@ -131,9 +125,7 @@ func checkMeshFiles(t *testing.T, dir, model, capture, file string) {
 	a, errA := os.ReadFile(file)
 	b, errB := os.ReadFile(again)
 	glb, err := os.ReadFile(packed)
-	if err := errors.Join(errA, errB, err); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(errA, errB, err))
 	if string(a) != string(b) {
 		t.Error("the same model gives other bytes")
 	}
@@ -142,9 +134,7 @@ func checkMeshFiles(t *testing.T, dir, model, capture, file string) {
 		Buffers   []struct{ ByteLength int }
 	}
 	length := int(binary.LittleEndian.Uint32(glb[12:]))
-	if err := json.Unmarshal(glb[20:20+length], &root); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(glb[20:20+length], &root))
 	n, faces := root.Accessors[0].Count, root.Accessors[3].Count/3
 	head, _, _ := strings.Cut(string(a), "end_header")
 	if !strings.Contains(head, "element vertex "+strconv.Itoa(n)+"\n") ||
@@ -160,7 +150,7 @@ func checkMeshFiles(t *testing.T, dir, model, capture, file string) {
 		"voxels do not fit":     {model, again, "--cameras", capture, "--overwrite", "--voxel", "1e-9"},
 		"as .ply and .glb":      {model, filepath.Join(dir, "mesh.stl"), "--cameras", capture},
 		"is neither":            {model, again, "--cameras", capture, "--overwrite", "--triangles", "half"},
-		"is not a length":       {model, again, "--cameras", capture, "--overwrite", "--voxel", "-1"},
+		"it must be from 0":     {model, again, "--cameras", capture, "--overwrite", "--voxel", "-1"},
 		"no view shows":         {model, again, "--cameras", capture, "--overwrite", "--max-depth", "0.001"},
 		"--cameras is required": {file, filepath.Join(dir, "other.ply")},
 	} {

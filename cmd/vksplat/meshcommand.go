@@ -1,7 +1,10 @@
 package main
 
 import (
+	"math"
+
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
@@ -25,15 +28,14 @@ func meshCommand(console *cli.Console) *cobra.Command {
 			return nil
 		},
 	}
-	addFlags(console, cmd, meshTable(o), helpLayout{first: []string{"cameras", "voxel", "triangles", "max-depth",
-		"min-views", "clusters", "overwrite", "device", "max-vram", "max-ram"}})
-	o.Draw.Given = cmd.Flags().Changed
-	cmd.RunE = runs(console, func(args []string) error {
-		o.Draw.File, o.Out = args[0], args[1]
+	first := []string{"cameras", "voxel", "triangles", "max-depth", "min-views", "clusters", "overwrite", "device",
+		"max-vram", "max-ram"}
+	layout := helpLayout{first: first}
+	return newCommand(console, cmd, meshTable(o), layout, func(f *pflag.FlagSet, args []string) error {
+		o.Draw.File, o.Out, o.Draw.Given = args[0], args[1], f.Changed
 		o.Draw.CamerasOfRun()
 		return mesh.Run(console, o)
 	})
-	return cmd
 }
 
 // meshTable lists the options of mesh by chapter.
@@ -42,13 +44,15 @@ func meshTable(o *mesh.Options) []optionGroup {
 	return []optionGroup{
 		{"Mesh", append(cameras,
 			float(&o.Voxel, "voxel",
-				"edge of a voxel, in the `UNITS` of the capture; 0 is two pixels at the median depth"),
+				"edge of a voxel, in the `UNITS` of the capture; 0 is two pixels at the median depth").
+				within(0, 1e9),
 			text(&o.Triangles, "triangles",
 				"reduce to `N` triangles, or per cent as in 25% (default: no reduction)"),
 			float(&o.MaxDepth, "max-depth",
-				"ignore depths beyond `UNITS`; 0 is three times the median depth"),
-			integer(&o.MinViews, "min-views", "drop surfaces seen by fewer than `N` views"),
-			integer(&o.Clusters, "clusters", "keep the `N` largest connected parts of at least 50 triangles"),
+				"ignore depths beyond `UNITS`; 0 is three times the median depth").within(0, 1e9),
+			integer(&o.MinViews, "min-views", "drop surfaces seen by fewer than `N` views").within(1, math.MaxUint16),
+			integer(&o.Clusters, "clusters", "keep the `N` largest connected parts of at least 50 triangles").
+				within(1, 1e9),
 			overwriteOption(&o.Replace, "an existing MESH"),
 		)},
 		{"Capture", renderCaptureOptions(o.Draw)},

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"vksplat/internal/geom"
+	must "vksplat/internal/musttest"
 	"vksplat/scene/ply"
 	"vksplat/scene/surface/surfacetest"
 	"vksplat/scene/synth"
@@ -24,9 +25,7 @@ func TestNormals(t *testing.T) {
 	o := synth.Options{Images: 12, Width: 128, Height: 96, Points: 100}
 	made, err := synth.New(o)
 	balls := ballsOn(surfacetest.SeenByThree(surfacetest.Views(t, o, meshFar), 2))
-	if err := errors.Join(err, synth.Write(capture, o), ply.Write(model, balls, ply.Meta{})); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(err, synth.Write(capture, o), ply.Write(model, balls, ply.Meta{})))
 	vksplat(t, "render", model, "--cameras", capture, "-o", out, "--normals", "--frames", "0-11x4")
 	var list []float64
 	for i, c := range made.Cameras() {
@@ -38,9 +37,7 @@ func TestNormals(t *testing.T) {
 			t.Fatal(err)
 		}
 		picture, err := png.Decode(f)
-		if err := errors.Join(err, f.Close()); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, errors.Join(err, f.Close()))
 		truth, depths := made.Normals(i), made.Depths(i)
 		for p, z := range depths {
 			r, g, b, _ := picture.At(p%c.Width, p/c.Width).RGBA()

@@ -2,6 +2,7 @@ package main
 
 import (
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
@@ -10,25 +11,10 @@ import (
 	"vksplat/pipeline"
 )
 
-// openFlags are the flags of open.
-type openFlags struct {
-	show      show.Options // of the server
-	device    pipeline.DeviceOptions
-	maxUpload int // GB
-}
-
-// openTable lists the options of open: those of view's server, and which device is used.
-func openTable(o *openFlags) []optionGroup {
-	server := pickOptions([]optionGroup{{options: viewTable(&o.show)[0].options}}, "port", "no-open", "host",
-		"tls-cert",
-		"tls-key")
-	return []optionGroup{{options: append(server[0].options, integer(&o.maxUpload, "max-upload",
-		"accept at most `N` gigabytes of uploads at once"))},
-		{options: deviceOptions(&o.device)}}
-}
-
 func openCommand(console *cli.Console) *cobra.Command {
-	o := &openFlags{maxUpload: 16}
+	var o show.Options // of the server
+	var device pipeline.DeviceOptions
+	maxUpload := 16 // GB
 	cmd := &cobra.Command{
 		Use:   "open [FOLDER]",
 		Short: "Train, compare and export from a page in the browser",
@@ -48,20 +34,15 @@ func openCommand(console *cli.Console) *cobra.Command {
 			return nil
 		},
 	}
-	table := openTable(o)
-	addFlags(console, cmd, table, helpLayout{})
-	cmd.RunE = runs(console, func(args []string) error {
-		d := &desk.Options{NoOpen: o.show.NoOpen, Server: o.show.Server, MaxUpload: int64(o.maxUpload) * 1e9,
-			Version: cli.VersionText()}
+	server := pickOptions(viewTable(&o), "port", "no-open", "host", "tls-cert", "tls-key")[0].options
+	table := []optionGroup{{options: append(server, integer(&maxUpload, "max-upload",
+		"accept at most `N` gigabytes of uploads at once"))}, {options: deviceOptions(&device)}}
+	return newCommand(console, cmd, table, helpLayout{}, func(flags *pflag.FlagSet, args []string) error {
+		d := &desk.Options{NoOpen: o.NoOpen, Server: o.Server, MaxUpload: int64(maxUpload) * 1e9,
+			Version: cli.VersionText(), DeviceArgs: givenFlags(flags, table[1].options)}
 		if len(args) > 0 {
 			d.Folder = args[0]
 		}
-		for _, opt := range table[1].options {
-			if f := cmd.Flags().Lookup(opt.name); f.Changed {
-				d.DeviceArgs = append(d.DeviceArgs, cli.Flag(opt.name, f.Value.String()))
-			}
-		}
 		return desk.Run(console, d)
 	})
-	return cmd
 }

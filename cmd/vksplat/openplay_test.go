@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	must "vksplat/internal/musttest"
 	"vksplat/internal/run/output"
 	"vksplat/scene/synth"
 	"vksplat/view/playtest"
@@ -36,13 +37,9 @@ func TestPlayDesk(t *testing.T) {
 		size = synth.Options{Images: 24, Width: 480, Height: 360, Points: 6000}
 	}
 	scene := filepath.Join(root, "garden")
-	if err := synth.Write(scene, size); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, synth.Write(scene, size))
 	hostile := "<img src=x onerror=alert(1)> & 'so' \"on\""
-	if err := os.Mkdir(filepath.Join(root, hostile), 0o777); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(filepath.Join(root, hostile), 0o777))
 	photos, err := filepath.Glob(filepath.Join(scene, "images", "*"))
 	if err != nil || len(photos) < 2 {
 		t.Fatal(photos, err)
@@ -55,9 +52,7 @@ func TestPlayDesk(t *testing.T) {
 		"places": map[string][2]string{"runs": {"#/", "article.run"}, "new": {"#/new/", ".entry"},
 			"verdict": {"#/new/garden", ".costs dl"}, "compare": {"#/compare", "table.compare"},
 			"run": {"#/run/vksplat/runs/garden-default", ".pair select"}}}, &log)
-	if err := v.cmd.Process.Signal(os.Interrupt); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, v.cmd.Process.Signal(os.Interrupt))
 	v.wait(t)
 	if log.Verdict == "" || !strings.Contains(log.Costs, "takes about") || !strings.Contains(log.Costs, "device memory") {
 		t.Errorf("verdict %q, costs %q", log.Verdict, log.Costs)
@@ -89,10 +84,7 @@ func TestPlayDesk(t *testing.T) {
 			t.Errorf("on a phone, %s is %d px wide", name, wide)
 		}
 	}
-	u, err := url.Parse(v.address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	u := must.Get(url.Parse(v.address))(t)
 	for _, r := range log.Requests {
 		if base := "http://" + u.Host + "/"; !strings.HasPrefix(r, base) && !strings.HasPrefix(r, "data:") &&
 			!strings.HasPrefix(r, "blob:") {

@@ -2,12 +2,14 @@ package main
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"vksplat/internal/cli"
+	"vksplat/internal/fault"
 	"vksplat/pipeline/recipe"
 )
 
@@ -44,8 +46,8 @@ const (
 	kindNumbers             // a list of integers
 )
 
-// jobValue is an option's value in a job of the farm: a number in a range, or a list of these. The zero value says that
-// it is the flag's.
+// jobValue is an option's value where that is a number in a range, or in jobs of the farm a list of these. The zero
+// value says that a job gives what the flag takes.
 type jobValue struct {
 	kind        kind
 	least, most float64
@@ -73,7 +75,7 @@ func (o option) in(r recipe.Range, x *float64) option {
 	return o
 }
 
-// within bounds the number that a job of the farm may give.
+// within bounds the number that the command line, or a job of the farm, may give.
 func (o option) within(least, most float64) option {
 	o.job = jobValue{kind: o.kind, least: least, most: most}
 	return o
@@ -88,27 +90,27 @@ func (o option) asNumbers(k kind, count int, least, most float64) option {
 // orAlone lets the flag stand without a value, and says what that means.
 func (o option) orAlone(value string) option { o.bare = value; return o }
 
-// integer, whole, float, truth and text make options of the plain types; other
-// makes one of a type of its own, which a configuration file holds as a string.
-func integer(p *int, name, help string) option {
-	return option{name: name, value: (*intValue)(p), kind: kindInt, help: help}
+// plain makes an option of a plain variable or a colour; other makes one of a type of its own, which a configuration
+// file holds as a string.
+func plain(p any, name, help string) option {
+	o := option{name: name, value: cli.VariableOf(p), help: help}
+	switch p.(type) {
+	case *int, *uint64:
+		o.kind = kindInt
+	case *float64:
+		o.kind = kindFloat
+	case *bool:
+		o.kind, o.bare = kindBool, "true"
+	case *[3]float32:
+		o.words = []string{"black", "white"}
+	}
+	return o
 }
 
-func whole(p *uint64, name, help string) option {
-	return option{name: name, value: (*uintValue)(p), kind: kindInt, help: help}
-}
-
-func float(p *float64, name, help string) option {
-	return option{name: name, value: (*floatValue)(p), kind: kindFloat, help: help}
-}
-
-func truth(p *bool, name, help string) option {
-	return option{name: name, value: (*boolValue)(p), kind: kindBool, help: help}.orAlone("true")
-}
-
-func text(p *string, name, help string) option {
-	return option{name: name, value: (*textValue)(p), help: help}
-}
+func integer(p *int, name, help string) option   { return plain(p, name, help) }
+func float(p *float64, name, help string) option { return plain(p, name, help) }
+func truth(p *bool, name, help string) option    { return plain(p, name, help) }
+func text(p *string, name, help string) option   { return plain(p, name, help) }
 
 func stepList(p *cli.Steps, name, help string) option {
 	return option{name: name, value: p, kind: kindNumbers, steps: p, help: help}
@@ -123,23 +125,30 @@ func register(fs *pflag.FlagSet, groups []optionGroup) {
 	fs.SortFlags = false
 	for _, g := range groups {
 		for i := range g.options {
-			g.options[i].register(fs, g.title)
+			o := &g.options[i]
+			fs.VarPF(o.value, o.name, o.short, o.help).NoOptDefVal = o.bare
 		}
 	}
 }
 
-func (o *option) register(fs *pflag.FlagSet, chapter string) {
-	f := fs.VarPF(o.value, o.name, o.short, o.usage())
-	f.NoOptDefVal = o.bare
-	f.Annotations = map[string][]string{chapterNote: {chapter}}
-}
-
-// usage is the help text with the source of the default.
-func (o *option) usage() string {
-	if o.source == "" {
-		return o.help
+// checkRanges refuses numbers on the command line that are out of the range of their option.
+func checkRanges(flags *pflag.FlagSet, groups []optionGroup) error {
+	for _, g := range groups {
+		for _, o := range g.options {
+			f, r := flags.Lookup(o.name), recipe.Range{Least: o.job.least, Most: o.job.most}
+			if !f.Changed || r.Most == 0 || o.job.kind != o.kind {
+				continue
+			}
+			x, err := strconv.ParseFloat(f.Value.String(), 64)
+			if err == nil {
+				err = r.Check(fault.Setting(o.name), x, x)
+			}
+			if err != nil {
+				return fault.Usagef("see: "+fault.Command(flags.Name()+" --help"), "%w", err)
+			}
+		}
 	}
-	return o.help + " [" + o.source + "]"
+	return nil
 }
 
 // key is the option's name in a configuration file.
@@ -147,18 +156,12 @@ func (o *option) key() string { return strings.ReplaceAll(o.name, "-", "_") }
 
 // find returns the option with a name, or nil.
 func find(groups []optionGroup, name string) *option {
-	for _, g := range groups {
-		if i := slices.IndexFunc(g.options, func(o option) bool { return o.name == name }); i >= 0 {
-			return &g.options[i]
-		}
-	}
-	return nil
+	return findBy(groups, func(o option) bool { return o.name == name })
 }
 
-// findLetter returns the option of a letter, nil where there is none.
-func findLetter(groups []optionGroup, letter string) *option {
+func findBy(groups []optionGroup, is func(o option) bool) *option {
 	for _, g := range groups {
-		if i := slices.IndexFunc(g.options, func(o option) bool { return o.short == letter }); i >= 0 {
+		if i := slices.IndexFunc(g.options, is); i >= 0 {
 			return &g.options[i]
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	must "vksplat/internal/musttest"
 	"vksplat/internal/run/meter"
 	"vksplat/internal/run/train"
 	"vksplat/pipeline/recipe"
@@ -22,11 +23,8 @@ const trainPageFile = "../../docs/train.md"
 // TestTrainPage wants the tables of docs/train.md to say what the program's own say.
 func TestTrainPage(t *testing.T) {
 	var presets, keys, sources strings.Builder
-	for _, name := range presetNames() {
-		data, err := presetFiles.ReadFile("presets/" + name + ".toml")
-		if err != nil {
-			t.Fatal(err)
-		}
+	for _, name := range train.PresetNames() {
+		data := must.Get(train.Presets.ReadFile("presets/" + name + ".toml"))(t)
 		fmt.Fprintf(&presets, "\n`--preset %s`\n\n```toml\n%s```\n", name, data)
 	}
 	for _, e := range []struct {
@@ -50,10 +48,7 @@ func TestTrainPage(t *testing.T) {
 // comments of Markdown. With -update it is written anew.
 func comparePage(t *testing.T, file string, parts map[string]string) {
 	t.Helper()
-	data, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile(file))(t)
 	page := string(data)
 	for name, text := range parts {
 		begin := "<!-- " + name + ", made by make docs -->\n"
@@ -65,9 +60,7 @@ func comparePage(t *testing.T, file string, parts map[string]string) {
 		page = before + begin + text + "\n<!-- end of " + name + " -->\n" + after
 	}
 	if *update {
-		if err := os.WriteFile(file, []byte(page), 0o666); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(file, []byte(page), 0o666))
 	} else if page != string(data) {
 		t.Errorf("%s is not what the program's tables say; write it anew: make docs", file)
 	}
@@ -130,6 +123,9 @@ var keyTexts = map[string]string{
 // keysOf lists the JSON names of a struct's fields, in order.
 func keysOf(v any) (keys []string) {
 	for _, f := range reflect.VisibleFields(reflect.TypeOf(v)) {
+		if f.Anonymous { // its fields follow
+			continue
+		}
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 		keys = append(keys, name)
 	}

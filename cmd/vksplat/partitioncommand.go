@@ -2,6 +2,7 @@ package main
 
 import (
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"vksplat/internal/cli"
 	"vksplat/internal/run/captured"
@@ -18,22 +19,17 @@ func partitionCommand(console *cli.Console) *cobra.Command {
 		Long: "Divide a capture on the ground plane into blocks with about as many cameras and points\n" +
 			"each. vksplat train PLAN then trains the blocks one after the other and merges them into\n" +
 			"one scene, PLAN/out. plan.png shows the blocks from above; docs/blocks.md says more.",
-		Example: "  vksplat partition city -o city_plan --eval\n  vksplat partition city -o city_plan --blocks 3x2\n " +
-			" " +
-			"vksplat train city_plan",
-		Args: one("SCENE folder"),
-		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-			return nil, cobra.ShellCompDirectiveFilterDirs
-		},
+		Example: "  vksplat partition city -o city_plan --eval\n  vksplat partition city -o city_plan --blocks 3x2\n" +
+			"  vksplat train city_plan",
+		Args:              one("SCENE folder"),
+		ValidArgsFunction: folders,
 	}
 	table := []optionGroup{{options: partitionTable(o)}, {options: loadTable(&o.Load)},
 		{options: deviceOptions(&o.Device)}}
-	fs := cmd.Flags()
-	addFlags(console, cmd, table, helpLayout{first: []string{"output", "blocks", "eval", "test-every", "overlap", "up",
-		"images", "downscale", "masks", "device", "max-vram"}})
-	o.Given = fs.Changed
-	cmd.RunE = runs(console, func(args []string) error {
-		o.Scene = args[0]
+	first := []string{"output", "blocks", "eval", "test-every", "overlap", "up", "images", "downscale", "masks",
+		"device", "max-vram"}
+	return newCommand(console, cmd, table, helpLayout{first: first}, func(flags *pflag.FlagSet, args []string) error {
+		o.Scene, o.Given = args[0], flags.Changed
 		if err := o.Check(); err != nil {
 			return err
 		}
@@ -44,7 +40,6 @@ func partitionCommand(console *cli.Console) *cobra.Command {
 		}
 		return partition.Run(console, o)
 	})
-	return cmd
 }
 
 // partitionTable lists the options that are partition's own.

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	must "vksplat/internal/musttest"
 	"vksplat/internal/run/output"
 	"vksplat/scene"
 	"vksplat/scene/load"
@@ -52,10 +53,7 @@ func plant(t *testing.T, model, capture, out string, n int) (at [][3]float64) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := load.Capture(capture, scene.LoadOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(load.Capture(capture, scene.LoadOptions{}))(t)
 	for i, d := range c.Depths(1) {
 		cam := &c.Cameras[i]
 		for k := range n {
@@ -81,9 +79,7 @@ func plant(t *testing.T, model, capture, out string, n int) (at [][3]float64) {
 		}
 		more.Quats[4*i], more.LogitOpacities[i] = 1, 2
 	}
-	if err := ply.Write(out, more, info.Meta); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, ply.Write(out, more, info.Meta))
 	return at
 }
 

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
@@ -42,13 +43,8 @@ func resumeCommand(console *cli.Console) *cobra.Command {
 		Example: "  vksplat resume out\n" +
 			"  vksplat resume out --iterations 30000\n" +
 			"  vksplat resume out --capture /new/place/of/my_scene",
-		Args: one("OUT folder"),
-		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-			if len(args) > 0 {
-				return nil, cobra.ShellCompDirectiveNoFileComp
-			}
-			return nil, cobra.ShellCompDirectiveFilterDirs
-		},
+		Args:              one("OUT folder"),
+		ValidArgsFunction: oneFolder,
 	}
 	table := dropOptions(trainTable(o), "model-path", "block", "share-steps", "resume", "print-config")
 	table[0].options = append([]option{text(&scene, "capture",
@@ -63,26 +59,20 @@ func resumeCommand(console *cli.Console) *cobra.Command {
 	find(table, "iterations").help = "train to step `N` (default: the run's last)"
 	find(table, "dry-run").help = "print the plan (steps left, memory) and stop"
 	find(table, "accept-changes").help = "accept changed settings or photos, and continue with the new ones"
-	fs := cmd.Flags()
-	addFlags(console, cmd, table, helpLayout{first: resumeFirst})
-	cmd.RunE = runs(console, func(args []string) error {
-		if err := resolveSettings(o, fs); err != nil {
+	layout := helpLayout{first: resumeFirst}
+	return newCommand(console, cmd, table, layout, func(flags *pflag.FlagSet, args []string) error {
+		if err := resolveSettings(o, flags); err != nil {
 			return err
 		}
-		return goOn(console, o, args[0], scene)
-	})
-	return cmd
-}
-
-// goOn continues the run in out.
-func goOn(console *cli.Console, o *train.Options, out, scene string) error {
-	if plans.IsPlan(out) { // which does not say how blocks are trained that were not begun
-		return fault.Usagef("give the command that trains it once more, with its flags: it continues where it was",
-			"%s is a plan of blocks and no run", out)
-	}
-	if err := o.GoOn(out, scene); err != nil {
+		out := args[0]
+		if plans.IsPlan(out) { // which does not say how blocks are trained that were not begun
+			return fault.Usagef("give the command that trains it once more, with its flags: it continues where it was",
+				"%s is a plan of blocks and no run", out)
+		}
+		if err := o.GoOn(out, scene); err != nil {
+			return err
+		}
+		_, err := train.Do(console, o)
 		return err
-	}
-	_, err := train.Do(console, o)
-	return err
+	})
 }

@@ -22,6 +22,7 @@ import (
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
 	"vksplat/internal/filetest"
+	must "vksplat/internal/musttest"
 	"vksplat/internal/run/capture/capturetest"
 	"vksplat/internal/run/meter"
 	"vksplat/pipeline"
@@ -46,10 +47,7 @@ func TestScripts(t *testing.T) {
 	cache := t.TempDir() // of compiled kernels, for all scripts
 	devices, err := pipeline.ListDevices()
 	hasDevice := err == nil && len(devices) > 0
-	shared, err := filepath.Abs("../../../shared/data")
-	if err != nil {
-		t.Fatal(err)
-	}
+	shared := must.Get(filepath.Abs("../../../shared/data"))(t)
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
 		RequireExplicitExec: true,

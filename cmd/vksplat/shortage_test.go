@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"vksplat/internal/filetest"
+	must "vksplat/internal/musttest"
 	"vksplat/internal/run/output"
 )
 
@@ -27,9 +28,7 @@ func TestDriverShortage(t *testing.T) {
 	}
 	vksplat(t, args("whole")...)
 	limits := filepath.Join(dir, "limits.json")
-	if err := os.WriteFile(limits, []byte(`{"heapBytes": 14000000}`), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(limits, []byte(`{"heapBytes": 14000000}`), 0o644))
 	cmd := exec.Command("vksplat", args("short")...)
 	cmd.Env = append(os.Environ(), "VKSPLAT_LIMITS="+limits)
 	text, err := cmd.CombinedOutput()

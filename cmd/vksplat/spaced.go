@@ -2,6 +2,7 @@ package main
 
 import (
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -33,41 +34,29 @@ func refuseSpaced(console *cli.Console, root *cobra.Command) {
 // spacedError is the error of a value behind a space that its flag would take behind =. A number or a truth value is
 // surely one, unless it is a file's name; other words are where the arguments are wrong with them.
 func spacedError(console *cli.Console, cmd *cobra.Command, args []string, wrong bool) error {
-	at := 0 // the next argument in the command line
 	for i, word := range console.Args[:max(len(console.Args)-1, 0)] {
 		if word == "--" {
 			return nil
 		}
-		if at < len(args) && word == args[at] {
-			at++
-		}
 		name, isFlag := strings.CutPrefix(word, "--")
 		f, value := cmd.Flags().Lookup(name), console.Args[i+1]
-		if !isFlag || f == nil || f.NoOptDefVal == "" || at == len(args) || args[at] != value {
+		if !isFlag || f == nil || f.NoOptDefVal == "" || !slices.Contains(args, value) {
 			continue
 		}
 		if fits, sure := suits(f.Value, value); fits && (wrong || sure) {
-			return fault.Usagef("write --"+f.Name+"="+value, "flag --%s: %s after a space is read as %s", f.Name,
-				value, argumentOf(cmd))
+			return fault.Usagef("write --"+f.Name+"="+value, "flag --%s: %s after a space is no value of it",
+				f.Name, value)
 		}
 	}
 	return nil
 }
 
-// argumentOf says what the first argument of a command is, in the words of its help where those are one.
-func argumentOf(cmd *cobra.Command) string {
-	if words := strings.Fields(cmd.Use); len(words) > 1 && !strings.ContainsAny(words[1], "[].|-") {
-		return words[1]
-	}
-	return "a file"
-}
-
 // suits says whether a word can be a flag's value, and whether it can hardly be anything else.
 func suits(v pflag.Value, word string) (fits, sure bool) {
 	switch v.(type) {
-	case *boolValue:
+	case cli.Value[bool]:
 		fits = word == "true" || word == "false"
-	case *floatValue:
+	case cli.Value[float64]:
 		_, err := strconv.ParseFloat(word, 64)
 		fits = err == nil
 	default:

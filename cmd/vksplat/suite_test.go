@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"vksplat/internal/fault"
+	must "vksplat/internal/musttest"
 	"vksplat/internal/run/suite"
 )
 
@@ -16,12 +17,10 @@ func TestSuitePresets(t *testing.T) {
 	for name, captures := range map[string]int{"mipnerf360": 9, "tanks-and-temples": 2, "deep-blending": 2,
 		"nerf-synthetic": 8} {
 		file := filepath.Join(t.TempDir(), "suite.toml")
-		if err := os.WriteFile(file,
+		must.Do(t, os.WriteFile(file,
 			[]byte("out = \"runs\"\ndata = \"data\"\npreset = \""+name+
 				"\"\nsettings = { iterations = 7000 }\n[recipe.default]\n[recipe.big]\npreset = \"mcmc\"\n"),
-			0o666); err != nil {
-			t.Fatal(err)
-		}
+			0o666))
 		plan, err := suite.Read(file, settingsForSuite())
 		if err != nil {
 			t.Fatal(err)
@@ -49,9 +48,7 @@ func FuzzSuiteFile(f *testing.F) {
 	f.Add("settings = 3\n[sources]\nx = { seed = 1 }\n")
 	f.Fuzz(func(t *testing.T, text string) {
 		file := filepath.Join(t.TempDir(), "suite.toml")
-		if err := os.WriteFile(file, []byte(text), 0o666); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(file, []byte(text), 0o666))
 		plan, err := suite.Read(file, settingsForSuite())
 		if err == nil {
 			_, err = plan.Runs(&suite.Options{})
@@ -74,10 +71,7 @@ func TestSuiteOfThePage(t *testing.T) {
 	if err := os.WriteFile(file, []byte(text), 0o666); err != nil || !found {
 		t.Fatalf("%v; an example is there: %v", err, found)
 	}
-	plan, err := suite.Read(file, settingsForSuite())
-	if err != nil {
-		t.Fatal(err)
-	}
+	plan := must.Get(suite.Read(file, settingsForSuite()))(t)
 	runs, err := plan.Runs(&suite.Options{})
 	if err != nil || len(runs) != 3*3*3 || len(plan.Means) != 1 {
 		t.Errorf("%d runs, means %v, %v", len(runs), plan.Means, err)

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"vksplat/internal/cli"
 	"vksplat/internal/run/suite"
@@ -21,24 +22,15 @@ func suiteCommand(console *cli.Console) *cobra.Command {
 			"others continue. suite.md and suite.json are rewritten after each run.\n\n" +
 			"Presets name the captures of benchmarks that you have downloaded:\n" +
 			strings.Join(suite.PresetNames(), ", ") + ".",
-		Example: "  vksplat suite mipnerf360.toml --dry-run\n  vksplat suite mipnerf360.toml",
-		Args:    one("FILE.toml"),
-		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-			return []string{"toml"}, cobra.ShellCompDirectiveFilterFileExt
-		},
+		Example:           "  vksplat suite mipnerf360.toml --dry-run\n  vksplat suite mipnerf360.toml",
+		Args:              one("FILE.toml"),
+		ValidArgsFunction: cobra.FixedCompletions([]cobra.Completion{"toml"}, cobra.ShellCompDirectiveFilterFileExt),
 	}
+	device := deviceOptions(&o.Device)
 	table := []optionGroup{{options: append([]option{truth(&o.DryRun, "dry-run",
-		"print the command of every run and stop")}, deviceOptions(&o.Device)...)}}
-	fs := cmd.Flags()
-	addFlags(console, cmd, table, helpLayout{})
-	cmd.RunE = runs(console, func(args []string) error {
-		o.File = args[0]
-		for _, opt := range deviceOptions(&o.Device) {
-			if fs.Changed(opt.name) {
-				o.DeviceFlags = append(o.DeviceFlags, "--"+opt.name+"="+opt.value.String())
-			}
-		}
+		"print the command of every run and stop")}, device...)}}
+	return newCommand(console, cmd, table, helpLayout{}, func(flags *pflag.FlagSet, args []string) error {
+		o.File, o.DeviceFlags = args[0], givenFlags(flags, device)
 		return suite.Run(console, o)
 	})
-	return cmd
 }

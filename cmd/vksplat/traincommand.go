@@ -93,16 +93,10 @@ func trainCommand(console *cli.Console) *cobra.Command {
 			}
 			return one("SCENE folder")(cmd, args)
 		},
-		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-			if len(args) > 0 {
-				return nil, cobra.ShellCompDirectiveNoFileComp
-			}
-			return nil, cobra.ShellCompDirectiveFilterDirs
-		},
+		ValidArgsFunction: oneFolder,
 	}
-	table, fs := trainTable(o), cmd.Flags()
-	addFlags(console, cmd, table, helpLayout{trainFirst, presetHelp})
-	cmd.RunE = runs(console, func(args []string) error {
+	layout := helpLayout{trainFirst, presetHelp}
+	return newCommand(console, cmd, trainTable(o), layout, func(fs *pflag.FlagSet, args []string) error {
 		o.PassedOn = passedOnFlags(fs) // before --steps-scaler changes them
 		if err := resolveSettings(o, fs); err != nil {
 			return err
@@ -115,7 +109,6 @@ func trainCommand(console *cli.Console) *cobra.Command {
 		}
 		return trainScene(console, o, args[0])
 	})
-	return cmd
 }
 
 // printConfig prints the settings, with the numbers that follow the capture where one is named.

@@ -13,6 +13,7 @@ import (
 	"vksplat/farm/spec"
 	"vksplat/internal/fault"
 	"vksplat/internal/filetest"
+	must "vksplat/internal/musttest"
 	"vksplat/internal/run/capture"
 	"vksplat/internal/run/captured"
 	"vksplat/internal/run/demo"
@@ -75,9 +76,7 @@ func truthCapture(t *testing.T, far bool) string {
 		o.Scale, o.Offset = 1000, [3]float64{5e6, -5e6, 5e6}
 	}
 	dir := filepath.Join(t.TempDir(), "scene")
-	if err := synth.Write(dir, o); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, synth.Write(dir, o))
 	return dir
 }
 
@@ -85,16 +84,11 @@ func truthCapture(t *testing.T, far bool) string {
 func scoresAlone(t *testing.T, model, capture string, flags ...string) map[string]float64 {
 	t.Helper()
 	dir := t.TempDir()
-	data, err := os.ReadFile(model)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile(model))(t)
 	file := filepath.Join(dir, "lone"+strings.TrimPrefix(filepath.Base(model), "point_cloud"))
 	if hasOthers(filepath.Base(model)) { // with the folders that it names
 		file = filepath.Join(dir, filepath.Base(model))
-		if err := os.CopyFS(dir, os.DirFS(filepath.Dir(model))); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.CopyFS(dir, os.DirFS(filepath.Dir(model))))
 	} else if err := os.WriteFile(file, data, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -285,9 +279,7 @@ func TestScoreOfBlocks(t *testing.T) {
 	dir := t.TempDir()
 	in := func(name string) string { return filepath.Join(dir, name) }
 	city := synth.Options{City: true, Images: 24, Width: 64, Height: 48, Points: 1500}
-	if err := synth.Write(in("city"), city); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, synth.Write(in("city"), city))
 	command(t, "partition", in("city"), "-o", in("plan"), "--blocks=2x1", "--eval")
 	for k := range 2 {
 		args := []string{"train", in("plan"), fmt.Sprintf("--block=%d", k), "--near=0.02", "--background=white"}

@@ -9,23 +9,19 @@ import (
 	"testing"
 
 	"vksplat/internal/fault"
+	must "vksplat/internal/musttest"
 	"vksplat/scene"
 	"vksplat/scene/ply"
 )
 
 // TestViewPortInUse wants a port that is taken told at once, with its number and a remedy.
 func TestViewPortInUse(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer l.Close() // the test is over
 	model := filepath.Join(t.TempDir(), "model.ply")
 	s := scene.NewSplats(1, 0)
 	s.Quats[0] = 1
-	if err := ply.Write(model, s, ply.Meta{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, ply.Write(model, s, ply.Meta{}))
 	port := strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
 	var stdout, stderr bytes.Buffer
 	code := run([]string{"view", model, "--no-open", "--port", port}, &stdout, &stderr)

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"vksplat/internal/cli"
 	"vksplat/internal/run/output"
@@ -16,7 +17,7 @@ func viewTable(o *show.Options) []optionGroup {
 	return []optionGroup{{options: []option{
 		text(&o.Server.Host, "host",
 			"listen on `ADDR`, for other machines (default: 127.0.0.1, this machine only)"),
-		integer(&o.Server.Port, "port", "listen on port `N` (default: any free one)"),
+		integer(&o.Server.Port, "port", "listen on port `N` (default: any free one)").within(0, 65535),
 		text(&o.Server.CertFile, "tls-cert", "encrypt with the PEM certificate in `FILE`"),
 		text(&o.Server.KeyFile, "tls-key", "the certificate's private key, a PEM `FILE`"),
 		truth(&o.NoOpen, "no-open", "print the address and open no browser"),
@@ -28,11 +29,9 @@ func viewTable(o *show.Options) []optionGroup {
 		text(&o.Edits, "edits", "with --edit, continue the edits in `FILE`, which an export writes next to the model"),
 		text(&o.ExportTo, "export-to", "with --edit, export into the folder `DIR` (default: the current one)"),
 		integer(&o.MaxSplats, "max-splats",
-			"show at most `N` splats of a streamed model (default: 2 or 4 million)"),
+			"show at most `N` splats of a streamed model (default: 2 or 4 million)").within(1, 1e10),
 	}}, {options: deviceOptions(&o.Device)}, {options: []option{
-		other((*colourFlag)(&o.Background), "background",
-			"black, white or R,G,B from 0 to 1 (default: as trained, else black)").oneOf("black",
-			"white"),
+		plain(&o.Background, "background", "black, white or R,G,B from 0 to 1 (default: as trained, else black)"),
 		text(&o.Page, "html", "write viewer and model as one HTML page that works offline to `FILE`, and stop"),
 		overwriteOption(&o.Overwrite, "an existing page"),
 	}}}
@@ -53,25 +52,22 @@ func viewCommand(console *cli.Console) *cobra.Command {
 		Args: one("FILE or folder"),
 	}
 	table := viewTable(o)
-	fs := cmd.Flags()
-	addFlags(console, cmd, table, helpLayout{})
-	o.Given = fs.Changed
-	cmd.RunE = runs(console, func(args []string) error {
-		o.Path, o.Title = args[0], filepath.Base(output.Absolute(args[0]))
+	return newCommand(console, cmd, table, helpLayout{}, func(flags *pflag.FlagSet, args []string) error {
+		o.Path, o.Title, o.Given = args[0], filepath.Base(output.Absolute(args[0])), flags.Changed
+		given := slices.DeleteFunc(slices.Concat(table[0].options, table[1].options), func(opt option) bool {
+			return !flags.Changed(opt.name)
+		})
 		if o.Page == "" {
-			for _, opt := range table[1].options {
-				if fs.Changed(opt.name) {
+			for _, opt := range given {
+				if find(table[1:2], opt.name) != nil {
 					o.DeviceFlags = append(o.DeviceFlags, opt.name)
 				}
 			}
-			return ofCapture(show.Run(console, o))
+			return show.Run(console, o)
 		}
-		for _, opt := range slices.Concat(table[0].options, table[1].options) {
-			if fs.Changed(opt.name) {
-				console.Warn("--" + opt.name + " has no effect with --html")
-			}
+		for _, opt := range given {
+			console.Warn("--" + opt.name + " has no effect with --html")
 		}
-		return ofCapture(show.WritePage(console, o))
+		return show.WritePage(console, o)
 	})
-	return cmd
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/coder/websocket"
 
 	"vksplat/internal/filetest"
+	must "vksplat/internal/musttest"
 	"vksplat/internal/run/captured"
 	"vksplat/internal/run/edit"
 	"vksplat/internal/run/output"
@@ -47,10 +48,7 @@ func startEdit(t *testing.T, model, folder string, more ...string) *edited {
 	if err != nil {
 		t.Fatal(err)
 	}
-	watch, err := playtest.Watch(t.Context(), client, at)
-	if err != nil {
-		t.Fatal(err)
-	}
+	watch := must.Get(playtest.Watch(t.Context(), client, at))(t)
 	return &edited{v, t, client, at, watch}
 }
 
@@ -161,14 +159,9 @@ func TestViewEdit(t *testing.T) {
 	want := filepath.Join(made, "crop.ply")
 	vksplat(t, "convert", model, want, "--crop="+numbersOf(box))
 	filetest.Same(t, filepath.Join(dir, "cropped.ply"), want)
-	answer, err := e.client.Get(e.at.JoinPath("exported", "cropped.ply").String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	answer := must.Get(e.client.Get(e.at.JoinPath("exported", "cropped.ply").String()))(t)
 	downloaded, err := io.ReadAll(answer.Body)
-	if err := errors.Join(err, answer.Body.Close()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(err, answer.Body.Close()))
 	if file, err := os.ReadFile(want); err != nil || !bytes.Equal(downloaded, file) {
 		t.Errorf("downloaded: %s, %d bytes, want %d: %v", answer.Status, len(downloaded), len(file), err)
 	}
@@ -262,10 +255,7 @@ func (e *edited) checkExports(model, dir, made string, last view.EditState, show
 		filetest.Same(t, filepath.Join(dir, name+ending), want)
 	}
 	file := filepath.Join(dir, "all_ply.ply")
-	source, err := splatfile.Open(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	source := must.Get(splatfile.Open(file))(t)
 	if info := source.Info(); info.N != last.Splats || info.Meta.Vertical != "y" {
 		t.Errorf("exported: %d splats, want %d; vertical axis %q", info.N, last.Splats, info.Meta.Vertical)
 	}
@@ -277,10 +267,7 @@ func (e *edited) checkExports(model, dir, made string, last view.EditState, show
 		t.Errorf("cameras of the export: %q", got)
 	}
 	vksplat(t, "render", file, "--cameras", cameras, "-o", filepath.Join(made, "views"))
-	data, err := os.ReadFile(filepath.Join(made, "views", "view_7.png"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile(filepath.Join(made, "views", "view_7.png")))(t)
 	if db := apart(t, pngPixels(t, "render", data), decoded(t, shown)); db < 30 {
 		t.Errorf("the exported model, drawn by its cameras, is %.1f dB from what was shown", db)
 	}
@@ -290,13 +277,8 @@ func (e *edited) checkExports(model, dir, made string, last view.EditState, show
 func decoded(t *testing.T, jpeg []byte) scene.Image {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "frame.jpg")
-	if err := os.WriteFile(path, jpeg, 0o666); err != nil {
-		t.Fatal(err)
-	}
-	img, err := photo.Decode(scene.Camera{Path: path, Width: 112, Height: 80})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, jpeg, 0o666))
+	img := must.Get(photo.Decode(scene.Camera{Path: path, Width: 112, Height: 80}))(t)
 	return img
 }
 
@@ -328,12 +310,8 @@ func TestViewEditPlaces(t *testing.T) {
 	model, _ := cityModel(t, 100)
 	out := filepath.Join(filepath.Dir(model), "out")
 	models := filepath.Join(out, filepath.FromSlash("point_cloud/iteration_7"))
-	if err := os.MkdirAll(models, 0o777); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Rename(model, filepath.Join(models, "point_cloud.ply")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(models, 0o777))
+	must.Do(t, os.Rename(model, filepath.Join(models, "point_cloud.ply")))
 	for _, c := range []struct {
 		want string
 		args []string
@@ -361,20 +339,14 @@ func TestConvertEdits(t *testing.T) {
 		t.Fatal(err)
 	}
 	all, err := splatfile.All(source)
-	if err := errors.Join(err, source.Close()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(err, source.Close()))
 	state, dir := edit.New(all.Means), t.TempDir()
 	for _, op := range []edit.Operation{{Remove: []uint32{3, 40}}, {Up: &[3]float64{0, 0, 1}}} {
-		if _, err := state.Do(op); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(state.Do(op))(t)
 	}
 	edits, bad := filepath.Join(dir, "a"+edit.FileSuffix), filepath.Join(dir, "bad"+edit.FileSuffix)
-	if err := errors.Join(state.Document().Write(edits),
-		os.WriteFile(bad, []byte(`{"version":1,"x":2}`), 0o666)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(state.Document().Write(edits),
+		os.WriteFile(bad, []byte(`{"version":1,"x":2}`), 0o666)))
 	for i, c := range []struct {
 		args []string
 		code int
@@ -420,9 +392,7 @@ func TestPlayEdit(t *testing.T) {
 	}
 	playtest.Run(t, filepath.Join("testdata", "edit.py"),
 		map[string]any{"url": v.address, "shots": os.Getenv("VKSPLAT_SHOTS")}, &log)
-	if err := v.cmd.Process.Signal(os.Interrupt); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, v.cmd.Process.Signal(os.Interrupt))
 	v.wait(t)
 	n := log.Counts
 	if n["whole"] != 20_000 || n["inside"] >= n["whole"] || n["undone"] != n["whole"] || n["redone"] != n["inside"] ||
@@ -444,10 +414,7 @@ func TestPlayEdit(t *testing.T) {
 	if len(log.Sizes) != 2 || log.Sizes[1] <= log.Sizes[0] {
 		t.Errorf("sizes of the brush: %v", log.Sizes)
 	}
-	source, err := splatfile.Open(filepath.Join(dir, "from the page.spz"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	source := must.Get(splatfile.Open(filepath.Join(dir, "from the page.spz")))(t)
 	if got := source.Info().N; got != n["brushed"] || log.Download != "from the page.spz" ||
 		!strings.Contains(log.Refused, "already exists") {
 		t.Errorf("%s, %d splats, want %d; downloaded %q; again: %q", log.Written, got, n["brushed"], log.Download,

@@ -21,6 +21,7 @@ import (
 	"github.com/coder/websocket"
 
 	"vksplat/internal/filetest"
+	must "vksplat/internal/musttest"
 	"vksplat/view"
 	"vksplat/view/playtest"
 )
@@ -42,15 +43,10 @@ func startViewed(t testing.TB, args ...string) *viewed {
 func startShown(t testing.TB, says string, args ...string) *viewed {
 	t.Helper()
 	v := &viewed{cmd: exec.Command("vksplat", args...), rest: make(chan string, 1)}
-	out, err := v.cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(v.cmd.StdoutPipe())(t)
 	var errors bytes.Buffer
 	v.cmd.Stderr = &errors
-	if err := v.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, v.cmd.Start())
 	t.Cleanup(func() { _ = v.cmd.Process.Kill() })
 	lines := bufio.NewScanner(out)
 	for lines.Scan() {

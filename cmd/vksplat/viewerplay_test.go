@@ -17,6 +17,7 @@ import (
 	"testing"
 
 	"vksplat/internal/fault"
+	must "vksplat/internal/musttest"
 	"vksplat/internal/run/output"
 	"vksplat/scene"
 	"vksplat/scene/inria"
@@ -62,10 +63,7 @@ type sentView struct {
 // pixels decodes a picture of the log.
 func (s *seen) pixels(t *testing.T, name string) scene.Image {
 	t.Helper()
-	data, err := base64.StdEncoding.DecodeString(s.Pictures[name])
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(base64.StdEncoding.DecodeString(s.Pictures[name]))(t)
 	return pngPixels(t, name, data)
 }
 
@@ -107,14 +105,9 @@ func drawnBy(t *testing.T, checkpoint string, cam scene.Camera) scene.Image {
 	dir := t.TempDir()
 	cameras, out := filepath.Join(dir, "cameras.json"), filepath.Join(dir, "out")
 	cam.Name = "view.png"
-	if err := inria.WriteCameras(cameras, []scene.Camera{cam}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, inria.WriteCameras(cameras, []scene.Camera{cam}))
 	vksplat(t, "render", checkpoint, "--cameras", cameras, "-o", out)
-	data, err := os.ReadFile(filepath.Join(out, "view.png"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile(filepath.Join(out, "view.png")))(t)
 	return pngPixels(t, "render", data)
 }
 
@@ -158,9 +151,7 @@ func TestPlayLive(t *testing.T) {
 	needDevice(t)
 	dir := t.TempDir()
 	folder, out := filepath.Join(dir, "scene"), filepath.Join(dir, "out")
-	if err := synth.Write(folder, synth.Options{Images: 12, Width: 160, Height: 120, Points: 1500}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, synth.Write(folder, synth.Options{Images: 12, Width: 160, Height: 120, Points: 1500}))
 	v := startViewed(t, folder, "-m", out, "--viewer", "--iterations", "1000000", "--checkpoint-every", "0",
 		"--keep-checkpoints", "2", "--progress", "none")
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter,
@@ -168,10 +159,7 @@ func TestPlayLive(t *testing.T) {
 		w.Header().Set("Content-Type", "text/html")
 	}))
 	defer elsewhere.Close()
-	u, err := url.Parse(v.address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	u := must.Get(url.Parse(v.address))(t)
 	base := "http://" + u.Host + "/"
 	var log seen
 	playtest.Run(t, filepath.Join("testdata", "watch.py"),
@@ -224,10 +212,7 @@ func checkShown(t *testing.T, log *seen, folder, out string) {
 	if !strings.Contains(log.Saved, checkpoint) || !output.IsFile(checkpoint) {
 		t.Fatalf("the page says %q, wanted is %s", log.Saved, checkpoint)
 	}
-	c, err := load.Capture(folder, scene.LoadOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(load.Capture(folder, scene.LoadOptions{}))(t)
 	photo := c.Cameras[0]
 	c.Normalise()
 	through, turned := log.pixels(t, "photo camera"), log.pixels(t, "turned")

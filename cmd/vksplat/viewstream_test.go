@@ -14,6 +14,7 @@ import (
 
 	"github.com/coder/websocket"
 
+	must "vksplat/internal/musttest"
 	"vksplat/internal/run/captured"
 	"vksplat/internal/run/frames"
 	"vksplat/scene"
@@ -28,10 +29,7 @@ import (
 // cityModel writes the splats of a made-up city and a few of its cameras, and returns the model's file and the cameras.
 func cityModel(t *testing.T, splats int) (string, []scene.Camera) {
 	t.Helper()
-	s, err := synth.New(synth.Options{City: true, Images: 100, Width: 112, Height: 80, Points: splats})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(synth.New(synth.Options{City: true, Images: 100, Width: 112, Height: 80, Points: splats}))(t)
 	dir := t.TempDir()
 	var cams []scene.Camera
 	for i, c := range s.Cameras() {
@@ -41,12 +39,8 @@ func cityModel(t *testing.T, splats int) (string, []scene.Camera) {
 		}
 	}
 	model := filepath.Join(dir, "model.ply")
-	if err := ply.Write(model, s.Splats(1), ply.Meta{}); err != nil {
-		t.Fatal(err)
-	}
-	if err := inria.WriteCameras(filepath.Join(dir, captured.CamerasBeside[0]), cams); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, ply.Write(model, s.Splats(1), ply.Meta{}))
+	must.Do(t, inria.WriteCameras(filepath.Join(dir, captured.CamerasBeside[0]), cams))
 	return model, cams
 }
 
@@ -55,9 +49,7 @@ func asks(t *testing.T, c *websocket.Conn, query string) (picture []byte, text s
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	if err := c.Write(ctx, websocket.MessageText, []byte(query)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.Write(ctx, websocket.MessageText, []byte(query)))
 	kind, data, err := c.Read(ctx)
 	if err != nil {
 		t.Fatal(err)
@@ -65,9 +57,7 @@ func asks(t *testing.T, c *websocket.Conn, query string) (picture []byte, text s
 	if kind == websocket.MessageText {
 		return nil, string(data)
 	}
-	if err := c.Write(ctx, websocket.MessageText, []byte(`{"shown":1}`)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.Write(ctx, websocket.MessageText, []byte(`{"shown":1}`)))
 	return data, ""
 }
 
@@ -81,10 +71,7 @@ func TestViewStream(t *testing.T) {
 	vksplat(t, "render", model, "--cameras", filepath.Join(filepath.Dir(model), captured.CamerasBeside[0]), "-o",
 		received)
 	v := startShown(t, "open in a browser: ", "view", model, "--stream", "--no-open", "--max-vram", memory)
-	c, err := playtest.Enter(t.Context(), v.address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(playtest.Enter(t.Context(), v.address))(t)
 	far := `{"view":{"camera":-1,"quaternion":[1,0,0,0],"position":[0,0,200],"tangent":0.2,"width":240,"height":180,"mode":"picture"}}`
 	for i, cam := range cams {
 		through := fmt.Sprintf(`{"view":{"camera":%d,"width":%d,"height":%d,"mode":"picture"}}`, i, cam.Width,
@@ -113,15 +100,11 @@ func TestViewStream(t *testing.T) {
 		"no photos") {
 		t.Errorf("the difference from a photo: %q", text)
 	}
-	if err := c.Write(t.Context(), websocket.MessageText, []byte(`{"command":"stop"}`)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.Write(t.Context(), websocket.MessageText, []byte(`{"command":"stop"}`)))
 	if _, _, err := c.Read(t.Context()); websocket.CloseStatus(err) != websocket.StatusPolicyViolation {
 		t.Errorf("a command for a training: %v", err)
 	}
-	if err := v.cmd.Process.Signal(os.Interrupt); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, v.cmd.Process.Signal(os.Interrupt))
 	v.wait(t)
 }
 
@@ -129,9 +112,7 @@ func TestViewStream(t *testing.T) {
 func TestViewStreamAlone(t *testing.T) {
 	needDevice(t)
 	model, _ := cityModel(t, 5_000)
-	if err := os.Remove(filepath.Join(filepath.Dir(model), captured.CamerasBeside[0])); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Remove(filepath.Join(filepath.Dir(model), captured.CamerasBeside[0])))
 	v := startShown(t, "open in a browser: ", "view", model, "--stream", "--no-open")
 	c, err := playtest.Enter(t.Context(), v.address)
 	if err != nil {
@@ -154,9 +135,7 @@ func TestViewStreamAlone(t *testing.T) {
 	if lit < 240*180/20 {
 		t.Errorf("%d pixels of the city, a unit away, are lit", lit)
 	}
-	if err := v.cmd.Process.Signal(os.Interrupt); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, v.cmd.Process.Signal(os.Interrupt))
 	v.wait(t)
 }
 
@@ -177,9 +156,7 @@ func TestPlayStream(t *testing.T) {
 	}
 	playtest.Run(t, filepath.Join("testdata", "stream.py"),
 		map[string]any{"url": v.address, "shots": os.Getenv("VKSPLAT_SHOTS")}, &log)
-	if err := v.cmd.Process.Signal(os.Interrupt); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, v.cmd.Process.Signal(os.Interrupt))
 	v.wait(t)
 	if log.Says != "20,000 splats" || len(log.Hidden) != 13 ||
 		!slices.Equal(log.Modes, []string{"Picture", "Depth", "Centres", "Ellipsoids"}) {

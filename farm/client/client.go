@@ -86,7 +86,7 @@ func explain(op, what string, err error) error {
 			"cluster without passes name its authority with " + fault.Setting("tls-ca")
 	case code == wire.Unavailable, code == wire.Slow:
 		e.Kind, e.Hint = fault.ErrTryAgain, "is the farm's server running, and does the network reach it?"
-		e.Err = errors.New("it does not answer: " + flow.Away(err))
+		e.Err = errors.New("it does not respond: " + flow.Away(err))
 		if flow.WrongClock(err) {
 			e.Hint = "set the clock of this machine, or of the farm's server"
 		}

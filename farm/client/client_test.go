@@ -36,6 +36,7 @@ import (
 	"vksplat/farm/wire/wiretest"
 	"vksplat/farm/worker"
 	"vksplat/internal/fault"
+	must "vksplat/internal/musttest"
 )
 
 type (
@@ -81,10 +82,7 @@ func newServer(t *testing.T) (*server, *Farm) {
 	s := &server{Server: wiretest.Start(t), workflows: map[string]*described{}, states: map[string]flow.State{},
 		failures: map[string]*failurepb.Failure{}}
 	s.handle()
-	f, err := Dial(t.Context(), Options{Address: s.Address, Namespace: "splats", Owner: "anna"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(Dial(t.Context(), Options{Address: s.Address, Namespace: "splats", Owner: "anna"}))(t)
 	t.Cleanup(f.Close)
 	return s, f
 }
@@ -168,9 +166,7 @@ func job(t *testing.T, name string, more string) (store.Roots, *spec.Job, *spec.
 	roots := store.Roots{}
 	for _, name := range []string{"inputs", "outputs"} {
 		dir := filepath.Join(t.TempDir(), name)
-		if err := os.Mkdir(dir, 0o777); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Mkdir(dir, 0o777))
 		roots[name] = store.Options{URL: dir}
 	}
 	j, plan := spectest.Job(t, "version = 1\nname = \""+name+"\"\n"+more+"[[task]]\nkind = \"demo\"\nid = \"a\"\n"+
@@ -292,10 +288,7 @@ func TestShow(t *testing.T) {
 			ActivityOptions: &activitypb.ActivityOptions{TaskQueue: &taskqueuepb.TaskQueue{Name: "pool/any/gpu"}}},
 		{ActivityId: "x", ActivityType: &commonpb.ActivityType{Name: "running"}},
 	}
-	got, err := f.Show(t.Context(), "anna/film")
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := must.Get(f.Show(t.Context(), "anna/film"))(t)
 	if got.Status != Paused || got.Name != "film" || got.Over() || got.Tasks != 9 || got.State.Done != 4 ||
 		got.State.Queued != 3 || got.State.Waiting != 2 || !maps.Equal(got.Waits, map[string]int{"pool/any/gpu": 1}) {
 		t.Errorf("%+v, %+v", got, got.State)
@@ -415,7 +408,7 @@ func TestDial(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
 	if _, err := Dial(ctx, Options{Address: s.Address, Namespace: "splats"}); !errors.Is(err, fault.ErrTryAgain) ||
-		!strings.Contains(err.Error(), "it does not answer: dial tcp ") ||
+		!strings.Contains(err.Error(), "it does not respond: dial tcp ") ||
 		!strings.Contains(fault.Hint(err), "tls-ca") {
 		t.Errorf("%v, hint %q", err, fault.Hint(err))
 	}

@@ -9,6 +9,7 @@ import (
 	"vksplat/farm/spec/spectest"
 	"vksplat/farm/store"
 	"vksplat/internal/fault"
+	must "vksplat/internal/musttest"
 )
 
 // TestCheckInputs names the first input that is not there, and the line of its task, as far as this machine can tell.
@@ -20,9 +21,7 @@ func TestCheckInputs(t *testing.T) {
 	if err := CheckInputs(roots, job, plan, "mend it"); err != nil {
 		t.Errorf("nothing is mounted here: %v", err)
 	}
-	if err := os.Mkdir(filepath.Join(dir, "garden"), 0o777); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(filepath.Join(dir, "garden"), 0o777))
 	err := CheckInputs(roots, job, plan, "mend it")
 	if err == nil || !strings.Contains(err.Error(), `input "gardn" not found in `+dir) ||
 		!strings.Contains(err.Error(), "job.toml:6") || fault.Hint(err) == "" {
@@ -34,9 +33,7 @@ func TestCheckInputs(t *testing.T) {
 	if err := CheckInputs(store.Roots{}, job, plan, "mend it"); err != nil {
 		t.Errorf("a root that is not known here: %v", err)
 	}
-	if err := os.Mkdir(filepath.Join(dir, "gardn"), 0o777); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(filepath.Join(dir, "gardn"), 0o777))
 	if err := CheckInputs(roots, job, plan, "mend it"); err != nil {
 		t.Error(err)
 	}

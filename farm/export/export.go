@@ -1,6 +1,7 @@
 package export
 
 import (
+	"cmp"
 	"fmt"
 	"net/url"
 	"path"
@@ -93,27 +94,14 @@ func usage(path, hint, format string, args ...any) error {
 		Kind: fault.ErrUsage}
 }
 
-// labelLength is how much of a job's name goes into a label, in characters.
-const labelLength = 32
+// otherSigns are those that labels do not have.
+var otherSigns = regexp.MustCompile(`[^a-z0-9]+`)
 
-// label names a job to schedulers: the small letters and digits of its name, and eight digits of its identity, so that
-// jobs of similar names stay apart.
+// label names a job to schedulers: the small letters and digits of its name, up to 32, and eight digits of its
+// identity, so that jobs of similar names stay apart.
 func label(j *spec.Job) string {
-	var b strings.Builder
-	for _, c := range strings.ToLower(j.Name) {
-		known := c >= 'a' && c <= 'z' || c >= '0' && c <= '9'
-		switch {
-		case known && b.Len() < labelLength:
-			b.WriteRune(c)
-		case !known && b.Len() > 0 && b.Len() < labelLength && !strings.HasSuffix(b.String(), "-"):
-			b.WriteByte('-')
-		}
-	}
-	name := strings.Trim(b.String(), "-")
-	if name == "" {
-		name = "job"
-	}
-	return name + "-" + j.Hash()[:8]
+	name := strings.TrimLeft(otherSigns.ReplaceAllString(strings.ToLower(j.Name), "-"), "-")
+	return cmp.Or(strings.TrimRight(name[:min(len(name), 32)], "-"), "job") + "-" + j.Hash()[:8]
 }
 
 // document is the job itself, which run-task reads.

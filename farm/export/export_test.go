@@ -19,6 +19,7 @@ import (
 	"vksplat/farm/spec/spectest"
 	"vksplat/farm/task"
 	"vksplat/internal/fault"
+	must "vksplat/internal/musttest"
 )
 
 var update = flag.Bool("update", false, "write testdata/want anew")
@@ -38,10 +39,7 @@ var writers = []struct {
 
 func mixed(t *testing.T) (*spec.Job, *spec.Plan) {
 	t.Helper()
-	doc, err := os.ReadFile("testdata/mixed.toml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	doc := must.Get(os.ReadFile("testdata/mixed.toml"))(t)
 	return spectest.Job(t, string(doc))
 }
 
@@ -54,9 +52,7 @@ func written(t *testing.T, files []File) (dir string) {
 		if f.Program {
 			mode = 0o777
 		}
-		if err := os.WriteFile(filepath.Join(dir, f.Name), f.Data, mode); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, f.Name), f.Data, mode))
 	}
 	return dir
 }
@@ -64,22 +60,15 @@ func written(t *testing.T, files []File) (dir string) {
 func TestGolden(t *testing.T) {
 	j, p := mixed(t)
 	for _, w := range writers {
-		files, err := w.write(j, p, w.o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		files := must.Get(w.write(j, p, w.o))(t)
 		dir := filepath.Join("testdata", "want", w.name)
 		if *update {
-			if err := errors.Join(os.RemoveAll(dir), os.MkdirAll(dir, 0o777)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, errors.Join(os.RemoveAll(dir), os.MkdirAll(dir, 0o777)))
 		}
 		for _, f := range files {
 			name := filepath.Join(dir, f.Name)
 			if *update {
-				if err := os.WriteFile(name, f.Data, 0o666); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, os.WriteFile(name, f.Data, 0o666))
 			}
 			if want, err := os.ReadFile(name); err != nil || !bytes.Equal(want, f.Data) {
 				t.Errorf("%s is not what was written: %v\n%s", name, err, f.Data)
@@ -95,10 +84,7 @@ func TestGolden(t *testing.T) {
 func TestNoText(t *testing.T) {
 	j, p := mixed(t)
 	for _, w := range writers {
-		files, err := w.write(j, p, w.o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		files := must.Get(w.write(j, p, w.o))(t)
 		for _, f := range files {
 			if f.Name == DocumentName || f.Name == documentMap {
 				continue
@@ -122,15 +108,12 @@ func TestCaptureFirst(t *testing.T) {
 		t.Errorf("the stages are %+v", stages)
 	}
 	for _, w := range writers {
-		files, err := w.write(j, p, w.o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		files := must.Get(w.write(j, p, w.o))(t)
 		said := ""
 		for _, f := range files {
 			said += string(f.Data)
 		}
-		if w.o.gpusOf(&stages[0]) != 0 || w.o.gpusOf(&stages[1]) != 1 || !strings.Contains(said, "01-capture") {
+		if w.o.gpusOf(stages[0]) != 0 || w.o.gpusOf(stages[1]) != 1 || !strings.Contains(said, "01-capture") {
 			t.Errorf("%s: %s", w.name, said)
 		}
 	}
@@ -222,10 +205,7 @@ func TestDevices(t *testing.T) {
 		"[[task]]\nkind = \"partition\"\nsource = \"a\"\nblocks = [2, 1]\n")
 	reserved := regexp.MustCompile(`gpu:1|"nvidia.com/gpu": "1"`)
 	for _, w := range writers {
-		files, err := w.write(j, p, w.o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		files := must.Get(w.write(j, p, w.o))(t)
 		var all []byte
 		for _, f := range files {
 			all = append(all, f.Data...)
@@ -253,10 +233,7 @@ func TestGrace(t *testing.T) {
 	}
 	forms := map[string]string{"slurm": `--signal=B:TERM@(\d+)`, "kubernetes": `"terminationGracePeriodSeconds": (\d+)`}
 	for _, w := range writers {
-		files, err := w.write(j, p, w.o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		files := must.Get(w.write(j, p, w.o))(t)
 		var all []byte
 		for _, f := range files {
 			all = append(all, f.Data...)
@@ -266,10 +243,7 @@ func TestGrace(t *testing.T) {
 	for name, form := range map[string]string{"docs/farm-export.md": `(\d+) seconds`,
 		"examples/farm/openjd.yaml":  `notifyPeriodInSeconds: (\d+)`,
 		"examples/farm/htcondor.sub": `job_max_vacate_time = (\d+)`} { // OpenCue kills at once
-		text, err := os.ReadFile(filepath.Join("../..", name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(os.ReadFile(filepath.Join("../..", name)))(t)
 		seconds(name, text, form)
 	}
 	if least := 6*time.Hour + grace; time.Duration(minutes(6*time.Hour))*time.Minute < least {
@@ -300,10 +274,7 @@ func TestSlurmWaits(t *testing.T) {
 	}{{j, p, 1001}, {j, p, 2}, {many, plan, 1001}, {many, plan, 10}} {
 		o := writers[0].o
 		o.MaxArray = c.longest
-		files, err := Slurm(c.j, c.p, o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		files := must.Get(Slurm(c.j, c.p, o))(t)
 		checkWaits(t, c.p, files, c.longest)
 	}
 }
@@ -369,15 +340,9 @@ func tableOf(t *testing.T, script string) (list []int) {
 		t.Fatalf("%s: %v\n%s", script, err, said)
 	}
 	const read = `eval "$(sed -n '/^tasks=(/{:a;/)$/!{N;ba};p}' "$0")"; echo "${tasks[@]}"`
-	out, err := exec.Command(bash, "-c", read, script).Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(exec.Command(bash, "-c", read, script).Output())(t)
 	for word := range strings.FieldsSeq(string(out)) {
-		n, err := strconv.Atoi(word)
-		if err != nil {
-			t.Fatal(err)
-		}
+		n := must.Get(strconv.Atoi(word))(t)
 		list = append(list, n)
 	}
 	return list
@@ -388,10 +353,7 @@ func tableOf(t *testing.T, script string) (list []int) {
 func TestSlurmGathers(t *testing.T) {
 	j, p := spectest.Job(t, "version = 1\nname = \"a\"\n[[task]]\nkind = \"train\"\nid = \"m\"\nmatrix.source = [\"a\", \"b\"]\n"+
 		"[[task]]\nkind = \"demo\"\nid = \"d\"\n[[task]]\nkind = \"eval\"\nmodels = [\"@m\"]\nneeds = [\"d\"]\n")
-	files, err := Slurm(j, p, writers[0].o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := must.Get(Slurm(j, p, writers[0].o))(t)
 	for _, f := range files {
 		for text, in := range map[string]string{"--gather": "03-eval.sbatch",
 			`"afterany:$a1,afterok:$a2"`: SubmitName} {

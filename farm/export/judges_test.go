@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	must "vksplat/internal/musttest"
 )
 
 // TestValidator lets kubectl-validate judge an export, where it is installed, and broken copies. make schedulers
@@ -20,10 +22,7 @@ func TestValidator(t *testing.T) {
 		t.Skip(tool + " is not installed")
 	}
 	j, p := mixed(t)
-	files, err := Kubernetes(j, p, writers[1].o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := must.Get(Kubernetes(j, p, writers[1].o))(t)
 	for _, v := range []struct{ file, from, to, because string }{
 		{"01-train.json", `"backoffLimitPerIndex"`, `"backoffLimitPerIndexx"`, "backoffLimitPerIndexx"},
 		{"01-train.json", `"completions": 4`, `"completions": "four"`, "completions"},
@@ -41,9 +40,7 @@ func TestValidator(t *testing.T) {
 		if err != nil || !bytes.Contains(data, []byte(v.from)) {
 			t.Fatalf("%s has no %s: %v", v.file, v.from, err)
 		}
-		if err := os.WriteFile(name, bytes.Replace(data, []byte(v.from), []byte(v.to), 1), 0o666); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(name, bytes.Replace(data, []byte(v.from), []byte(v.to), 1), 0o666))
 		if said, err := judge(); err == nil || !strings.Contains(said, v.because) {
 			t.Errorf("%s takes %s, or says nothing of %s: %v\n%s", tool, v.to, v.because, err, said)
 		}

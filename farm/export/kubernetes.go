@@ -1,7 +1,6 @@
 package export
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"regexp"
@@ -42,7 +41,7 @@ type kube struct {
 	*Options
 	job    *spec.Job
 	label  string
-	stages []stage
+	stages []*stage
 	roots  []string
 }
 
@@ -60,22 +59,12 @@ func Kubernetes(j *spec.Job, p *spec.Plan, o Options) ([]File, error) {
 	if err := k.check(); err != nil {
 		return nil, err
 	}
-	config, err := jsonText(k.configMap())
-	if err != nil {
-		return nil, err
-	}
-	files := []File{{Name: documentMap, Data: config}}
-	for i := range k.stages {
-		data, err := jsonText(k.indexedJob(&k.stages[i]))
-		if err != nil {
-			return nil, err
-		}
-		files = append(files, File{Name: k.file(i), Data: data})
+	files := []File{manifest(documentMap, k.configMap())}
+	for _, st := range k.stages {
+		files = append(files, manifest(st.name+".json", k.indexedJob(st)))
 	}
 	return append(files, File{Name: SubmitName, Data: k.submit(), Program: true}), nil
 }
-
-func (k *kube) file(stage int) string { return k.stages[stage].name + ".json" }
 
 // name is that of a stage's Job.
 func (k *kube) name(st *stage) string { return k.label + "-" + st.name }
@@ -114,10 +103,10 @@ func (k *kube) check() error {
 				"not a valid name for a PersistentVolumeClaim")
 		}
 	}
-	for i := range k.stages {
-		if n := len(rangeText(k.stages[i].tasks)); n > longestList {
+	for _, st := range k.stages {
+		if n := len(rangeText(st.tasks)); n > longestList {
 			return usage("", "list tasks of one kind together, or split the job",
-				"the task indices of stage %s have too many gaps", k.stages[i].name)
+				"the task indices of stage %s have too many gaps", st.name)
 		}
 	}
 	return nil
@@ -217,14 +206,14 @@ func (k *kube) pod(st *stage) object {
 func (k *kube) submit() []byte {
 	var b strings.Builder
 	var jobs []string
-	for i := range k.stages {
-		jobs = append(jobs, k.name(&k.stages[i]))
+	for _, st := range k.stages {
+		jobs = append(jobs, k.name(st))
 	}
 	fmt.Fprintf(&b, kubeText, k.label, documentMap, strings.Join(jobs, " \\\n\t"))
-	for i := range k.stages {
-		fmt.Fprintf(&b, "stage %s %s", k.file(i), k.name(&k.stages[i]))
-		for _, n := range k.stages[i].needs {
-			fmt.Fprintf(&b, " %s", k.name(&k.stages[n]))
+	for i, st := range k.stages {
+		fmt.Fprintf(&b, "stage %s.json %s", st.name, jobs[i])
+		for _, n := range st.needs {
+			fmt.Fprintf(&b, " %s", jobs[n])
 		}
 		b.WriteString(" &\nstages+=($!)\n")
 	}
@@ -283,14 +272,11 @@ trap 'rm -r "$left_out"' EXIT
 stages=()
 `
 
-// jsonText writes JSON, which kubectl reads as the YAML that it is.
-func jsonText(v any) ([]byte, error) {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	e.SetIndent("", "  ")
-	if err := e.Encode(v); err != nil {
-		return nil, fmt.Errorf("write JSON: %w", err)
+// manifest is a file of JSON, which kubectl reads as the YAML that it is.
+func manifest(name string, v object) File {
+	data, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		panic(err) // it is made of texts, numbers and lists
 	}
-	return b.Bytes(), nil
+	return File{Name: name, Data: append(data, '\n')}
 }

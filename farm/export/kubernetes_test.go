@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	must "vksplat/internal/musttest"
 )
 
 // standIn is a kubectl whose cluster is a folder: a file for each Job holds its condition. A Job that is created
@@ -37,15 +39,10 @@ func TestKubernetesAgain(t *testing.T) {
 		t.Skip("bash is not installed")
 	}
 	j, p := mixed(t)
-	files, err := Kubernetes(j, p, writers[1].o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := must.Get(Kubernetes(j, p, writers[1].o))(t)
 	dir, cluster, bin := written(t, files), t.TempDir(), t.TempDir()
 	write := func(name, text string) {
-		if err := os.WriteFile(name, []byte(text), 0o777); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(name, []byte(text), 0o777))
 	}
 	write(filepath.Join(bin, "kubectl"), standIn)
 	write(filepath.Join(bin, "sleep"), "#!/bin/sh\nexec /bin/sleep 0.02\n")

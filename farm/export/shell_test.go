@@ -11,6 +11,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	must "vksplat/internal/musttest"
 )
 
 // retried runs retry.sh of the templates with a bash command, which finds its number in $n, and returns the last
@@ -18,18 +20,13 @@ import (
 func retried(t *testing.T, command string, attempts string) (code, ran int) {
 	t.Helper()
 	cmd := retryCommand(t, `n=$(($(wc -l <ran) + 1)); echo >>ran; `+command, attempts)
-	if err := os.WriteFile(filepath.Join(cmd.Dir, "ran"), nil, 0o666); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(cmd.Dir, "ran"), nil, 0o666))
 	said, err := cmd.CombinedOutput()
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {
 		t.Fatalf("%v: %s", err, said)
 	}
-	lines, err := os.ReadFile(filepath.Join(cmd.Dir, "ran"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	lines := must.Get(os.ReadFile(filepath.Join(cmd.Dir, "ran")))(t)
 	return cmd.ProcessState.ExitCode(), strings.Count(string(lines), "\n")
 }
 
@@ -40,10 +37,7 @@ func retryCommand(t *testing.T, command, attempts string) *exec.Cmd {
 		t.Skip("bash is not installed")
 	}
 	dir := t.TempDir()
-	script, err := filepath.Abs("../../examples/farm/retry.sh")
-	if err != nil {
-		t.Fatal(err)
-	}
+	script := must.Get(filepath.Abs("../../examples/farm/retry.sh"))(t)
 	cmd := exec.Command(bash, script, attempts, "0", "0", "bash", "-c", command)
 	cmd.Dir = dir
 	return cmd
@@ -76,20 +70,13 @@ func TestRetry(t *testing.T) {
 // TestRetryStopped sends SIGTERM to the script: the command gets it, has its time, and is not tried again.
 func TestRetryStopped(t *testing.T) {
 	cmd := retryCommand(t, `trap 'echo saved; exit 75' TERM; echo ready; while :; do sleep 0.05; done`, "3")
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(cmd.StdoutPipe())(t)
+	must.Do(t, cmd.Start())
 	lines := bufio.NewScanner(out)
 	var said []string
 	for lines.Scan() {
 		if said = append(said, lines.Text()); len(said) == 1 {
-			if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, cmd.Process.Signal(syscall.SIGTERM))
 		}
 	}
 	_ = cmd.Wait() // its code is looked at below

@@ -2,6 +2,7 @@ package export
 
 import (
 	"fmt"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -29,7 +30,7 @@ const mostGroups = 256
 type slurm struct {
 	*Options
 	plan    *spec.Plan
-	stages  []stage
+	stages  []*stage
 	lists   [][]int // tasks of each stage, in the order of its script
 	arrays  []array
 	arrayOf []int // of each task
@@ -106,22 +107,15 @@ func (s *slurm) cut(stage int, tasks []int) {
 
 // link finds the arrays that one waits for.
 func (s *slurm) link(a *array) {
-	var all, shifted []int // arrays, and those of which not just the task of the same place is needed
+	shifted := map[int]bool{} // by array: others are needed of it than the task of the same place
 	for n, i := range a.tasks {
 		for _, k := range s.plan.Tasks[i].Needs {
 			from := s.arrayOf[k]
-			if at, known := slices.BinarySearch(all, from); !known {
-				all = slices.Insert(all, at, from)
-			}
-			if s.placeOf[k] != n || len(a.tasks) > len(s.arrays[from].tasks) {
-				if at, known := slices.BinarySearch(shifted, from); !known {
-					shifted = slices.Insert(shifted, at, from)
-				}
-			}
+			shifted[from] = shifted[from] || s.placeOf[k] != n || len(a.tasks) > len(s.arrays[from].tasks)
 		}
 	}
-	for _, from := range all {
-		if s.stages[a.stage].kind.Gathers || slices.Contains(shifted, from) || len(a.tasks) == 1 {
+	for _, from := range slices.Sorted(maps.Keys(shifted)) {
+		if s.stages[a.stage].kind.Gathers || shifted[from] || len(a.tasks) == 1 {
 			a.wait = append(a.wait, from)
 		} else {
 			a.after = append(a.after, from)
@@ -189,7 +183,7 @@ func minutes(d time.Duration) int { return int((d + starting + grace + time.Minu
 
 // batch writes the script of a stage.
 func (s *slurm) batch(n int) []byte {
-	st := &s.stages[n]
+	st := s.stages[n]
 	var b strings.Builder
 	fmt.Fprintf(&b, "#!/bin/bash\n# Stage %s of job %s. %s submits it.\n", st.name, s.label, SubmitName)
 	directive := func(format string, args ...any) { fmt.Fprintf(&b, "#SBATCH "+format+"\n", args...) }
@@ -227,28 +221,19 @@ func (s *slurm) batch(n int) []byte {
 	return []byte(b.String())
 }
 
-// tableText writes bash's array of a stage's tasks, in lines.
+// tableText writes bash's array of a stage's tasks.
 func tableText(list []int) string {
-	var b strings.Builder
-	b.WriteString("tasks=(")
-	column := 0
-	write := func(word string) {
-		if column += len(word) + 1; column > 120 {
-			b.WriteByte('\n')
-			column = len(word) + 1
-		}
-		b.WriteString(word + " ")
-	}
+	var words []string
 	runs(list, func(first, last int) { // the list ascends in pieces
 		if last-first > 1 {
-			write(fmt.Sprintf("{%d..%d}", first, last))
+			words = append(words, fmt.Sprintf("{%d..%d}", first, last))
 			return
 		}
 		for i := first; i <= last; i++ {
-			write(fmt.Sprint(i))
+			words = append(words, fmt.Sprint(i))
 		}
 	})
-	return strings.TrimRight(b.String(), " ") + ")\n"
+	return "tasks=(" + strings.Join(words, " ") + ")\n"
 }
 
 // batchText is what a task of an array does. Slurm requeues tasks whose node died or that it preempted, but none whose

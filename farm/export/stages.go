@@ -40,40 +40,36 @@ func (o *Options) gpusOf(st *stage) int {
 }
 
 // stagesOf divides a plan.
-func stagesOf(p *spec.Plan) (stages []stage) {
+func stagesOf(p *spec.Plan) (stages []*stage) {
 	depths := depthsOf(p)
-	index := map[alike]int{}
-	var order []alike
+	index := map[alike]*stage{}
+	of := make([]*stage, len(p.Tasks))
 	for i := range p.Tasks {
-		a := alikeOf(&p.Tasks[i], depths[i])
-		if _, known := index[a]; !known {
-			index[a] = len(order)
-			order = append(order, a)
+		t := &p.Tasks[i]
+		a := alike{depths[i], t.Kind, t.Pool, t.Priority, t.Retry, t.Limits, t.Pin}
+		if index[a] == nil {
+			index[a] = &stage{alike: a}
+			stages = append(stages, index[a])
 		}
+		of[i] = index[a]
+		of[i].tasks = append(of[i].tasks, i)
 	}
-	slices.SortStableFunc(order, func(a, b alike) int { return a.depth - b.depth })
-	for n, a := range order {
-		index[a] = n
-		stages = append(stages, stage{name: fmt.Sprintf("%02d-%s", n+1, a.kind), alike: a})
-	}
-	of := make([]int, len(p.Tasks)) // the stage of each task
-	for i := range p.Tasks {
-		of[i] = index[alikeOf(&p.Tasks[i], depths[i])]
-		stages[of[i]].tasks = append(stages[of[i]].tasks, i)
-	}
-	for i := range p.Tasks {
-		s := &stages[of[i]]
-		for _, k := range p.Tasks[i].Needs {
-			if at, known := slices.BinarySearch(s.needs, of[k]); !known {
-				s.needs = slices.Insert(s.needs, at, of[k])
+	slices.SortStableFunc(stages, func(a, b *stage) int { return a.depth - b.depth })
+	for n, st := range stages {
+		st.name = fmt.Sprintf("%02d-%s", n+1, st.kind)
+		needs := map[*stage]bool{}
+		for _, i := range st.tasks {
+			for _, k := range p.Tasks[i].Needs {
+				needs[of[k]] = true
+			}
+		}
+		for earlier := range n {
+			if needs[stages[earlier]] {
+				st.needs = append(st.needs, earlier)
 			}
 		}
 	}
 	return stages
-}
-
-func alikeOf(t *spec.Task, depth int) alike {
-	return alike{depth, t.Kind, t.Pool, t.Priority, t.Retry, t.Limits, t.Pin}
 }
 
 // depthsOf says how long the longest chain of needs before each task is. Tasks may need later ones, never themselves.
@@ -158,11 +154,11 @@ func Nth(list string, n int) (int, error) {
 }
 
 // checkPins refuses what no scheduler knows.
-func checkPins(stages []stage) error {
-	for i := range stages {
-		if pin := stages[i].pin; pin != (spec.Pin{}) {
+func checkPins(stages []*stage) error {
+	for _, st := range stages {
+		if st.pin != (spec.Pin{}) {
 			return usage("", "leave pin out, and give such devices a pool of their own",
-				"stage %s is pinned to a device or driver, which schedulers do not support", stages[i].name)
+				"stage %s is pinned to a device or driver, which schedulers do not support", st.name)
 		}
 	}
 	return nil

@@ -98,49 +98,31 @@ type Documents struct {
 	Roots store.Roots
 
 	mutex sync.Mutex
-	kept  []kept // the last used one first
+	kept  map[Document]*Planned
+	tasks int // of those that are kept
 }
 
-type kept struct {
-	of      Document
-	planned *Planned
-}
-
-// Bounds of what is kept beside the last document. A plan takes a kilobyte for each task.
-const (
-	mostKept      = 4
-	mostKeptTasks = 20_000
-)
-
-// keep keeps a document in front of others, as far as these are few.
-func (s *Documents) keep(k kept) {
-	list, tasks := []kept{k}, 0
-	for _, other := range s.kept[:min(len(s.kept), mostKept-1)] {
-		if tasks += len(other.planned.Plan.Tasks); tasks > mostKeptTasks {
-			break
-		}
-		list = append(list, other)
-	}
-	s.kept = list
-}
+// mostKept bounds the tasks of documents that are kept together. A plan has a kilobyte for each.
+const mostKept = 20_000
 
 // Read gives what a document says.
 func (s *Documents) Read(ctx context.Context, d Document) (*Planned, error) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
-	at := slices.IndexFunc(s.kept, func(k kept) bool { return k.of == d })
-	if at < 0 {
-		p, err := s.read(ctx, d)
-		if err != nil {
-			return nil, err
-		}
-		s.keep(kept{d, p})
+	if p := s.kept[d]; p != nil {
 		return p, nil
 	}
-	found := s.kept[at]
-	s.kept = slices.Delete(s.kept, at, at+1)
-	s.keep(found)
-	return found.planned, nil
+	p, err := s.read(ctx, d)
+	if err != nil {
+		return nil, err
+	}
+	n := len(p.Plan.Tasks)
+	if s.kept == nil || s.tasks+n > mostKept {
+		s.kept, s.tasks = map[Document]*Planned{}, 0
+	}
+	s.kept[d] = p
+	s.tasks += n
+	return p, nil
 }
 
 func (s *Documents) read(ctx context.Context, d Document) (*Planned, error) {

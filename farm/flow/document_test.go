@@ -12,6 +12,7 @@ import (
 	"vksplat/farm/spec/spectest"
 	"vksplat/farm/store"
 	"vksplat/internal/fault"
+	must "vksplat/internal/musttest"
 )
 
 // submitted is a store with the document of anna's job j.
@@ -20,27 +21,18 @@ func submitted(t *testing.T) (roots store.Roots, root store.Root, job *spec.Job,
 	roots = store.Roots{}
 	for _, name := range []string{"outputs", "inputs"} {
 		dir := filepath.Join(t.TempDir(), name)
-		if err := os.Mkdir(dir, 0o777); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Mkdir(dir, 0o777))
 		roots[name] = store.Options{URL: dir}
 	}
 	job, _ = spectest.Job(t, "version = 1\nname = \"j\"\n[[task]]\nkind = \"demo\"\nid = \"d\"\n")
-	root, err := roots.Open("outputs")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if d, err = Put(t.Context(), roots, job, "anna"); err != nil {
-		t.Fatal(err)
-	}
+	root = must.Get(roots.Open("outputs"))(t)
+	d = must.Get(Put(t.Context(), roots, job, "anna"))(t)
 	return roots, root, job, d
 }
 
 func put(t *testing.T, root store.Root, key, text string) {
 	t.Helper()
-	if err := root.Put(key, func(w io.Writer) error { _, err := io.WriteString(w, text); return err }); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, root.Put(key, func(w io.Writer) error { _, err := io.WriteString(w, text); return err }))
 }
 
 // TestPut gives results to the first owner who submits a job of their name, and reads the document that was submitted.

@@ -34,17 +34,15 @@ func JobID(owner, name string) string {
 	if wordForm.MatchString(name) {
 		return owner + "/" + name
 	}
-	slug := strings.Trim(strings.Map(func(c rune) rune {
-		if c >= 'a' && c <= 'z' || c >= '0' && c <= '9' {
-			return c
-		}
-		return '-'
-	}, strings.ToLower(name)), "-")
+	slug := strings.Trim(otherSigns.ReplaceAllString(strings.ToLower(name), "-"), "-")
 	sum := sha256.Sum256([]byte(name))
 	return owner + "/" + strings.TrimLeft(slug[:min(len(slug), 40)]+"-"+hex.EncodeToString(sum[:4]), "-")
 }
 
-var wordForm = regexp.MustCompile(`^[a-z0-9]([a-z0-9._-]{0,61}[a-z0-9])?$`)
+var (
+	wordForm   = regexp.MustCompile(`^[a-z0-9]([a-z0-9._-]{0,61}[a-z0-9])?$`)
+	otherSigns = regexp.MustCompile(`[^a-z0-9]`)
+)
 
 // IsPool says whether a text may name a pool.
 func IsPool(s string) bool { return wordForm.MatchString(s) }

@@ -85,7 +85,7 @@ func TestStoreGone(t *testing.T) {
 		if s.Tasks[2].Attempts != 1 {
 			t.Errorf("%s: %d attempts count", way.name, s.Tasks[2].Attempts)
 		}
-		if _, err := os.Stat(filepath.Join(folder, StatusName)); err != nil {
+		if _, err := os.Stat(filepath.Join(folder, statusName)); err != nil {
 			t.Errorf("%s: %v", way.name, err)
 		}
 	}

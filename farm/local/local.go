@@ -1,6 +1,7 @@
 package local
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 	"vksplat/farm/store"
 	"vksplat/farm/task"
 	"vksplat/internal/fault"
+	"vksplat/internal/parallel"
 )
 
 // Options say which job runs, and with what.
@@ -126,8 +128,8 @@ func Run(ctx context.Context, o Options) (*Status, error) {
 func run(ctx context.Context, o Options,
 	do func(context.Context, task.Options) (*store.Manifest, error)) (*Status, error) {
 	r := &runner{Options: o, do: do, events: make(chan event), running: map[int]*attempt{}, due: map[int]time.Time{},
-		inspected: o.Inspected, begins: time.Now(),
-		news: news{latest: map[int]task.Progress{}, there: make(chan struct{}, 1)}}
+		shown: shown{previews: map[int][]byte{}},
+		news:  news{latest: map[int]task.Progress{}, there: make(chan struct{}, 1)}}
 	root, err := o.Roots.Open(o.Job.Store.Outputs)
 	if err != nil {
 		return nil, err
@@ -144,13 +146,17 @@ func run(ctx context.Context, o Options,
 		r.devices = append(r.devices, &device{Device: o.Devices[i], lock: LockFile(o.Locks, &o.Devices[i]), user: -1})
 	}
 	r.loop(ctx)
-	return &r.status, r.end(ctx)
+	if ctx.Err() == nil && !r.halted && slices.ContainsFunc(r.order,
+		func(i int) bool { return !r.status.Tasks[i].State.over() && !r.canRun(i) }) {
+		return &r.status, errLost
+	}
+	return &r.status, nil
 }
 
 // plan finds out from the store where the job stands.
 func (r *runner) plan(ctx context.Context) error {
 	tasks := r.Plan.Tasks
-	r.status = Status{Job: r.Job.Name, Began: r.begins, Tasks: make([]TaskStatus, len(tasks))}
+	r.status = Status{Job: r.Job.Name, Began: time.Now(), Tasks: make([]TaskStatus, len(tasks))}
 	r.missing, r.dependants = make([]int, len(tasks)), make([][]int, len(tasks))
 	r.partial = make([][]string, len(tasks))
 	for i := range tasks {
@@ -166,14 +172,24 @@ func (r *runner) plan(ctx context.Context) error {
 	if r.Redo {
 		meant = closure(meant, func(i int) []int { return r.dependants[i] })
 	}
-	chosen := withNeeds(r.Plan, meant)
-	if err := r.look(ctx, chosen); err != nil {
-		return err
+	chosen := closure(meant, func(i int) []int { return tasks[i].Needs })
+	err = parallel.Limited(len(tasks), lookers, func(i int) error {
+		return cmp.Or(ctx.Err(), r.look(i, chosen[i] && (r.Retry || r.Redo)))
+	})
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	} else if err != nil {
+		return store.Explain("read results", r.Job.Name, err)
 	}
 	if err := r.redo(ctx, meant, chosen); err != nil {
 		return err
 	}
-	if err := r.remember(); err != nil {
+	if r.inspected = r.Inspected; r.inspected {
+		err = NoteInspected(r.outputs, r.Job)
+	} else {
+		r.inspected, err = Inspected(r.outputs, r.Job)
+	}
+	if err != nil {
 		return err
 	}
 	for i := range tasks {
@@ -239,10 +255,29 @@ func (r *runner) redo(ctx context.Context, meant, chosen []bool) error {
 			}
 		}
 	}
-	if err := r.checkInputs(ctx, chosen); err != nil || !r.Redo {
-		return err
+	waits := func(i int) bool { return chosen[i] && r.status.Tasks[i].State == Waiting }
+	if slices.ContainsFunc(r.Plan.Tasks, func(t spec.Task) bool { return waits(t.Index) && len(t.Keys()) > 0 }) {
+		root, err := r.Roots.Open(r.Job.Store.Inputs)
+		if err == nil {
+			err = CheckInputs(root.Attend(ctx, func(error) {}), r.Job, r.Plan, waits, task.InputHint)
+		}
+		if err != nil {
+			return err
+		}
 	}
-	return r.outdate(meant)
+	for i, again := range meant { // where this is interrupted, the same call begins it again
+		if !r.Redo || !again {
+			continue
+		}
+		now, err := store.Generation(r.outputs, r.key(i))
+		if err == nil {
+			err = store.Outdate(r.outputs, r.key(i), now+1)
+		}
+		if err != nil {
+			return store.Explain("outdate results", r.key(i), err)
+		}
+	}
+	return nil
 }
 
 // fits refuses a task that could never run on this machine.
@@ -277,17 +312,17 @@ func (r *runner) fits(t *spec.Task) error {
 
 // named says which tasks of a plan patterns name, all of them without any.
 func named(plan *spec.Plan, only []string) (meant []bool, err error) {
-	meant = make([]bool, len(plan.Tasks))
 	if len(only) == 0 {
-		for i := range meant {
-			meant[i] = true
-		}
-		return meant, nil
+		return slices.Repeat([]bool{true}, len(plan.Tasks)), nil
 	}
+	meant = make([]bool, len(plan.Tasks))
 	for _, pattern := range only {
 		found := false
 		for i := range plan.Tasks {
-			fits, err := isMeant(&plan.Tasks[i], pattern)
+			fits, err := path.Match(pattern, plan.Tasks[i].Name)
+			if !fits && err == nil {
+				fits, err = path.Match(pattern, plan.Tasks[i].ID)
+			}
 			if err != nil {
 				return nil, &fault.Error{Op: "choose tasks", Err: err, Hint: "* and ? stand for parts of names",
 					Kind: fault.ErrUsage}
@@ -302,26 +337,10 @@ func named(plan *spec.Plan, only []string) (meant []bool, err error) {
 	return meant, nil
 }
 
-// isMeant says whether a pattern is of a task.
-func isMeant(t *spec.Task, pattern string) (bool, error) {
-	fits, err := path.Match(pattern, t.Name)
-	if fits || err != nil {
-		return fits, err
-	}
-	return path.Match(pattern, t.ID)
-}
-
 // Chosen says which tasks of a plan run where patterns name some: these, and what they need.
 func Chosen(plan *spec.Plan, only []string) ([]bool, error) {
 	meant, err := named(plan, only)
-	if err != nil {
-		return nil, err
-	}
-	return withNeeds(plan, meant), nil
-}
-
-func withNeeds(plan *spec.Plan, meant []bool) []bool {
-	return closure(meant, func(i int) []int { return plan.Tasks[i].Needs })
+	return closure(meant, func(i int) []int { return plan.Tasks[i].Needs }), err
 }
 
 // closure adds to a choice of tasks all that follow from these.

@@ -20,6 +20,7 @@ import (
 	"vksplat/farm/task"
 	"vksplat/internal/child"
 	"vksplat/internal/fault"
+	must "vksplat/internal/musttest"
 )
 
 // rig runs jobs with tasks that only pretend, on two devices.
@@ -44,14 +45,9 @@ type rig struct {
 func newRig(t *testing.T, tasks string) *rig {
 	r := &rig{t: t, dir: t.TempDir(), noted: func() {}, doc: "version = 1\nname = \"j\"\n" + tasks}
 	for _, name := range []string{"outputs", "inputs"} {
-		if err := os.Mkdir(filepath.Join(r.dir, name), 0o777); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Mkdir(filepath.Join(r.dir, name), 0o777))
 	}
-	var err error
-	if r.root, err = store.Open(store.Options{URL: filepath.Join(r.dir, "outputs")}); err != nil {
-		t.Fatal(err)
-	}
+	r.root = must.Get(store.Open(store.Options{URL: filepath.Join(r.dir, "outputs")}))(t)
 	r.o = Options{KeepGoing: true, Others: 1, Roots: store.Roots{"inputs": {URL: filepath.Join(r.dir, "inputs")},
 		"outputs": {URL: filepath.Join(r.dir, "outputs")}},
 		Locks: filepath.Join(r.dir, "locks"), Devices: []task.Device{{Name: "one", UUID: "1"}, {Name: "two",
@@ -295,9 +291,7 @@ func TestDevices(t *testing.T) {
 func TestTakenDevice(t *testing.T) {
 	r := newRig(t, "[[task]]\nkind = \"train\"\nid = \"a\"\nsource = \"x\"\n")
 	r.o.Devices = r.o.Devices[:1]
-	if err := os.MkdirAll(r.o.Locks, 0o777); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(r.o.Locks, 0o777))
 	unlock, err := store.Lock(t.Context(), LockFile(r.o.Locks, &r.o.Devices[0]))
 	if err != nil {
 		t.Fatal(err)

@@ -22,6 +22,7 @@ import (
 	"vksplat/farm/store"
 	"vksplat/farm/task"
 	"vksplat/internal/filetest"
+	must "vksplat/internal/musttest"
 )
 
 // machine is a computer whose power can be cut. Its file system, ext4, lies on a loop device, whose file is on a second
@@ -195,13 +196,8 @@ func (m *machine) rig(t *testing.T, cuts int) *rig {
 	r := newRig(t, fmt.Sprintf("[[task]]\nkind = \"demo\"\nid = \"d\"\nmatrix.seed = [%s]\n",
 		strings.Trim(strings.ReplaceAll(fmt.Sprint(numbers(60*cuts)), " ", ", "), "[]")))
 	outputs := filepath.Join(m.root(), "outputs")
-	if err := os.MkdirAll(outputs, 0o777); err != nil {
-		t.Fatal(err)
-	}
-	var err error
-	if r.root, err = store.Open(store.Options{URL: outputs}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(outputs, 0o777))
+	r.root = must.Get(store.Open(store.Options{URL: outputs}))(t)
 	r.o.Roots["outputs"] = store.Options{URL: outputs}
 	r.o.Others = 3
 	return r
@@ -255,10 +251,7 @@ func (p *promises) copy() map[string]State {
 func again(t *testing.T, after *machine, cuts int, known map[string]State) {
 	r := after.rig(t, cuts)
 	r.do = pretends(0)
-	s, err := r.run(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(r.run(t.Context()))(t)
 	for _, name := range r.began {
 		if known[name] != "" {
 			t.Errorf("%s was %s, and ran again", name, known[name])
@@ -299,9 +292,7 @@ func apart(t *testing.T) bool {
 		}
 	}
 	file := filepath.Join(t.TempDir(), "img")
-	if err := errors.Join(os.WriteFile(file, nil, 0o666), os.Truncate(file, 8<<20)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(os.WriteFile(file, nil, 0o666), os.Truncate(file, 8<<20)))
 	if said, err := exec.Command("unshare", "-m", "sh", "-c", `mkfs.ext4 -q -F "$0" && mount -o loop "$0" /mnt`,
 		file).CombinedOutput(); err != nil {
 		t.Skipf("no loop device can be mounted here: %s", said)
@@ -310,8 +301,6 @@ func apart(t *testing.T) bool {
 	cmd.Env = append(os.Environ(), apartVariable+"=1")
 	cmd.Stdout, cmd.Stderr = t.Output(), t.Output()
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if err := cmd.Run(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, cmd.Run())
 	return false
 }

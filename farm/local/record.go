@@ -1,20 +1,23 @@
 package local
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"path"
 	"strconv"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"vksplat/farm/spec"
 	"vksplat/farm/store"
 	"vksplat/farm/task"
+	"vksplat/internal/fault"
+	"vksplat/internal/strictjson"
 )
 
 // Folder holds beside the results of a job's tasks what this package writes for people. No task has this name.
@@ -22,7 +25,7 @@ const Folder = "@run"
 
 // Files in Folder.
 const (
-	StatusName    = "status.json"
+	statusName    = "status.json"
 	inspectedName = "inspected"
 )
 
@@ -43,6 +46,22 @@ type failure struct {
 
 func (r *runner) key(i int) string { return task.KeyOf(r.Job, &r.Plan.Tasks[i]) }
 
+// ErrUnreadable is the error of a status that is not JSON.
+var ErrUnreadable = errors.New("it cannot be read")
+
+func readJSON(root store.Root, key string, v any) error {
+	f, err := root.Open(key)
+	if err != nil {
+		return err
+	}
+	defer f.Close() // only read
+	if err := json.NewDecoder(io.LimitReader(f, maxStatus)).Decode(v); err != nil {
+		return &fault.Error{Op: "read status", Path: key, Err: fmt.Errorf("%w: %w", ErrUnreadable,
+			strictjson.JSONError(err)), Hint: "run the job again: it rewrites the file"}
+	}
+	return nil
+}
+
 func putJSON(root store.Root, key string, v any) error {
 	return root.Put(key, func(w io.Writer) error { return json.NewEncoder(w).Encode(v) })
 }
@@ -50,26 +69,23 @@ func putJSON(root store.Root, key string, v any) error {
 // lookers is how many tasks the store is asked about at a time: a bucket answers after some milliseconds.
 const lookers = 16
 
-// look asks the store which tasks are done, and which failed for good. Manifests alone are read: fsck reads all bytes.
-func (r *runner) look(ctx context.Context, chosen []bool) error {
-	errs := make([]error, lookers)
-	var group sync.WaitGroup
-	for n := range lookers {
-		group.Go(func() {
-			for i := n; i < len(r.Plan.Tasks) && errs[n] == nil && ctx.Err() == nil; i += lookers {
-				errs[n] = r.lookAt(i, chosen[i] && (r.Retry || r.Redo))
-			}
-		})
+// LastLog is the log of the last attempt at a task that has at least some bytes, the zero Entry if there is none.
+func LastLog(root store.Root, key string, bytes int64) (last store.Entry, err error) {
+	list, _, err := root.List(path.Join(key, "log"))
+	for _, e := range list { // sorted by the number of the attempt
+		if strings.HasSuffix(e.Key, ".log") && e.Size >= bytes {
+			last = e
+		}
 	}
-	group.Wait()
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
 	}
-	return store.Explain("read results", r.Job.Name, errors.Join(errs...))
+	return last, err
 }
 
-// lookAt asks about a task. With again, what it said when it failed is forgotten.
-func (r *runner) lookAt(i int, again bool) error {
+// look asks the store whether a task is done, or failed for good. With again, its failure is forgotten. The manifest
+// alone is read: fsck reads all bytes.
+func (r *runner) look(i int, again bool) error {
 	t, hash := &r.status.Tasks[i], r.Plan.Hash(i)
 	m, err := store.ReadManifest(r.outputs, store.OutOf(r.key(i)))
 	switch {
@@ -81,51 +97,17 @@ func (r *runner) lookAt(i int, again bool) error {
 		return err
 	}
 	file := path.Join(r.key(i), failedName)
-	f, err := r.outputs.Open(file)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
 	var said failure
-	err = json.NewDecoder(f).Decode(&said)
-	_ = f.Close() // only read
-	switch {
-	case err != nil || said.Hash != hash:
+	switch err := readJSON(r.outputs, file, &said); {
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, ErrUnreadable), err == nil && said.Hash != hash:
 		return nil
+	case err != nil:
+		return err
 	case again:
 		return r.outputs.Delete(file)
 	}
 	t.State, t.before, t.Error, t.Hint = Failed, true, said.Error, said.Hint
 	return nil
-}
-
-// outdate has tasks that are done be made again. Where this is interrupted, the same call begins it anew.
-func (r *runner) outdate(again []bool) error {
-	for i, is := range again {
-		if !is {
-			continue
-		}
-		now, err := store.Generation(r.outputs, r.key(i))
-		if err == nil {
-			err = store.Outdate(r.outputs, r.key(i), now+1)
-		}
-		if err != nil {
-			return store.Explain("outdate results", r.key(i), err)
-		}
-	}
-	return nil
-}
-
-// remember notes, or finds in the store, that somebody has looked at the first frames.
-func (r *runner) remember() error {
-	if r.Inspected {
-		return NoteInspected(r.outputs, r.Job)
-	}
-	is, err := Inspected(r.outputs, r.Job)
-	r.inspected = is
-	return err
 }
 
 func inspectedKey(j *spec.Job) string { return path.Join(j.Name, Folder, inspectedName) }
@@ -150,8 +132,9 @@ func Inspected(outputs store.Root, j *spec.Job) (bool, error) {
 type shown struct {
 	dirty    bool // the status is newer than that of the store
 	previews map[int][]byte
-	next     time.Time     // not before
-	sending  chan struct{} // closed when what is being sent is there; nil: nothing is
+	next     time.Time // not before
+	sending  atomic.Bool
+	sends    sync.WaitGroup
 }
 
 const (
@@ -165,43 +148,18 @@ const maxStatus = 1 << 28
 
 // ReadStatus reads how far the job is whose results are in a folder.
 func ReadStatus(outputs store.Root, folder string) (*Status, error) {
-	f, err := outputs.Open(path.Join(folder, Folder, StatusName))
-	if err != nil {
-		return nil, err
-	}
 	s := &Status{}
-	return s, errors.Join(json.NewDecoder(io.LimitReader(f, maxStatus)).Decode(s), f.Close())
-}
-
-// preview reads a small picture of a task, which the next publish sends.
-func (r *runner) preview(i int, file string) {
-	data, err := os.ReadFile(file)
-	if err != nil {
-		return // the task has gone on
-	}
-	if r.shown.previews == nil {
-		r.shown.previews = map[int][]byte{}
-	}
-	r.shown.previews[i] = data
-	r.status.Tasks[i].Preview = true
+	return s, readJSON(outputs, path.Join(folder, Folder, statusName), s)
 }
 
 // publish writes the status into the store from time to time, in a goroutine of its own: a store that is away holds
 // nothing up. At the end it waits for that. Nobody but people need what it writes, so it may fail.
 func (r *runner) publish(end bool) {
 	s := &r.shown
-	if s.sending != nil {
-		select {
-		case <-s.sending:
-			s.sending = nil
-		default:
-			if !end {
-				return
-			}
-			<-s.sending
-			s.sending = nil
-		}
+	if s.sending.Load() && !end {
+		return
 	}
+	s.sends.Wait()
 	now := time.Now()
 	if !end && (now.Before(s.next) || !s.dirty && now.Sub(r.status.Updated) < showAlive) {
 		return
@@ -211,21 +169,21 @@ func (r *runner) publish(end bool) {
 	if err != nil {
 		return
 	}
-	previews, sending := s.previews, make(chan struct{})
-	s.previews, s.dirty, s.sending = nil, false, sending
+	previews, root, folder := s.previews, r.outputs, r.Job.Name
+	s.previews, s.dirty = map[int][]byte{}, false
 	s.next = now.Add(max(showEvery, showShare*time.Since(now)))
-	root, folder := r.outputs, r.Job.Name
-	go func() {
-		defer close(sending)
+	s.sending.Store(true)
+	s.sends.Go(func() {
+		defer s.sending.Store(false)
 		put := func(key string, data []byte) {
 			_ = root.Put(path.Join(folder, key), func(w io.Writer) error { _, err := w.Write(data); return err })
 		}
 		for i, picture := range previews {
 			put(PreviewKey(i), picture)
 		}
-		put(path.Join(Folder, StatusName), data)
-	}()
+		put(path.Join(Folder, statusName), data)
+	})
 	if end {
-		<-sending
+		s.sends.Wait()
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"vksplat/farm/store/s3test"
 	"vksplat/farm/task"
 	"vksplat/internal/filetest"
+	must "vksplat/internal/musttest"
 )
 
 // within fails the test where something does not happen: the job hangs then.
@@ -36,9 +37,7 @@ func TestSilentStore(t *testing.T) {
 	outputs := store.Options{URL: "s3://lab", Endpoint: s3.URL}
 	r.o.Roots["outputs"] = outputs
 	var err error
-	if r.root, err = store.Open(outputs); err != nil {
-		t.Fatal(err)
-	}
+	r.root = must.Get(store.Open(outputs))(t)
 	begins := make(chan struct{})
 	s3.SetFault(func(_ http.ResponseWriter, q *http.Request) bool {
 		if q.Method == http.MethodPut && strings.HasSuffix(q.URL.Path, failedName) {
@@ -63,9 +62,7 @@ func TestSilentStore(t *testing.T) {
 func TestBusyReport(t *testing.T) {
 	r := newRig(t, "[[task]]\nkind = \"demo\"\nid = \"a\"\n")
 	picture := filepath.Join(r.dir, "preview.jpg")
-	if err := os.WriteFile(picture, []byte("picture"), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(picture, []byte("picture"), 0o666))
 	goesOn := make(chan struct{})
 	r.reported = func(s TaskStatus) {
 		if s.Step == 1 {
@@ -90,18 +87,14 @@ func TestBusyReport(t *testing.T) {
 func TestStatus(t *testing.T) {
 	r := newRig(t, chain)
 	picture := filepath.Join(r.dir, "preview.jpg")
-	if err := os.WriteFile(picture, []byte("picture"), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(picture, []byte("picture"), 0o666))
 	r.do = func(_ context.Context, o task.Options, name string) error {
 		o.Report(task.Progress{Task: name, Step: 3, Of: 7, Preview: picture})
 		return nil
 	}
-	if _, err := r.run(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(r.run(t.Context()))(t)
 	var s Status
-	filetest.ReadJSON(t, filepath.Join(r.dir, "outputs", "j", Folder, StatusName), &s)
+	filetest.ReadJSON(t, filepath.Join(r.dir, "outputs", "j", Folder, statusName), &s)
 	if !s.Ended || s.Counts()[Done] != 3 || s.Tasks[1].Of != 7 || !s.Tasks[1].Preview {
 		t.Errorf("%+v", s)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"os"
 	"path"
 	"path/filepath"
 	"slices"
@@ -23,7 +24,6 @@ type runner struct {
 	Options
 	do      func(context.Context, task.Options) (*store.Manifest, error)
 	outputs store.Root
-	begins  time.Time
 
 	status     Status
 	order      []int // tasks that may yet run, those first that go first
@@ -67,7 +67,7 @@ type event struct {
 	recorded bool // the store was told that the task has failed, else the attempt has ended
 	err      error
 	away     error      // why the store cannot be reached, nil where it can
-	outputs  store.Root // opened anew where it was looked at; nil: it was not
+	outputs  store.Root // opened again where it was looked at; nil: it was not
 }
 
 // news is how far tasks are. They leave it here and go on, however busy the loop is.
@@ -237,7 +237,7 @@ func (r *runner) start(ctx context.Context, i int, d *device) {
 		_, err := r.do(inner, o)
 		e := event{index: i, err: err}
 		if (err != nil && !task.IsAway(err) || away) && ctx.Err() == nil {
-			e.outputs, e.away = r.reach(ctx, err)
+			e.outputs, e.away = reach(ctx, &r.Options, err)
 		}
 		r.events <- e
 	}()
@@ -245,7 +245,7 @@ func (r *runner) start(ctx context.Context, i int, d *device) {
 
 // reach says whether the store can be read and written to. This run found that it can: what has changed, such as
 // permissions or a share, may change again, and then it needs a root of what is there now.
-func (r *runner) reach(ctx context.Context, failed error) (store.Root, error) {
+func reach(ctx context.Context, r *Options, failed error) (store.Root, error) {
 	if errors.Is(failed, task.ErrNotMounted) {
 		return nil, failed
 	}
@@ -277,8 +277,8 @@ func (r *runner) progress() {
 		if p.Free && a.device != nil {
 			a.device.release(i)
 		}
-		if p.Preview != "" {
-			r.preview(i, p.Preview)
+		if picture, err := os.ReadFile(p.Preview); err == nil { // else there is none, or the task has gone on
+			r.shown.previews[i], t.Preview = picture, true
 		}
 		r.tell(i)
 	}
@@ -428,13 +428,4 @@ func (r *runner) tell(i int) {
 	if r.Report != nil {
 		r.Report(&r.status, i)
 	}
-}
-
-// end says why the job did not come to its end, where that is no task's fault.
-func (r *runner) end(ctx context.Context) error {
-	if ctx.Err() == nil && !r.halted && slices.ContainsFunc(r.order,
-		func(i int) bool { return !r.status.Tasks[i].State.over() && !r.canRun(i) }) {
-		return errLost
-	}
-	return nil
 }

@@ -29,25 +29,33 @@ func (p *pages) findTasks() (*local.Status, error) {
 	if err != nil {
 		return nil, err
 	}
-	said, err := p.lastWords()
+	list, _, err := p.root.List(p.key)
 	if err != nil {
 		return nil, err
 	}
-	s := &local.Status{Job: path.Base(p.key)}
+	last, results := map[string]time.Time{}, map[string]bool{} // by key of a task: when it last wrote something
 	for _, one := range tasks {
-		t, err := p.foundTask(&one)
+		last[one.Key], results[one.Key] = one.Changed, one.Results
+	}
+	for _, e := range list {
+		key, isLog := strings.CutSuffix(path.Dir(e.Key), "/log")
+		if isLog && !strings.Contains(e.Key, "/out/") && !e.Modified.Before(last[key]) {
+			last[key] = e.Modified
+		}
+	}
+	s := &local.Status{Job: path.Base(p.key)}
+	for key, at := range last {
+		t := local.TaskStatus{Task: strings.TrimPrefix(key, p.key+"/"), State: begun}
+		if results[key] {
+			err = p.readResults(key, &t)
+		}
 		if err != nil {
 			return nil, err
 		}
-		if at := later(one.Changed, said[one.Key]); t.State == begun && !at.IsZero() {
+		if t.State == begun && !at.IsZero() {
 			t.Message = "last status at " + at.Local().Format(time.DateTime)
 		}
-		delete(said, one.Key)
 		s.Tasks = append(s.Tasks, t)
-	}
-	for key, at := range said {
-		s.Tasks = append(s.Tasks, local.TaskStatus{Task: p.nameOf(key), State: begun,
-			Message: "last status at " + at.Local().Format(time.DateTime)})
 	}
 	if len(s.Tasks) == 0 {
 		return nil, fs.ErrNotExist
@@ -61,7 +69,7 @@ func (p *pages) findTasks() (*local.Status, error) {
 var askEvery = 2 * time.Second // tests have less
 
 // fromFarm is the status that the farm's server gives, with what the store knows: tasks that are done, and pictures. It
-// is nil where there is no server, or where it does not answer.
+// is nil where there is no server, or where it does not respond.
 func (p *pages) fromFarm() *local.Status {
 	if p.live == nil {
 		return nil
@@ -73,7 +81,7 @@ func (p *pages) fromFarm() *local.Status {
 	}
 	before := p.said
 	s, err := p.live()
-	p.askAgain = p.now().Add(askEvery) // also where it does not answer: each question takes seconds then
+	p.askAgain = p.now().Add(askEvery) // also if it does not respond: each question takes seconds then
 	if p.said = s; err != nil {
 		p.said = nil
 		return nil
@@ -103,16 +111,9 @@ func (p *pages) fromFarm() *local.Status {
 	return s
 }
 
-// nameOf is the name of the task at a key.
-func (p *pages) nameOf(key string) string { return strings.TrimPrefix(key, p.key+"/") }
-
-// foundTask says how far a task is by its results.
-func (p *pages) foundTask(one *store.Task) (local.TaskStatus, error) {
-	t := local.TaskStatus{Task: p.nameOf(one.Key), State: begun}
-	if !one.Results {
-		return t, nil
-	}
-	m, err := store.ReadManifest(p.root, store.OutOf(one.Key))
+// readResults says of a task with results how it ended.
+func (p *pages) readResults(key string, t *local.TaskStatus) error {
+	m, err := store.ReadManifest(p.root, store.OutOf(key))
 	switch {
 	case err == nil:
 		t.State, t.Device = local.Done, m.Device
@@ -120,26 +121,7 @@ func (p *pages) foundTask(one *store.Task) (local.TaskStatus, error) {
 		t.State, t.Error = local.Failed, "its results are damaged"
 		t.Hint = fault.Command("farm fsck --repair") + " moves them away"
 	case !errors.Is(err, fs.ErrNotExist): // they were taken back
-		return t, err
+		return err
 	}
-	return t, nil
-}
-
-// lastWords says by key of tasks when the store got something of their logs last.
-func (p *pages) lastWords() (map[string]time.Time, error) {
-	list, _, err := p.root.List(p.key)
-	said := map[string]time.Time{}
-	for _, e := range list {
-		if dir := path.Dir(e.Key); path.Base(dir) == "log" && !strings.Contains(e.Key, "/out/") {
-			said[path.Dir(dir)] = later(said[path.Dir(dir)], e.Modified)
-		}
-	}
-	return said, err
-}
-
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
+	return nil
 }

@@ -10,7 +10,6 @@ import (
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"html/template"
@@ -28,18 +27,14 @@ import (
 	"vksplat/farm/spec"
 	"vksplat/farm/store"
 	"vksplat/internal/fault"
-	"vksplat/internal/strictjson"
-	"vksplat/scene/photo"
 	"vksplat/view"
 )
 
 const (
 	perPage   = 100 // tasks
-	refresh   = 5   // seconds until a page is loaded again
 	silent    = time.Minute
-	mostLog   = 64 << 10  // bytes of a log that are shown, the last
-	mostShown = 16 << 20  // of a picture
-	mostState = 256 << 20 // of a status: more than that of the largest job
+	mostLog   = 64 << 10 // bytes of a log that are shown, the last
+	mostShown = 16 << 20 // of a picture
 )
 
 //go:embed job.html task.html page.css
@@ -79,8 +74,24 @@ func Show(s *view.Server, root store.Root, key string, live Live) error {
 	}
 	s.Handle("", p.page("job.html", p.job))
 	s.Handle("task", p.page("task.html", p.task))
-	s.Handle("preview", http.HandlerFunc(p.servePreview))
-	s.Handle("picture", http.HandlerFunc(p.servePicture))
+	s.Handle("preview", p.picture(func(r *http.Request) string {
+		index, err := strconv.Atoi(r.FormValue("index"))
+		if err != nil {
+			return ""
+		}
+		return local.PreviewKey(index)
+	}))
+	s.Handle("picture", p.picture(func(r *http.Request) string {
+		s, err := p.status()
+		if err != nil {
+			return ""
+		}
+		t, err := named(s, r)
+		if err != nil {
+			return ""
+		}
+		return p.lastPicture(t.Task)
+	}))
 	s.Handle("page.css", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/css; charset=utf-8")
 		_, _ = w.Write(style) // what cannot be written, nobody waits for
@@ -88,46 +99,24 @@ func Show(s *view.Server, root store.Root, key string, live Live) error {
 	return nil
 }
 
-// read reads at most so many bytes of a file in the job's folder.
-func (p *pages) read(key string, most int64) ([]byte, error) {
-	f, err := p.root.Open(path.Join(p.key, key))
-	if err != nil {
-		return nil, err
-	}
-	data, err := io.ReadAll(io.LimitReader(f, most))
-	return data, errors.Join(err, f.Close())
-}
-
 func (p *pages) status() (*local.Status, error) {
 	if s := p.fromFarm(); s != nil {
 		return s, nil
 	}
-	key := path.Join(local.Folder, local.StatusName)
-	data, err := p.read(key, mostState)
-	var s *local.Status
+	s, err := local.ReadStatus(p.root, p.key)
 	if errors.Is(err, fs.ErrNotExist) {
 		p.mutex.Lock()
+		defer p.mutex.Unlock()
 		s, err = p.findTasks()
-		p.mutex.Unlock()
 	}
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, &fault.Error{Op: "show job", Path: p.key,
-			Err:  errors.New("no job has run there"),
-			Hint: "name the folder that vksplat farm run names at its end",
-			Kind: fault.ErrUsage}
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, &fault.Error{Op: "show job", Path: p.key, Err: errors.New("no job has run there"),
+			Hint: "name the folder that vksplat farm run names at its end", Kind: fault.ErrUsage}
+	case errors.Is(err, local.ErrUnreadable):
+		return nil, err
 	}
-	if err != nil {
-		return nil, store.Explain("show job", p.key, err)
-	}
-	if s != nil {
-		return s, nil
-	}
-	s = &local.Status{}
-	if err := json.Unmarshal(data, s); err != nil {
-		return nil, &fault.Error{Op: "show job", Path: path.Join(p.key, key), Err: strictjson.JSONError(err),
-			Hint: "run the job again: it rewrites the file"}
-	}
-	return s, nil
+	return s, store.Explain("show job", p.key, err)
 }
 
 // errNone is of a task that the job does not have.
@@ -237,7 +226,6 @@ func (p *pages) job(s *local.Status, r *http.Request) (any, error) {
 	counts := s.Counts()
 	verdict, runs := p.verdict(s)
 	data := struct {
-		Refresh              int
 		Job, Verdict         string
 		Done, All            int
 		Began                string
@@ -246,7 +234,7 @@ func (p *pages) job(s *local.Status, r *http.Request) (any, error) {
 		Tasks                []row
 		Pictures             bool // one of them has one
 		Previous, From, Next int  // Previous -1, Next 0: none
-	}{Refresh: refresh, Job: s.Job, Verdict: verdict, Done: counts[local.Done],
+	}{Job: s.Job, Verdict: verdict, Done: counts[local.Done],
 		All: len(s.Tasks), State: state, Previous: -1}
 	if !s.Began.IsZero() {
 		data.Began = s.Began.Local().Format(time.DateTime)
@@ -283,103 +271,79 @@ func (p *pages) task(s *local.Status, r *http.Request) (any, error) {
 	}
 	_, runs := p.verdict(s)
 	data := struct {
-		Refresh int
 		Job     string
 		Task    row
-		Log     string // what the last attempt said
+		Log     string // of the last attempt
 		Attempt string
 		Result  bool // there is a picture of its results
-	}{Refresh: refresh, Job: s.Job, Task: newRow(t, runs)}
-	if data.Attempt, data.Log, err = p.lastLog(data.Task.Task); err != nil {
-		return nil, err
-	}
-	_, _, found := p.lastPicture(data.Task.Task)
-	data.Result = found
-	return data, nil
+	}{Job: s.Job, Task: newRow(t, runs), Result: p.lastPicture(t.Task) != ""}
+	data.Attempt, data.Log, err = p.lastLog(t.Task)
+	return data, err
 }
 
 // lastLog is what the last attempt at a task said that said something, as far as the store has it.
 func (p *pages) lastLog(task string) (attempt, text string, err error) {
-	list, _, err := p.root.List(path.Join(p.key, task, "log"))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	e, err := local.LastLog(p.root, path.Join(p.key, task), 1)
+	if err != nil || e.Key == "" {
 		return "", "", err
 	}
-	for _, e := range slices.Backward(list) {
-		number, isLog := strings.CutSuffix(strings.TrimPrefix(path.Base(e.Key), "a"), ".log")
-		if !isLog || e.Size == 0 {
-			continue
-		}
-		f, err := p.root.Open(e.Key)
-		if err != nil {
-			return "", "", err
-		}
-		if _, err = io.CopyN(io.Discard, f, max(0, e.Size-mostLog)); err == nil {
-			var data []byte
-			data, err = io.ReadAll(io.LimitReader(f, mostLog))
-			text = strings.ToValidUTF8(string(data), "?")
-		}
-		return strings.TrimLeft(number, "0"), text, errors.Join(err, f.Close())
+	f, err := p.root.Open(e.Key)
+	if err != nil {
+		return "", "", err
 	}
-	return "", "", nil
+	defer f.Close() // only read
+	if _, err := io.CopyN(io.Discard, f, max(0, e.Size-mostLog)); err != nil {
+		return "", "", err
+	}
+	data, err := io.ReadAll(io.LimitReader(f, mostLog))
+	number := strings.TrimSuffix(strings.TrimPrefix(path.Base(e.Key), "a"), ".log")
+	return strings.TrimLeft(number, "0"), strings.ToValidUTF8(string(data), "?"), err
 }
 
-// lastPicture is the last picture by name of a task's results.
-func (p *pages) lastPicture(task string) (m *store.Manifest, last store.File, found bool) {
+// lastPicture is the key of the last picture by name of a task's results below the job's, "" without any.
+func (p *pages) lastPicture(task string) string {
 	m, err := store.ReadManifest(p.root, store.OutOf(path.Join(p.key, task)))
 	if err != nil {
-		return nil, last, false
+		return ""
 	}
+	last := store.File{}
 	for _, f := range m.Files {
 		if f.Size <= mostShown && f.Name > last.Name && !spec.Beside(f.Name) &&
 			slices.Contains([]string{".png", ".jpg"}, strings.ToLower(path.Ext(f.Name))) {
 			last = f
 		}
 	}
-	return m, last, last.Name != ""
+	if last.Name == "" {
+		return ""
+	}
+	return m.Key(store.OutOf(task), last)
 }
 
-// servePreview serves the small picture of a task.
-func (p *pages) servePreview(w http.ResponseWriter, r *http.Request) {
-	index, err := strconv.Atoi(r.FormValue("index"))
-	var data []byte
-	if err == nil && index >= 0 {
-		data, err = p.read(local.PreviewKey(index), photo.PreviewBytes+1)
-	}
-	servePicture(w, r, data, err)
+// picture serves the file at a key below the job's, if it is a picture, which browsers treat as nothing else.
+func (p *pages) picture(key func(r *http.Request) string) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		data, err := p.read(key(r))
+		kind := http.DetectContentType(data)
+		if err != nil || kind != "image/png" && kind != "image/jpeg" {
+			http.NotFound(w, r)
+			return
+		}
+		sum := sha256.Sum256(data)
+		w.Header().Set("Content-Type", kind)
+		w.Header().Set("Cache-Control", "private, no-cache") // the same picture is not sent again every few seconds
+		w.Header().Set("Etag", `"`+hex.EncodeToString(sum[:16])+`"`)
+		http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(data))
+	})
 }
 
-// servePicture serves the last picture of a task's results.
-func (p *pages) servePicture(w http.ResponseWriter, r *http.Request) {
-	s, err := p.status()
-	var t *local.TaskStatus
-	if err == nil {
-		t, err = named(s, r)
-	}
+// read reads at most mostShown bytes of a file below the job's key.
+func (p *pages) read(key string) ([]byte, error) {
+	f, err := p.root.Open(path.Join(p.key, key))
 	if err != nil {
-		http.NotFound(w, r)
-		return
+		return nil, err
 	}
-	m, last, found := p.lastPicture(t.Task)
-	if !found {
-		http.NotFound(w, r)
-		return
-	}
-	data, err := p.read(m.Key(store.OutOf(t.Task), last), mostShown)
-	servePicture(w, r, data, err)
-}
-
-// servePicture hands on nothing but a picture, which browsers are told to take for that alone.
-func servePicture(w http.ResponseWriter, r *http.Request, data []byte, err error) {
-	kind := http.DetectContentType(data)
-	if err != nil || kind != "image/png" && kind != "image/jpeg" {
-		http.NotFound(w, r)
-		return
-	}
-	sum := sha256.Sum256(data)
-	w.Header().Set("Content-Type", kind)
-	w.Header().Set("Cache-Control", "private, no-cache") // the same picture is not sent again every few seconds
-	w.Header().Set("Etag", `"`+hex.EncodeToString(sum[:16])+`"`)
-	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(data))
+	data, err := io.ReadAll(io.LimitReader(f, mostShown))
+	return data, errors.Join(err, f.Close())
 }
 
 // spanText prints seconds as 42 s, 3 min or 2 h 07 min.

@@ -19,6 +19,7 @@ import (
 	"vksplat/farm/local"
 	"vksplat/farm/store"
 	"vksplat/internal/fault"
+	must "vksplat/internal/musttest"
 	"vksplat/view"
 )
 
@@ -74,32 +75,15 @@ func serve(t *testing.T, status *local.Status) *shown {
 func (s *shown) open() {
 	t := s.t
 	t.Helper()
-	var err error
-	if s.root, err = store.Open(store.Options{URL: s.dir}); err != nil {
-		t.Fatal(err)
-	}
-	server, err := view.Listen(view.ServerOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := Show(server, s.root, "j", s.live); err != nil {
-		t.Fatal(err)
-	}
+	s.root = must.Get(store.Open(store.Options{URL: s.dir}))(t)
+	server := must.Get(view.Listen(view.ServerOptions{}))(t)
+	must.Do(t, Show(server, s.root, "j", s.live))
 	go func() { _ = server.Serve(t.Context()) }() // the test's end ends it
-	jar, err := cookiejar.New(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	jar := must.Get(cookiejar.New(nil))(t)
 	s.browser = &http.Client{Jar: jar}
-	r, err := s.browser.Get(server.URL())
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(s.browser.Get(server.URL()))(t)
 	defer r.Body.Close()
-	entry, err := io.ReadAll(r.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	entry := must.Get(io.ReadAll(r.Body))(t)
 	_, prefix, _ := strings.Cut(string(entry), "url=")
 	prefix, _, _ = strings.Cut(prefix, `"`)
 	s.url = "http://" + r.Request.URL.Host + prefix
@@ -107,9 +91,7 @@ func (s *shown) open() {
 
 func tiny(t *testing.T) []byte {
 	var b bytes.Buffer
-	if err := jpeg.Encode(&b, image.NewGray(image.Rect(0, 0, 8, 8)), nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, jpeg.Encode(&b, image.NewGray(image.Rect(0, 0, 8, 8)), nil))
 	return b.Bytes()
 }
 
@@ -207,9 +189,7 @@ func TestClocks(t *testing.T) {
 // TestWithoutStatus shows a job whose tasks a scheduler runs: no farm run writes how far they are.
 func TestWithoutStatus(t *testing.T) {
 	s := serve(t, &local.Status{Job: "j"})
-	if err := os.RemoveAll(filepath.Join(s.dir, "j", local.Folder)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.RemoveAll(filepath.Join(s.dir, "j", local.Folder)))
 	s.write("j/works/a=1/log/a00001.log", []byte("still at it\n"))
 	s.write("j/done/log/a00001.log", []byte("that was it\n"))
 	picture := s.commit("j/done")
@@ -306,10 +286,7 @@ func TestFarm(t *testing.T) {
 // TestGuard answers nobody who does not show the token.
 func TestGuard(t *testing.T) {
 	s := serve(t, &local.Status{Job: "secret job"})
-	r, err := http.Get(s.url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(http.Get(s.url))(t)
 	defer r.Body.Close()
 	if data, err := io.ReadAll(r.Body); err != nil || r.StatusCode == 200 || strings.Contains(string(data), "secret") {
 		t.Errorf("%v, %d, %s", err, r.StatusCode, data)
@@ -318,10 +295,7 @@ func TestGuard(t *testing.T) {
 
 // TestNoJob refuses a folder in which no job was run.
 func TestNoJob(t *testing.T) {
-	root, err := store.Open(store.Options{URL: t.TempDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	root := must.Get(store.Open(store.Options{URL: t.TempDir()}))(t)
 	if err := Show(nil, root, "j", nil); !errors.Is(err, fault.ErrUsage) || fault.Hint(err) == "" {
 		t.Error(err)
 	}

@@ -17,6 +17,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"time"
 
@@ -30,9 +31,9 @@ const maxReply = 1 << 16
 // enrolTimeout bounds a request to join or renew.
 const enrolTimeout = 30 * time.Second
 
-// Join trades a token for a pass and writes it to a folder, defaultDir if dir is empty. The folder must be new, or with
-// replace one of a pass, which goes once the new one is there. Where the token gives no name, name is taken, else the
-// machine's. The private key never leaves this machine.
+// Join trades a token for a pass and writes it to a folder, this user's if dir is empty. The folder must be new, or
+// with replace one of a pass, which goes once the new one is there. Where the token gives no name, name is used, else
+// the machine's. The private key never leaves this machine.
 func Join(ctx context.Context, token, name, dir string, replace bool) (*Pass, error) {
 	t, err := ParseToken(token)
 	if err != nil {
@@ -223,19 +224,14 @@ func request(ctx context.Context, address, path string, config *tls.Config, key 
 	return reply, nil
 }
 
+var otherSigns = regexp.MustCompile(`[^a-z0-9_-]`)
+
 // machineName is this machine's name, as far as it may name a pass.
 func machineName() string {
 	host, _ := os.Hostname()
 	host, _, _ = strings.Cut(strings.ToLower(host), ".")
-	name := strings.Trim(strings.Map(func(r rune) rune {
-		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '-' || r == '_' {
-			return r
-		}
-		return '-'
-	}, host), "-_")
-	if len(name) > 63 {
-		name = name[:63]
-	}
+	name := strings.Trim(otherSigns.ReplaceAllString(host, "-"), "-_")
+	name = name[:min(len(name), 63)]
 	if !IsName(name) {
 		return "machine"
 	}

@@ -8,14 +8,12 @@ import (
 	"testing"
 
 	"vksplat/internal/fault"
+	must "vksplat/internal/musttest"
 )
 
 // TestJoinLooksFirst spends no token where no pass can be kept: the farm is not asked.
 func TestJoinLooksFirst(t *testing.T) {
-	farm, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	farm := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer farm.Close()
 	asked := make(chan bool, 1)
 	go func() {
@@ -25,9 +23,7 @@ func TestJoinLooksFirst(t *testing.T) {
 		}
 	}()
 	file := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, nil, 0o600))
 	token := NewToken(farm.Addr().String(), sha256.Sum256([]byte("authority"))).String()
 	for what, dir := range map[string]string{"no folder can be made there": filepath.Join(os.DevNull, "farm"),
 		"a file is in the way": file, "a file is above": filepath.Join(file, "farm")} {
@@ -36,9 +32,7 @@ func TestJoinLooksFirst(t *testing.T) {
 		}
 	}
 	folder := t.TempDir()
-	if err := os.Chmod(folder, 0o500); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Chmod(folder, 0o500))
 	if f, err := os.CreateTemp(folder, ""); err == nil { // root may write everywhere
 		_ = f.Close()
 		folder = "/proc"

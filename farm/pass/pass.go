@@ -53,16 +53,19 @@ type Pass struct {
 	cert *atomic.Pointer[tls.Certificate]
 }
 
-// defaultDir is where this user's pass is unless another folder is named.
-func defaultDir() (string, error) {
-	dir, err := os.UserConfigDir()
+// orDefault is dir, or else where this user's pass is.
+func orDefault(dir string) (string, error) {
+	if dir != "" {
+		return dir, nil
+	}
+	config, err := os.UserConfigDir()
 	if err != nil {
 		return "", &fault.Error{Op: "find the pass", Err: err, Hint: "name its folder", Kind: fault.ErrSetup}
 	}
-	return filepath.Join(dir, "vksplat", "farm"), nil
+	return filepath.Join(config, "vksplat", "farm"), nil
 }
 
-// Exists says whether there is a pass in a folder, defaultDir if dir is empty.
+// Exists says whether there is a pass in a folder, this user's if dir is empty.
 func Exists(dir string) bool {
 	dir, err := orDefault(dir)
 	if err == nil {
@@ -71,7 +74,7 @@ func Exists(dir string) bool {
 	return err == nil
 }
 
-// Load reads the pass in a folder, defaultDir if dir is empty.
+// Load reads the pass in a folder, this user's if dir is empty.
 func Load(dir string) (*Pass, error) {
 	dir, err := orDefault(dir)
 	if err != nil {
@@ -108,14 +111,6 @@ func private(key string) error {
 		Err: fmt.Errorf("others can read it: mode %04o", info.Mode().Perm()),
 		Hint: "run chmod 600 on it; if someone else may have read it, join the farm again with " +
 			fault.Setting("overwrite") + ", and have the old pass revoked"}
-}
-
-// orDefault is dir, or defaultDir.
-func orDefault(dir string) (string, error) {
-	if dir != "" {
-		return dir, nil
-	}
-	return defaultDir()
 }
 
 // load reads a pass, however old it is.

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"vksplat/internal/fault"
+	must "vksplat/internal/musttest"
 )
 
 // A token comes back as it was, and one that was copied in part, or typed wrong, is told.
@@ -67,13 +68,9 @@ func TestOpenKey(t *testing.T) {
 	}
 	dir := t.TempDir()
 	key := filepath.Join(dir, keyFile)
-	if err := os.WriteFile(key, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(key, nil, 0o600))
 	for mode, open := range map[os.FileMode]bool{0o644: true, 0o640: true, 0o604: true, 0o600: false, 0o400: false} {
-		if err := os.Chmod(key, mode); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Chmod(key, mode))
 		_, err := Load(dir) // there is nothing else of a pass
 		if fault.ExitCode(err) != fault.ExitSetup || strings.Contains(fault.Hint(err), "chmod 600") != open {
 			t.Errorf("mode %o: %v (%s)", mode, err, fault.Hint(err))
@@ -88,9 +85,7 @@ func TestLoadErrors(t *testing.T) {
 	if fault.ExitCode(err) != fault.ExitSetup || !strings.Contains(fault.Hint(err), "farm join") {
 		t.Errorf("%v (%s)", err, fault.Hint(err))
 	}
-	if err := os.WriteFile(filepath.Join(dir, farmFile), []byte("{"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(dir, farmFile), []byte("{"), 0o600))
 	if _, err := Load(dir); fault.ExitCode(err) != fault.ExitSetup || !strings.Contains(fault.Hint(err),
 		"join the farm again") {
 		t.Errorf("%v (%s)", err, fault.Hint(err))
@@ -110,9 +105,7 @@ func TestLoadErrors(t *testing.T) {
 		t.Error("the pass went before another one was there")
 	}
 	file := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, nil, 0o600))
 	for _, other := range []string{file, filepath.Dir(file)} {
 		if err := join(other, true); fault.ExitCode(err) != fault.ExitUsage {
 			t.Errorf("%s, which is not a pass: %v", other, err)

@@ -1,62 +1,73 @@
 package spec
 
 import (
+	"cmp"
+	"maps"
 	"slices"
 	"strings"
 )
 
-// intsOf reads a list of whole numbers.
-func intsOf(v any) (list []int) {
+// listOf gives the elements of a list that are of a type.
+func listOf[T any](v any) (list []T) {
 	values, _ := v.([]any)
 	for _, x := range values {
-		if n, isInt := x.(int64); isInt {
-			list = append(list, int(n))
+		if is, ok := x.(T); ok {
+			list = append(list, is)
 		}
 	}
 	return list
 }
 
 // fill makes the tasks of a written task.
-func (p *planner) fill(i int) error {
-	e := &p.specs[i]
+func (p *planner) fill(e *expanded) error {
 	var needs []int
 	for _, id := range e.Needs {
-		from := &p.specs[p.byID[id]]
+		from := p.byID[id]
 		for k := range len(from.variants) * from.per {
 			needs = append(needs, from.first+k)
 		}
 	}
 	for k := range e.variants {
-		if err := p.fillVariant(e, k, needs); err != nil {
+		if err := p.fillVariant(e, &e.variants[k], needs, e.first+k*e.per); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// fillVariant makes the tasks of one variant.
-func (p *planner) fillVariant(e *expanded, k int, needs []int) error {
-	v := &e.variants[k]
+// fillVariant makes the tasks of one variant, from first on. They wait for what they read, and for needs.
+func (p *planner) fillVariant(e *expanded, v *variant, needs []int, first int) error {
 	t := Task{ID: e.ID, Kind: e.Kind, Pool: e.Pool, Priority: e.Priority, Retry: e.Retry, Limits: e.Limits, Pin: e.Pin,
 		Name: e.ID}
 	if v.label != "" {
 		t.Name += "/" + v.label
 	}
-	if err := p.inputs(e, v, &t, needs); err != nil {
+	if err := p.need(&t, needs, 0); err != nil {
 		return err
 	}
-	flags, err := p.flags(e, v)
-	if err != nil {
+	for i := range e.Kind.fields {
+		f := &e.Kind.fields[i]
+		if value := e.field(v, f.Name); value != nil {
+			if err := p.apply(e, v, &t, f, value); err != nil {
+				return err
+			}
+		}
+	}
+	if e.Kind.inputs != nil {
+		if err := e.Kind.inputs(p, e, v, &t); err != nil {
+			return err
+		}
+	}
+	if e.Kind.Trains {
+		t.Flags = append(t.Flags, e.training(v)...)
+	}
+	if err := p.need(&t, nil, (e.per-1)*len(t.Needs)); err != nil {
 		return err
 	}
-	t.Flags = flags
-	tasks := p.plan.Tasks[e.first+k*e.per : e.first+(k+1)*e.per]
-	if err := p.need(&t, nil, (len(tasks)-1)*len(t.Needs)); err != nil {
-		return err
-	}
+	tasks := p.plan.Tasks[first : first+e.per]
 	for n := range tasks {
 		tasks[n] = t
-		tasks[n].Index = e.first + k*e.per + n
+		tasks[n].Index = first + n
 		tasks[n].Needs = slices.Clone(t.Needs)
 	}
 	if e.Kind.fill != nil {
@@ -65,56 +76,37 @@ func (p *planner) fillVariant(e *expanded, k int, needs []int) error {
 		}
 	}
 	for n := range tasks {
-		tasks[n].settle()
+		slices.Sort(tasks[n].Needs)
+		tasks[n].Needs = slices.Compact(tasks[n].Needs)
 	}
 	return nil
 }
 
-// inputs fills in what a task reads, and that it waits for it and for needs.
-func (p *planner) inputs(e *expanded, v *variant, t *Task, needs []int) error {
-	if err := p.need(t, needs, 0); err != nil {
-		return err
-	}
-	for _, f := range e.Kind.fields {
-		value := e.field(v, f.key)
-		if value == nil {
-			continue
-		}
-		at := path{"task", e.at, f.key}
-		switch {
-		case f.kind == typeInput && f.key == "model":
-			if err := p.model(at, v, value.(string), t); err != nil {
+// apply sets what a key means to a task: something to read, or a flag of its command.
+func (p *planner) apply(e *expanded, v *variant, t *Task, f *field, value any) (err error) {
+	at := path{"task", e.at, f.Name}
+	text, _ := value.(string)
+	switch {
+	case f.Name == "model":
+		return p.model(at, v, text, t)
+	case f.Type == typeInputs:
+		for i, m := range listOf[string](value) {
+			if err := p.model(at.index(i), v, m, t); err != nil {
 				return err
 			}
-		case f.kind == typeInput:
-			in, err := p.input(at, v, value.(string), e.Kind.Takes, t)
-			if err != nil {
-				return err
-			}
-			switch f.key {
-			case "cameras":
-				t.Cameras = in
-			case "masks":
-				t.Masks = in
-			case "vocab_tree":
-				t.VocabTree = in
-			default:
-				t.Source = in
-			}
-		case f.kind == typeInputs:
-			for i, m := range words(value) {
-				if err := p.model(at.index(i), v, m, t); err != nil {
-					return err
-				}
-			}
-		case f.kind == typeCamera && !slices.Contains(trajectories, value.(string)):
-			t.Trajectory = Input{Key: value.(string)}
 		}
+	case f.Type == typeInput:
+		to := map[string]*Input{"cameras": &t.Cameras, "masks": &t.Masks, "vocab_tree": &t.VocabTree,
+			"source": &t.Source}[f.Name]
+		*to, err = p.input(at, v, text, e.Kind.Takes, t)
+	case f.Type == typeCamera && !slices.Contains(trajectories, text):
+		t.Trajectory = Input{Key: text}
+	case f.Type == typeCamera:
+		t.Flags = append(t.Flags, Flag{"trajectory", text})
+	case f.flag != "":
+		t.Flags = append(t.Flags, f.with(value))
 	}
-	if e.Kind.inputs == nil {
-		return nil
-	}
-	return e.Kind.inputs(p, e, v, t)
+	return err
 }
 
 // input resolves a key, or a reference to a task that makes what is wanted. t waits for the tasks.
@@ -123,7 +115,7 @@ func (p *planner) input(at path, v *variant, text, want string, t *Task) (Input,
 	if !isRef {
 		return Input{Key: text}, nil
 	}
-	from := &p.specs[p.byID[id]]
+	from := p.byID[id]
 	if got := from.Kind.Makes; want != got {
 		return Input{}, p.wrong(at, "name a task that makes "+want, "%s is needed, but %s makes %s", want, id, got)
 	}
@@ -169,53 +161,27 @@ func (p *planner) model(at path, v *variant, text string, t *Task) error {
 	return nil
 }
 
-// flags are those that a variant gives to the command.
-func (p *planner) flags(e *expanded, v *variant) ([]Flag, error) {
-	var flags []Flag
-	for _, f := range e.Kind.fields {
-		value := e.field(v, f.key)
-		if value == nil {
-			continue
-		}
-		if text, isText := value.(string); f.kind == typeCamera && isText && slices.Contains(trajectories, text) {
-			flags = append(flags, Flag{"trajectory", text})
-		}
-		if f.flag != "" {
-			flags = append(flags, Flag{f.flag, flagText(&f, value)})
-		}
+// with returns the option's flag with a value.
+func (f *field) with(value any) Flag {
+	if f.Name == "size" {
+		return Flag{f.flag, joined(value, "x")}
 	}
-	if e.Kind.flags != nil {
-		more, err := e.Kind.flags(p, e, v)
-		if err != nil {
-			return nil, err
-		}
-		flags = append(flags, more...)
-	}
-	return flags, nil
+	return Flag{f.flag, joined(value, ",")}
 }
 
 // training are train's settings in a variant: those of set, and of the matrix.
-func (p *planner) training(e *expanded, v *variant) ([]Flag, error) {
-	r := &reader{p.Job}
-	at := path{"task", e.at}
+func (e *expanded) training(v *variant) (flags []Flag) {
 	values := map[string]any{}
 	set, _ := e.fields["set"].(map[string]any)
-	for key, value := range set {
-		values[key] = value
-	}
-	for i, value := range choose(e.Matrix, v.own) {
-		key := e.Matrix[i].Key
-		if !slices.ContainsFunc(e.Kind.fields, func(f field) bool { return f.key == key }) {
+	maps.Copy(values, set)
+	for key, value := range v.values {
+		if find(e.Kind.fields, key) == nil {
 			values[key] = value
 		}
 	}
-	return r.flagsOf(at.add("set"), values)
-}
-
-// flagText words a value for a flag.
-func flagText(f *field, value any) string {
-	if f.key == "size" {
-		return joined(value, "x")
+	for key, value := range values {
+		flags = append(flags, find(settings, key).with(value))
 	}
-	return joined(value, ",")
+	slices.SortFunc(flags, func(a, b Flag) int { return cmp.Compare(a.Name, b.Name) })
+	return flags
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -36,12 +37,10 @@ type Job struct {
 	Pin      Pin        `key:"pin"`
 	Tasks    []TaskSpec // as written
 
-	tree map[string]any // the whole document
-	file string         // its name in errors
-	text []byte         // as it was given, for the lines of errors
-	toml bool
-
-	places map[string]int // in text, of the values of paths; of TOML, once there was an error
+	tree   map[string]any // the whole document
+	file   string         // its name in errors
+	text   []byte         // as it was given, for the lines of errors
+	places map[string]int // in text, by path
 }
 
 // Retry says what happens with tasks that fail for reasons that may pass.
@@ -113,25 +112,8 @@ type Flag struct {
 	Value string `json:"value"`
 }
 
-// documentError is a document that is refused.
-type documentError struct {
-	File string
-	Line int   // 0 where it is not known
-	Err  error // with a hint, see package fault
-}
-
-// ErrSpec is wrapped by every Error.
+// ErrSpec is the kind of errors about documents.
 var ErrSpec = fault.Sentinel(fault.ErrSetup, "bad job document", "")
-
-func (e *documentError) Error() string {
-	where := e.File
-	if e.Line > 0 {
-		where = fmt.Sprintf("%s:%d", e.File, e.Line)
-	}
-	return "check " + where + ": " + e.Err.Error()
-}
-
-func (e *documentError) Unwrap() []error { return []error{e.Err, ErrSpec} }
 
 // Parse reads a document in TOML or, where it begins with a brace, JSON. Errors name the line.
 func Parse(name string, data []byte) (*Job, error) {
@@ -173,53 +155,39 @@ func (j *Job) Hash() string {
 // WrongTask is the error of a task whose settings its command refuses. flag is the one that is wrong, "" where it is
 // not known.
 func (j *Job) WrongTask(t *Task, flag string, refused error) error {
-	return j.wrongTask(t, func(s *TaskSpec) path { return j.placeOf(s, flag) }, refused)
+	return j.wrongTask(t, refused, func(key string, _ any) bool {
+		f := find(settings, key)
+		return f != nil && f.flag == flag
+	})
 }
 
 // WrongInput is the error of a task that reads the key of an input which is refused.
-func (j *Job) WrongInput(t *Task, key string, refused error) error {
-	return j.wrongTask(t, func(s *TaskSpec) path { return s.placeOfInput(key) }, refused)
+func (j *Job) WrongInput(t *Task, input string, refused error) error {
+	return j.wrongTask(t, refused, func(_ string, value any) bool {
+		list, isList := value.([]any)
+		return !isList && value == any(input) || slices.ContainsFunc(list, func(v any) bool { return v == any(input) })
+	})
 }
 
-func (j *Job) wrongTask(t *Task, placeIn func(s *TaskSpec) path, refused error) error {
-	var at path
-	for i := range j.Tasks {
-		if s := &j.Tasks[i]; s.ID == t.ID {
-			at = placeIn(s)
+// wrongTask is an error at the key of a task that is to blame, or else at the task.
+func (j *Job) wrongTask(t *Task, refused error, blame func(key string, value any) bool) error {
+	at := slices.IndexFunc(j.Tasks, func(s TaskSpec) bool { return s.ID == t.ID })
+	written, root := j.tree["task"].([]any)[at].(map[string]any), path{"task", at}
+	place := root
+	for _, name := range []string{"", "matrix", "set"} {
+		table, below := written, root
+		if name != "" {
+			table, _ = written[name].(map[string]any)
+			below = root.add(name)
+		}
+		for _, key := range slices.Sorted(maps.Keys(table)) {
+			if _, isTable := table[key].(map[string]any); !isTable && blame(key, table[key]) {
+				place = below.add(key)
+			}
 		}
 	}
 	// The kind of the refusal is that of a command line, and this is a document.
-	err := fault.WithHint(fmt.Errorf("task %s: %s", t.Name, refused), fault.Hint(refused))
-	return &documentError{File: j.file, Line: j.line(at), Err: err}
-}
-
-// placeOfInput is where a task names a key of an input, or the task.
-func (s *TaskSpec) placeOfInput(key string) path {
-	at := path{"task", s.at}
-	is := func(v any) bool { return v == any(key) }
-	for _, f := range s.Kind.fields {
-		if list, isList := s.fields[f.key].([]any); is(s.fields[f.key]) || isList && slices.ContainsFunc(list, is) {
-			return at.add(f.key)
-		}
-	}
-	for _, a := range s.Matrix {
-		if slices.ContainsFunc(a.Values, is) {
-			return at.add("matrix").add(a.Key)
-		}
-	}
-	return at
-}
-
-// placeOf is where a task has a setting, or the task.
-func (j *Job) placeOf(s *TaskSpec, flag string) path {
-	at := path{"task", s.at}
-	set, _ := s.fields["set"].(map[string]any)
-	for key := range set {
-		if setting := settingOf(key); setting != nil && setting.flag() == flag {
-			return at.add("set").add(key)
-		}
-	}
-	return at
+	return j.wrongLine(j.line(place), fault.Hint(refused), fmt.Errorf("task %s: %s", t.Name, refused))
 }
 
 // wrong is an error at a place in the document.
@@ -228,5 +196,5 @@ func (j *Job) wrong(at path, hint, format string, args ...any) error {
 	if where := at.String(); where != "" {
 		err = fmt.Errorf("%s: %w", where, err)
 	}
-	return &documentError{File: j.file, Line: j.line(at), Err: fault.WithHint(err, hint)}
+	return j.wrongLine(j.line(at), hint, err)
 }

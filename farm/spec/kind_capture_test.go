@@ -1,7 +1,6 @@
 package spec
 
 import (
-	"errors"
 	"strings"
 	"testing"
 
@@ -42,8 +41,7 @@ source = "@scene"
 		{"source = \"@made\"\n[[task]]\nkind = \"demo\"\nid = \"made\"", "made makes a capture", "makes pictures", 5},
 	} {
 		_, _, err := planOf(head + "[[task]]\nkind = \"capture\"\n" + test.keys)
-		var e *documentError
-		if !errors.As(err, &e) || !strings.Contains(err.Error(), test.text) || e.Line != test.line ||
+		if err == nil || !strings.Contains(err.Error(), test.text) || lineIn(err) != test.line ||
 			!strings.Contains(fault.Hint(err), test.hint) {
 			t.Errorf("%s: %v; %s", test.keys, err, fault.Hint(err))
 		}

@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"cmp"
 	"path/filepath"
 )
 
@@ -16,10 +17,8 @@ var KindEncode = &Kind{
 	Takes:  "pictures",
 	Silent: true,
 	inputs: func(_ *planner, e *expanded, v *variant, t *Task) error {
-		t.Format = "mp4"
-		if format, given := e.field(v, "format").(string); given {
-			t.Format = format
-		}
+		format, _ := e.field(v, "format").(string)
+		t.Format = cmp.Or(format, "mp4")
 		return nil
 	},
 	Command: "encode",

@@ -5,7 +5,7 @@ var KindEval = &Kind{
 	Name:  "eval",
 	About: "measure models on held-out photos",
 	fields: keys("eval",
-		field{key: "models", kind: typeInputs, most: maxEntries, required: true, help: "the models, as tasks or keys"},
+		plain("models", typeInputs, "the models, as tasks or keys").list(0, maxEntries).need(),
 		plain("source", typeInput, "the capture; of trained models it is known"),
 		"split", "protocol", "color_correct", "test_every", "downscale", "images", "masks", "strict"),
 	Makes:       "a table",

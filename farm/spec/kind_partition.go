@@ -13,10 +13,10 @@ var kindPartition = &Kind{
 	About: "train a large capture in blocks",
 	fields: keys("partition",
 		plain("source", typeInput, "the capture").need(),
-		number("blocks", typeInts, 1, maxBlocks, "columns along the longer side, and blocks of each").times(2).need(),
+		number("blocks", typeInts, 1, maxBlocks, "columns along the longer side, and blocks of each").list(2, 0).need(),
 		"overlap", "up", "eval", "test_every",
-		preset("settings of the blocks to start from"),
-		plain("set", typeSettings, "settings of the blocks"),
+		oneOf("preset", "settings of the blocks to start from", option("train", "preset").Words...),
+		set("settings of the blocks"),
 		number("finetune", typeInt, 1, 10_000_000, "steps of the merged scene on all photos"),
 		"downscale", "images", "masks", "strict"),
 	Makes:   "a model",
@@ -56,24 +56,21 @@ var KindMerge = &Kind{
 
 // countBlocks is how many tasks a partition has: of the plan, of each block, and the merge.
 func (p *planner) countBlocks(e *expanded, v *variant) (int, error) {
-	grid := intsOf(e.field(v, "blocks"))
+	grid := listOf[int64](e.field(v, "blocks"))
 	if len(grid) != 2 || grid[0]*grid[1] > maxBlocks {
 		return 0, p.wrong(path{"task", e.at, "blocks"}, "", "there are %v blocks, %d are allowed",
 			e.field(v, "blocks"), maxBlocks)
 	}
-	return grid[0]*grid[1] + 2, nil
+	return int(grid[0]*grid[1]) + 2, nil
 }
 
 // fillBlocks makes the tasks of a partition.
 func (p *planner) fillBlocks(e *expanded, v *variant, tasks []Task) error {
-	grid := intsOf(e.field(v, "blocks"))
+	grid := listOf[int64](e.field(v, "blocks"))
 	plan, merge := &tasks[0], &tasks[len(tasks)-1]
 	name := plan.Name
-	plan.Name, plan.Blocks = name+"/partition", [2]int{grid[0], grid[1]}
-	training, err := p.training(e, v)
-	if err != nil {
-		return err
-	}
+	plan.Name, plan.Blocks = name+"/partition", [2]int{int(grid[0]), int(grid[1])}
+	training := e.training(v)
 	if preset, given := e.field(v, "preset").(string); given {
 		training = append([]Flag{{"preset", preset}}, training...)
 	}
@@ -87,11 +84,9 @@ func (p *planner) fillBlocks(e *expanded, v *variant, tasks []Task) error {
 			return err
 		}
 		all = append(all, t.Index)
+		merge.Models = append(merge.Models, Model{Input: Input{Tasks: []int{t.Index}}})
 	}
 	merge.Kind, merge.Name, merge.Plan, merge.Flags = KindMerge, name+"/merge", made, nil
-	for _, k := range all {
-		merge.Models = append(merge.Models, Model{Input: Input{Tasks: []int{k}}})
-	}
 	if n, given := e.field(v, "finetune").(int64); given {
 		merge.Finetune = int(n)
 	}

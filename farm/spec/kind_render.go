@@ -17,8 +17,7 @@ var KindRender = &Kind{
 		plain("trajectory", typeCamera, "interp, ellipse, spiral, orbit, or the key of a file of cameras"),
 		plain("frames", typeFrames, "pictures A-B, or every Nth: A-BxN, counted from 0"),
 		number("chunk", typeInt, 1, 1e6, "pictures of a task"),
-		field{key: "first", kind: typeInts, max: maxFrame, most: maxInspect,
-			help: "frames that are rendered first, for approval"},
+		number("first", typeInts, 0, maxFrame, "frames that are rendered first, for approval").list(0, maxInspect),
 		"seconds", "fps", "size", "fov", "projection", "format", "colorspace", "alpha", "depth", "normals",
 		"antialiased", "background", "near"),
 	Makes:       "pictures",
@@ -27,7 +26,8 @@ var KindRender = &Kind{
 	NeedsDevice: true,
 	Draws:       true,
 	count: func(p *planner, e *expanded, v *variant) (int, error) {
-		return p.pieces(e, v, nil)
+		list, err := p.pieces(e, v)
+		return len(list), err
 	},
 	fill:    (*planner).fillFrames,
 	Command: "render",
@@ -57,80 +57,79 @@ func renderArgs(c *Call) []string {
 	return append(args, "--", c.Model)
 }
 
-// pieces counts the tasks of a render and hands their frames to each, if that is given: first those of `first`, one by
-// one, then what lies between them in chunks.
-func (p *planner) pieces(e *expanded, v *variant, each func(f Frames, inspect bool)) (int, error) {
+// piece is the frames of a task of a render.
+type piece struct {
+	Frames
+	inspect bool // for approval, before others
+}
+
+// pieces divides the frames of a render among its tasks: first those of `first`, one by one, then what lies between
+// them in chunks.
+func (p *planner) pieces(e *expanded, v *variant) (list []piece, err error) {
 	at := path{"task", e.at}
 	text, given := e.field(v, "frames").(string)
 	chunk, _ := e.field(v, "chunk").(int64)
-	first := intsOf(e.field(v, "first"))
-	if each == nil {
-		each = func(Frames, bool) {}
-	}
+	first := listOf[int64](e.field(v, "first"))
 	if !given {
 		if chunk > 0 || len(first) > 0 {
-			return 0, p.wrong(at, `as in: frames = "0-299"`, "chunk and first need frames")
+			return nil, p.wrong(at, `as in: frames = "0-299"`, "chunk and first need frames")
 		}
-		each(Frames{}, false)
-		return 1, nil
+		return []piece{{}}, nil
 	}
 	all, err := ParseFrames(text)
 	if err != nil {
-		return 0, p.wrong(at.add("frames"), "", "%w", err)
+		return nil, p.wrong(at.add("frames"), "", "%w", err)
 	}
-	if chunk == 0 {
-		chunk = int64(all.Count())
+	step := all.Count() // of a chunk
+	if chunk > 0 {
+		step = int(chunk)
 	}
 	slices.Sort(first)
-	n, from := 0, 0 // places in all
-	for _, f := range first {
+	var ends []int // of what lies between, as places in all
+	for _, x := range first {
+		f := int(x)
 		if f < all.First || f > all.Last || (f-all.First)%all.Step != 0 {
-			return 0, p.wrong(at.add("first"), "give frames of "+text, "frame %d is not in %s", f, text)
+			return nil, p.wrong(at.add("first"), "give frames of "+text, "frame %d is not in %s", f, text)
 		}
-		each(Frames{f, f, 1}, true)
-		n++
+		list = append(list, piece{Frames{f, f, 1}, true})
+		ends = append(ends, (f-all.First)/all.Step)
 	}
-	for i := range len(first) + 1 {
-		to := all.Count()
-		if i < len(first) {
-			to = (first[i] - all.First) / all.Step
+	from := 0
+	for _, to := range append(ends, all.Count()) {
+		if (to-from-1)/step >= MaxTasks {
+			return nil, p.tooMany(at.add("chunk"))
 		}
-		if pieces := (int64(to-from) + chunk - 1) / chunk; to > from && pieces > int64(MaxTasks) {
-			return 0, p.wrong(at.add("chunk"), "give larger chunks", "the job has more than %d tasks", MaxTasks)
-		}
-		for ; from < to; from += int(chunk) {
-			end := min(from+int(chunk), to) - 1
-			each(Frames{all.First + from*all.Step, all.First + end*all.Step, all.Step}, false)
-			n++
+		for ; from < to; from += step {
+			end := min(from+step, to) - 1
+			list = append(list, piece{Frames{all.First + from*all.Step, all.First + end*all.Step, all.Step}, false})
 		}
 		from = to + 1
 	}
-	return n, nil
+	return list, nil
 }
 
 // fillFrames gives the tasks of a render their frames. Those of the rest wait for those that are looked at.
 func (p *planner) fillFrames(e *expanded, v *variant, tasks []Task) error {
-	n := 0
+	list, err := p.pieces(e, v)
+	if err != nil {
+		return err
+	}
 	var looked []int
-	var err error
 	name := tasks[0].Name
-	_, wrong := p.pieces(e, v, func(f Frames, inspect bool) {
+	for n, f := range list {
 		t := &tasks[n]
-		n++
-		t.Frames, t.Inspect = f, inspect
-		switch {
-		case inspect:
+		t.Frames, t.Inspect = f.Frames, f.inspect
+		if f.inspect {
 			t.Name = fmt.Sprintf("%s/first-%04d", name, f.First)
 			looked = append(looked, t.Index)
-		case len(tasks) > 1:
+			continue
+		}
+		if len(tasks) > 1 {
 			t.Name = fmt.Sprintf("%s/%04d-%04d", name, f.First, f.Last)
 		}
-		if !inspect && err == nil {
-			err = p.need(t, looked, 0)
+		if err := p.need(t, looked, 0); err != nil {
+			return err
 		}
-	})
-	if wrong != nil {
-		return wrong
 	}
-	return err
+	return nil
 }

@@ -11,14 +11,12 @@ var KindTrain = &Kind{
 	About: "train a model from photographs",
 	fields: keys("train",
 		plain("source", typeInput, "the capture").need(),
-		"images", "masks",
-		preset("settings to start from").to("preset"),
-		plain("set", typeSettings, "settings, as in train's configuration file")),
+		"images", "masks", "preset",
+		set("settings, as in train's configuration file")),
 	Makes:       "a model",
 	Takes:       "a capture",
 	NeedsDevice: true,
 	Trains:      true,
-	flags:       (*planner).training,
 	Command:     "train",
 	Args: func(c *Call) []string {
 		return slices.Concat(c.training(), []string{"--", c.Source})

@@ -1,6 +1,9 @@
 package spec
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Kind is what a task does. A kind is one value, in a file of its own, and a line of kinds; no other code has a switch
 // over kinds. In JSON and in messages a kind is its name.
@@ -34,13 +37,12 @@ type Kind struct {
 	count func(p *planner, e *expanded, v *variant) (int, error)
 	// inputs completes what a task reads.
 	inputs func(p *planner, e *expanded, v *variant, t *Task) error
-	// flags are those that no key gives.
-	flags func(p *planner, e *expanded, v *variant) ([]Flag, error)
 	// fill completes the tasks of a variant: they begin as copies of one.
 	fill func(p *planner, e *expanded, v *variant, tasks []Task) error
 }
 
-// kinds are those that documents can name, in the order of the schema and of messages.
+// kinds are in the order of the schema and of messages. Documents cannot name the last two: a partition becomes tasks
+// of these.
 var kinds = []*Kind{
 	KindDemo,
 	KindCapture,
@@ -50,13 +52,12 @@ var kinds = []*Kind{
 	KindEncode,
 	KindEval,
 	KindConvert,
+	kindBlock,
+	KindMerge,
 }
 
-// madeKinds are those of tasks that documents cannot name: tasks of other kinds become them.
-var madeKinds = []*Kind{kindBlock, KindMerge}
-
 // Kinds lists all kinds of tasks.
-func Kinds() []*Kind { return append(kinds[:len(kinds):len(kinds)], madeKinds...) }
+func Kinds() []*Kind { return slices.Clone(kinds) }
 
 // String implements fmt.Stringer.
 func (k *Kind) String() string { return k.Name }
@@ -64,22 +65,20 @@ func (k *Kind) String() string { return k.Name }
 // MarshalText implements encoding.TextMarshaler.
 func (k *Kind) MarshalText() ([]byte, error) { return []byte(k.Name), nil }
 
-// writtenKinds are the kinds that documents can name.
+// writtenKinds are the names of kinds that documents can name.
 func writtenKinds() (words []string) {
 	for _, k := range kinds {
-		words = append(words, k.Name)
+		if k.instead == "" {
+			words = append(words, k.Name)
+		}
 	}
 	return words
 }
 
 // kindOf returns the kind of a name, nil if there is none.
-func kindOf(word string) *Kind {
-	for _, list := range [][]*Kind{kinds, madeKinds} {
-		for _, k := range list {
-			if k.Name == word {
-				return k
-			}
-		}
+func kindOf(name string) *Kind {
+	if i := slices.IndexFunc(kinds, func(k *Kind) bool { return k.Name == name }); i >= 0 {
+		return kinds[i]
 	}
 	return nil
 }

@@ -11,14 +11,14 @@ import (
 // variant is one combination of a task's matrix, together with one variant of each task that it takes a single input
 // of: a render of a swept training is as often there as the training.
 type variant struct {
-	own   int       // number of the combination of the own matrix
-	binds []binding // own and inherited, in the order of the label
-	label string    // part of the folder's name, "" where there is one variant
+	values map[string]any // of the own matrix, by key
+	binds  []binding      // own and inherited, in the order of the label
+	label  string         // part of the folder's name, "" where there is one variant
 }
 
 // binding says which combination of a matrix a variant belongs to.
 type binding struct {
-	spec int // the [[task]] that has the matrix
+	spec int // place in the document of the [[task]] that has the matrix
 	own  int
 	text string // for the label, safe as part of a folder's name
 	lost bool   // characters were replaced for that
@@ -40,10 +40,10 @@ func product(axes []Axis, most int) int {
 }
 
 // choose returns the values of a combination, the last axis changing fastest.
-func choose(axes []Axis, own int) []any {
-	values := make([]any, len(axes))
-	for i, a := range slices.Backward(axes) {
-		values[i] = a.Values[own%len(a.Values)]
+func choose(axes []Axis, own int) map[string]any {
+	values := make(map[string]any, len(axes))
+	for _, a := range slices.Backward(axes) {
+		values[a.Key] = a.Values[own%len(a.Values)]
 		own /= len(a.Values)
 	}
 	return values
@@ -51,151 +51,121 @@ func choose(axes []Axis, own int) []any {
 
 // field returns the value of a key in a variant, nil where it has none.
 func (e *expanded) field(v *variant, key string) any {
-	for i, a := range e.Matrix {
-		if a.Key == key {
-			return choose(e.Matrix, v.own)[i]
-		}
+	if value, own := v.values[key]; own {
+		return value
 	}
 	return e.fields[key]
 }
 
 // expand finds the variants of a written task and how many tasks each has.
-func (p *planner) expand(i int) error {
-	e := &p.specs[i]
+func (p *planner) expand(e *expanded) error {
 	at := path{"task", e.at}
 	n := product(e.Matrix, MaxTasks)
 	if n > MaxTasks-p.tasks {
-		return p.wrong(at.add("matrix"), "give fewer values, or split it into several jobs",
-			"the matrix has more combinations than a job may have tasks (%d)", MaxTasks)
+		return p.tooMany(at.add("matrix"))
 	}
 	for own := range n {
-		v := variant{own: own}
-		list, err := p.follow(e, v)
+		list, err := p.follow(e, own)
 		if err != nil {
 			return err
 		}
-		if len(e.Matrix) > 0 {
-			text, lost := e.label(own)
-			for k := range list {
-				list[k].binds = append(list[k].binds, binding{i, own, text, lost})
+		for _, v := range list {
+			per := 1
+			if e.Kind.count != nil {
+				if per, err = e.Kind.count(p, e, &v); err != nil {
+					return err
+				}
 			}
-		}
-		if len(e.variants)+len(list) > MaxTasks-p.tasks {
-			return p.wrong(at, "split it into several jobs", "the job has more than %d tasks", MaxTasks)
-		}
-		e.variants = append(e.variants, list...)
-	}
-	e.per = 1
-	for k := range e.variants {
-		per := 1
-		if e.Kind.count != nil {
-			var err error
-			if per, err = e.Kind.count(p, e, &e.variants[k]); err != nil {
-				return err
+			if len(e.variants) > 0 && per != e.per {
+				return p.wrong(at.add("matrix"), "give tasks of their own",
+					"the combinations of the matrix have %d and %d tasks", e.per, per)
 			}
-		}
-		if k > 0 && per != e.per {
-			return p.wrong(at.add("matrix"), "give tasks of their own",
-				"the combinations of the matrix have %d and %d tasks", e.per, per)
-		}
-		e.per = per
-		if err := p.count(at, per); err != nil {
-			return err
+			if e.per = per; per > MaxTasks-p.tasks {
+				return p.tooMany(at)
+			}
+			p.tasks += per
+			e.add(v)
 		}
 	}
 	e.name()
-	e.sort()
 	return nil
 }
 
-// follow joins a variant with those of the tasks that it takes single inputs of.
-func (p *planner) follow(e *expanded, v variant) ([]variant, error) {
-	list := []variant{v}
+// add adds a variant.
+func (e *expanded) add(v variant) {
+	for _, b := range v.binds {
+		key := [2]int{b.spec, b.own}
+		e.index[key] = append(e.index[key], len(e.variants))
+		e.bound[b.spec]++
+	}
+	e.variants = append(e.variants, v)
+}
+
+// follow joins a combination of the own matrix with the variants of the tasks that it takes single inputs of.
+func (p *planner) follow(e *expanded, own int) ([]variant, error) {
+	values := choose(e.Matrix, own)
+	list := []variant{{values: values}}
 	for _, f := range e.Kind.fields {
-		text, _ := e.field(&v, f.key).(string)
+		text, _ := e.field(&list[0], f.Name).(string)
 		id, isRef := strings.CutPrefix(text, "@")
-		if f.kind != typeInput || !isRef {
+		if f.Type != typeInput || !isRef {
 			continue
 		}
-		from := &p.specs[p.byID[id]]
-		at := path{"task", e.at, f.key}
-		var joined []variant
+		from, at := p.byID[id], path{"task", e.at, f.Name}
+		var all []variant
 		for _, a := range list {
 			fits, err := p.matching(at, from, a.binds)
 			if err != nil {
 				return nil, err
 			}
+			if len(all)+len(fits) > MaxTasks-p.tasks {
+				return nil, p.tooMany(at)
+			}
 			for _, k := range fits {
 				binds, _ := join(a.binds, from.variants[k].binds)
-				if len(joined) >= MaxTasks-p.tasks {
-					return nil, p.wrong(at, "split it into several jobs", "the job has more than %d tasks", MaxTasks)
-				}
-				joined = append(joined, variant{own: v.own, binds: binds})
+				all = append(all, variant{values: values, binds: binds})
 			}
 		}
-		list = joined
+		if list = all; len(list) == 0 {
+			return nil, p.wrong(path{"task", e.at}, "take inputs that go back to the same tasks",
+				"no variant of one input belongs to one of the others")
+		}
 	}
-	if len(list) == 0 {
-		return nil, p.wrong(path{"task", e.at}, "take inputs that go back to the same tasks",
-			"no variant of one input belongs to one of the others")
+	if len(e.Matrix) > 0 {
+		text, lost := e.label(values)
+		for k := range list {
+			list[k].binds = append(list[k].binds, binding{e.at, own, text, lost})
+		}
 	}
 	return list, nil
 }
 
-// matching returns the variants of a task that contradict none of the bindings. Where these decide all of its own, they
-// are looked up, else all are compared.
+// matching returns the variants of a task that contradict none of the bindings. If all variants are bound to a matrix,
+// it compares only those with the same combination of it.
 func (p *planner) matching(at path, from *expanded, binds []binding) (fits []int, err error) {
-	for _, shape := range from.shapes {
-		key, whole := keyOf(binds, shape)
-		if k, found := from.index[key]; whole && found {
-			fits = append(fits, k)
-		} else if !whole {
-			fits = fits[:0]
-			break
+	few, all := []int(nil), true
+	for _, b := range binds {
+		list := from.index[[2]int{b.spec, b.own}]
+		if from.bound[b.spec] == len(from.variants) && (all || len(list) < len(few)) {
+			few, all = list, false
 		}
 	}
-	if len(fits) > 0 {
-		slices.Sort(fits)
-		return fits, nil
+	n := len(few)
+	if all {
+		n = len(from.variants)
 	}
-	if p.pairs += len(from.variants); p.pairs > maxPairs {
+	if p.pairs += n; p.pairs > maxPairs {
 		return nil, p.wrong(at, "split it into several jobs", "there are too many combinations of its inputs")
 	}
-	for k := range from.variants {
+	for k := range n {
+		if !all {
+			k = few[k]
+		}
 		if _, fit := join(binds, from.variants[k].binds); fit {
 			fits = append(fits, k)
 		}
 	}
 	return fits, nil
-}
-
-// keyOf words what bindings say of the tasks in shape, and whether that is something of all.
-func keyOf(binds []binding, shape []int) (key string, whole bool) {
-	var b strings.Builder
-	for _, spec := range shape {
-		at := slices.IndexFunc(binds, func(x binding) bool { return x.spec == spec })
-		if at < 0 {
-			return "", false
-		}
-		fmt.Fprintf(&b, "%d:%d;", spec, binds[at].own)
-	}
-	return b.String(), true
-}
-
-// sort fills what matching looks variants up in.
-func (e *expanded) sort() {
-	e.index = map[string]int{}
-	for k, v := range e.variants {
-		shape := make([]int, len(v.binds))
-		for i, x := range v.binds {
-			shape[i] = x.spec
-		}
-		if !slices.ContainsFunc(e.shapes, func(s []int) bool { return slices.Equal(s, shape) }) {
-			e.shapes = append(e.shapes, shape)
-		}
-		key, _ := keyOf(v.binds, shape)
-		e.index[key] = k
-	}
 }
 
 // join puts bindings together, if none contradicts another.
@@ -214,31 +184,22 @@ func join(a, b []binding) ([]binding, bool) {
 }
 
 // label words the combination of an own matrix, and says whether something of it was lost on the way.
-func (e *expanded) label(own int) (text string, lost bool) {
+func (e *expanded) label(values map[string]any) (text string, lost bool) {
 	words := make([]string, len(e.Matrix))
-	for i, v := range choose(e.Matrix, own) {
-		value := strings.TrimPrefix(labelOf(v), "@") // the task's name is enough, see name
+	for i, a := range e.Matrix {
+		value := strings.TrimPrefix(joined(values[a.Key], "x"), "@") // the task's name is enough, see name
 		safe := pathSafe(value)
-		words[i] = pathSafe(e.Matrix[i].Key) + "=" + safe
+		words[i] = pathSafe(a.Key) + "=" + safe
 		lost = lost || safe != value
 	}
 	return strings.Join(words, ","), lost
 }
 
-// labelOf words a value for a label.
-func labelOf(v any) string { return joined(v, "x") }
-
 // joined words a value, the elements of a list with something between them.
 func joined(v any, between string) string {
 	switch x := v.(type) {
-	case string:
-		return x
-	case int64:
-		return strconv.FormatInt(x, 10)
 	case float64:
 		return strconv.FormatFloat(x, 'g', -1, 64)
-	case bool:
-		return strconv.FormatBool(x)
 	case []any:
 		words := make([]string, len(x))
 		for i := range x {

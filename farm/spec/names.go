@@ -13,14 +13,15 @@ import (
 )
 
 // Forms of values. They are those of job.schema.json, too.
-const (
+var (
 	// Words name roots and pools.
-	wordForm = `^[a-z0-9][a-z0-9._-]{0,63}$`
+	wordForm = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,63}$`)
 	// Keys are relative: no empty part, none that begins with a dot, no backslash, colon or control character.
-	keyForm   = `^[^\x00-\x1f\x7f-\x9f/\\:.@][^\x00-\x1f\x7f-\x9f/\\:]*(/[^\x00-\x1f\x7f-\x9f/\\:.][^\x00-\x1f\x7f-\x9f/\\:]*)*$`
-	spanForm  = `^([0-9]{1,9}(\.[0-9]{1,3})?(ms|s|m|h))+$`
-	frameForm = `^[0-9]{1,9}(-[0-9]{1,9}(x[0-9]{1,9})?)?$`
-	textForm  = `^[^\x00-\x1f\x7f-\x9f/\\]*$`
+	keyForm = regexp.MustCompile(`^[^\x00-\x1f\x7f-\x9f/\\:.@][^\x00-\x1f\x7f-\x9f/\\:]*` +
+		`(/[^\x00-\x1f\x7f-\x9f/\\:.][^\x00-\x1f\x7f-\x9f/\\:]*)*$`)
+	spanForm  = regexp.MustCompile(`^([0-9]{1,9}(\.[0-9]{1,3})?(ms|s|m|h))+$`)
+	frameForm = regexp.MustCompile(`^[0-9]{1,9}(-[0-9]{1,9}(x[0-9]{1,9})?)?$`)
+	textForm  = regexp.MustCompile(`^[^\x00-\x1f\x7f-\x9f/\\]*$`)
 )
 
 const (
@@ -28,14 +29,6 @@ const (
 	maxKey     = 1024 // bytes
 	maxKeyPart = 255  // bytes
 	maxSpan    = 720 * time.Hour
-)
-
-var (
-	wordRegexp  = regexp.MustCompile(wordForm)
-	keyRegexp   = regexp.MustCompile(keyForm)
-	spanRegexp  = regexp.MustCompile(spanForm)
-	frameRegexp = regexp.MustCompile(frameForm)
-	textRegexp  = regexp.MustCompile(textForm)
 )
 
 // badName says why a text is no name of a job or task, which is that of a folder on every system, and what helps.
@@ -49,17 +42,11 @@ func badName(s string) (why, hint string) {
 	return wording.BadName(s)
 }
 
-// isText says that a text names no file.
-func isText(s string) bool {
-	return utf8.RuneCountInString(s) <= maxText && textRegexp.MatchString(s)
-}
-
 // CheckKey refuses what is no key below a root.
 func CheckKey(key string) error {
-	if len(key) > maxKey || !utf8.ValidString(key) || !keyRegexp.MatchString(key) {
+	if len(key) > maxKey || !utf8.ValidString(key) || !keyForm.MatchString(key) {
 		return fmt.Errorf("%.80q is not a key: keys are relative, as in scans/garden, without . in front of a part "+
-			"and "+
-			"without \\ : or control characters", key)
+			"and without \\ : or control characters", key)
 	}
 	for part := range strings.SplitSeq(key, "/") {
 		if len(part) > maxKeyPart {
@@ -71,7 +58,7 @@ func CheckKey(key string) error {
 
 // span reads a time as in 1h30m.
 func span(s string) (time.Duration, error) {
-	if !spanRegexp.MatchString(s) {
+	if !spanForm.MatchString(s) {
 		return 0, fmt.Errorf("%.40q is not a duration", s)
 	}
 	d, err := time.ParseDuration(s)
@@ -90,7 +77,7 @@ type Frames struct {
 
 // ParseFrames reads A, A-B or A-BxN.
 func ParseFrames(s string) (Frames, error) {
-	if !frameRegexp.MatchString(s) {
+	if !frameForm.MatchString(s) {
 		return Frames{}, fmt.Errorf("%.40q is not a range of frames", s)
 	}
 	f := Frames{Step: 1}

@@ -47,9 +47,8 @@ func FuzzParse(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		j, err := Parse("job.toml", data)
 		if err != nil {
-			var e *documentError
-			if !errors.As(err, &e) {
-				t.Fatalf("no Error: %v", err)
+			if !errors.Is(err, ErrSpec) {
+				t.Fatalf("no ErrSpec: %v", err)
 			}
 			return
 		}
@@ -96,15 +95,39 @@ device = "x" # 18
 		8: {"task", 0, "kind"}, 9: {"task", 0, "set"}, 10: {"task", 0, "set", "near"}, 11: {"task", 0, "matrix", "source", 0},
 		12: {"task", 0, "matrix", "source", 1}, 13: {"task", 0, "matrix", "source", 2}, 14: {"task", 0, "retry", "backoff"},
 		15: {"task", 1}, 16: {"task", 1, "limits", "stall_timeout"}, 17: {"task", 1, "pin"}, 18: {"task", 1, "pin", "device"}} {
-		if got := (&Job{toml: true, text: []byte(doc)}).line(at); got != line {
+		if got := (&Job{places: scan([]byte(doc)).places, text: []byte(doc)}).line(at); got != line {
 			t.Errorf("%v is in line %d, it is in %d", at, got, line)
 		}
 	}
 	for line, doc := range map[int]string{6: "[[task]]\nkind = \"demo\"\nid = \"a\"\nsett.foo = 1",
 		5: "[[task]]\nkind = \"train\"\nset = {seed = 1, foo = 2}\nsource = \"a\""} {
-		var e *documentError
-		if _, err := Parse("job.toml", []byte(head+doc)); !errors.As(err, &e) || e.Line != line {
+		if _, err := Parse("job.toml", []byte(head+doc)); lineIn(err) != line {
 			t.Errorf("%v, want line %d", err, line)
+		}
+	}
+}
+
+// TestWrongTask finds the line of a flag that a command refuses, and of an input that is not there.
+func TestWrongTask(t *testing.T) {
+	j, p, err := planOf(head + "[[task]]\nkind = \"train\"\nid = \"t\"\npreset = \"mcmc\"\nmatrix.source = [\"a\", \"b\"]\n" +
+		"matrix.max-steps = [3]\nset.seed = 1\n[[task]]\nkind = \"eval\"\nmodels = [\n \"m\"]\nsource = \"a\"\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused := errors.New("refused")
+	for i, test := range []struct {
+		err  error
+		line int
+	}{
+		{j.WrongTask(&p.Tasks[0], "seed", refused), 9},
+		{j.WrongTask(&p.Tasks[0], "iterations", refused), 8},
+		{j.WrongTask(&p.Tasks[0], "", refused), 3},
+		{j.WrongInput(&p.Tasks[1], "b", refused), 7},
+		{j.WrongInput(&p.Tasks[2], "m", refused), 12},
+		{j.WrongInput(&p.Tasks[2], "a", refused), 14},
+	} {
+		if lineIn(test.err) != test.line || !errors.Is(test.err, ErrSpec) {
+			t.Errorf("case %d: %v, want line %d", i, test.err, test.line)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"maps"
 	"slices"
 	"strings"
 )
@@ -58,7 +59,7 @@ type Model struct {
 type planner struct {
 	*Job
 	specs []expanded // as Job.Tasks
-	byID  map[string]int
+	byID  map[string]*expanded
 	tasks int // so far
 	needs int // of all tasks, so far
 	pairs int // of variants that were compared
@@ -71,25 +72,25 @@ type expanded struct {
 	variants []variant
 	first    int
 	per      int
-	shapes   [][]int        // which tasks have a say in the variants
-	index    map[string]int // variants by what they say
+	index    map[[2]int][]int // variants by binding: the [[task]] that has the matrix, and the combination
+	bound    map[int]int      // by [[task]] that has a matrix: the number of variants bound to it
 }
 
 // Plan expands the job. The same document gives the same tasks everywhere. Limits are checked before what they bound is
 // made.
 func (j *Job) Plan() (*Plan, error) {
-	p := &planner{Job: j, byID: map[string]int{}, specs: make([]expanded, len(j.Tasks))}
+	p := &planner{Job: j, byID: map[string]*expanded{}, specs: make([]expanded, len(j.Tasks))}
 	for i := range j.Tasks {
 		s := &j.Tasks[i]
-		p.specs[i] = expanded{TaskSpec: s}
-		p.byID[s.ID] = i
+		p.specs[i] = expanded{TaskSpec: s, per: 1, index: map[[2]int][]int{}, bound: map[int]int{}}
+		p.byID[s.ID] = &p.specs[i]
 	}
 	order, err := p.order()
 	if err != nil {
 		return nil, err
 	}
-	for _, i := range order {
-		if err := p.expand(i); err != nil {
+	for _, e := range order {
+		if err := p.expand(e); err != nil {
 			return nil, err
 		}
 	}
@@ -99,92 +100,78 @@ func (j *Job) Plan() (*Plan, error) {
 		n += len(p.specs[i].variants) * p.specs[i].per
 	}
 	p.plan = &Plan{Tasks: make([]Task, n)}
-	for _, i := range order {
-		if err := p.fill(i); err != nil {
+	for _, e := range order {
+		if err := p.fill(e); err != nil {
 			return nil, err
 		}
 	}
 	return p.plan, nil
 }
 
-// refs lists the ids that a task names, each once, with the place of the name.
-func (p *planner) refs(s *TaskSpec) (ids []string, at []path) {
-	root := path{"task", s.at}
-	add := func(where path, v any) {
-		text, _ := v.(string)
-		if id, isRef := strings.CutPrefix(text, "@"); isRef && !slices.Contains(ids, id) {
-			ids, at = append(ids, id), append(at, where)
+// refs lists the ids that a task names, with the place of the name.
+func (e *expanded) refs() (ids []string, at []path) {
+	root := path{"task", e.at}
+	var add func(where path, v any)
+	add = func(where path, v any) {
+		if list, isList := v.([]any); isList {
+			for i := range list {
+				add(where.index(i), list[i])
+			}
+		} else if text, _ := v.(string); strings.HasPrefix(text, "@") {
+			ids, at = append(ids, text[1:]), append(at, where)
 		}
 	}
-	for i, id := range s.Needs {
+	for i, id := range e.Needs {
 		add(root.add("needs").index(i), "@"+id)
 	}
-	for _, f := range s.Kind.fields {
-		switch f.kind {
-		case typeInput:
-			add(root.add(f.key), s.fields[f.key])
-		case typeInputs:
-			list, _ := s.fields[f.key].([]any)
-			for i, v := range list {
-				add(root.add(f.key).index(i), v)
-			}
+	for _, f := range e.Kind.fields {
+		if f.Type == typeInput || f.Type == typeInputs {
+			add(root.add(f.Name), e.fields[f.Name])
 		}
 	}
-	for _, a := range s.Matrix {
-		for i, v := range a.Values {
-			where := root.add("matrix").add(a.Key)
-			list, isList := v.([]any)
-			if !isList {
-				list = []any{v}
-			}
-			for _, v := range list {
-				add(where.index(i), v)
-			}
-		}
+	for _, a := range e.Matrix {
+		add(root.add("matrix").add(a.Key), a.Values)
 	}
 	return ids, at
 }
 
 // order sorts the written tasks so that each comes behind those that it names.
-func (p *planner) order() ([]int, error) {
-	const (
-		untouched = iota
-		open
-		done
-	)
-	state := make([]int, len(p.specs))
-	var order, chain []int
-	var visit func(i int) error
-	visit = func(i int) error {
-		state[i] = open
-		chain = append(chain, i)
-		ids, at := p.refs(p.specs[i].TaskSpec)
+func (p *planner) order() (order []*expanded, err error) {
+	done := map[*expanded]bool{}
+	var chain []*expanded // those that wait for the next one
+	var visit func(e *expanded) error
+	visit = func(e *expanded) error {
+		chain = append(chain, e)
+		ids, at := e.refs()
 		for n, id := range ids {
-			next, known := p.byID[id]
-			switch {
-			case !known:
-				return p.wrong(at[n], didYouMeanName(id, p.byID), "there is no task %q", id)
-			case state[next] == open:
+			next := p.byID[id]
+			if next == nil {
+				known := slices.Sorted(maps.Keys(p.byID))
+				return p.wrong(at[n], didYouMean(id, known[:min(len(known), maxEntries)], // each is compared
+					"ids are what id = says, or the kind where there is none"), "there is no task %q", id)
+			}
+			if begin := slices.Index(chain, next); begin >= 0 {
 				var names []string
-				for _, k := range chain[slices.Index(chain, next):] {
-					names = append(names, p.specs[k].ID)
+				for _, waits := range chain[begin:] {
+					names = append(names, waits.ID)
 				}
 				return p.wrong(at[n], "a task cannot depend on itself", "the tasks depend on each other in a cycle: %s",
 					strings.Join(append(names, id), " -> "))
-			case state[next] == untouched:
+			}
+			if !done[next] {
 				if err := visit(next); err != nil {
 					return err
 				}
 			}
 		}
 		chain = chain[:len(chain)-1]
-		state[i] = done
-		order = append(order, i)
+		done[e] = true
+		order = append(order, e)
 		return nil
 	}
 	for i := range p.specs {
-		if state[i] == untouched {
-			if err := visit(i); err != nil {
+		if e := &p.specs[i]; !done[e] {
+			if err := visit(e); err != nil {
 				return nil, err
 			}
 		}
@@ -192,27 +179,10 @@ func (p *planner) order() ([]int, error) {
 	return order, nil
 }
 
-// didYouMeanName is a hint for an id that is none.
-func didYouMeanName(id string, known map[string]int) string {
-	var names []string
-	for name := range known {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	if len(names) > maxEntries { // each is compared
-		names = names[:maxEntries]
-	}
-	return didYouMean(id, names, "ids are what id = says, or the kind where there is none")
-}
-
-// count adds to the tasks, unless they become too many.
-func (p *planner) count(at path, n int) error {
-	if n > MaxTasks-p.tasks {
-		return p.wrong(at, "split it into several jobs, or give larger chunks", "the job has more than %d tasks",
-			MaxTasks)
-	}
-	p.tasks += n
-	return nil
+// tooMany is the error of a job with too many tasks.
+func (p *planner) tooMany(at path) error {
+	return p.wrong(at, "split it into several jobs, or give fewer values or larger chunks",
+		"the job has more than %d tasks", MaxTasks)
 }
 
 // need makes t wait for others. Copied is how many it waits for already that were not counted.
@@ -223,12 +193,6 @@ func (p *planner) need(t *Task, others []int, copied int) error {
 	p.needs += len(others) + copied
 	t.Needs = append(t.Needs, others...)
 	return nil
-}
-
-// settle sorts what a task waits for.
-func (t *Task) settle() {
-	slices.Sort(t.Needs)
-	t.Needs = slices.Compact(t.Needs)
 }
 
 // Flag is the value of a flag, "" where the task does not give it.

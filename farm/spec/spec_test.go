@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -118,7 +119,7 @@ var bad = []struct {
 	{doc: "[]", text: "unexpected end of table name", line: 1},
 	{doc: head, text: `missing key "task" (the tasks)`},
 	{doc: "version = 2\n" + head[12:], text: "version: 2 is not supported, only 1 is", line: 1},
-	{doc: head + "task = []", text: "there are 0 tasks"},
+	{doc: head + "task = []", text: "the list has 0 elements"},
 	{doc: head + "prioritty = \"high\"\n[[task]]\nkind = \"demo\"", text: `unknown key "prioritty"`,
 		hint: "did you mean priority?", line: 3},
 	{doc: head + "[[task]]\nkind = \"demo\"\n[[task]]\nkind = \"train\"\nsource = \"a\"\n[task.set]\nseed = " +
@@ -151,7 +152,7 @@ var bad = []struct {
 		text: `unknown key "image_cache"`},
 	{doc: head + "[[task]]\nkind = \"train\"\nsource = \"a\"\nset.init = \"ply:x\"", text: `"ply:x" is not one of`},
 	{doc: head + "[[task]]\nkind = \"train\"\nsource = \"a\"\nset.origin = \"../x\"",
-		text: "is not a valid value for a setting"},
+		text: "has characters that are not allowed"},
 	{doc: head + "[[task]]\nkind = \"train\"\nsource = \"a\"\nset.near = nan",
 		text: "NaN is out of range", line: 6},
 	{doc: head + "[[task]]\nkind = \"train\"\nsource = \"a\"\nset.near = 1e400", text: ""},
@@ -173,7 +174,7 @@ var bad = []struct {
 	{doc: head + "[[task]]\nkind = \"demo\"\nsize = [64]", text: "expected 2 numbers", line: 5},
 	{doc: head + "[[task]]\nkind = \"demo\"\nmatrix.images = []", text: "a list of values is needed"},
 	{doc: head + "[[task]]\nkind = \"demo\"\nmatrix.images = [3, 3]", text: "3 occurs twice"},
-	{doc: head + "[[task]]\nkind = \"demo\"\nimages = 4\nmatrix.images = [3]", text: "outside of its matrix"},
+	{doc: head + "[[task]]\nkind = \"demo\"\nimages = 4\nmatrix.images = [3]", text: "gives images twice"},
 	{doc: head + "[[task]]\nkind = \"demo\"\nmatrix.iterations = [3]", text: `unknown key "iterations"`},
 	{doc: head + "[[task]]\nkind = \"train\"\nsource = \"a\"\nset.iterations = 1\nset.max_steps = 2",
 		text: "is set already", more: true},
@@ -227,13 +228,12 @@ func TestDocuments(t *testing.T) {
 	for _, test := range bad {
 		name := fmt.Sprintf("%.300s", test.doc)
 		_, _, err := planOf(test.doc)
-		var e *documentError
 		switch {
-		case !errors.As(err, &e) || !errors.Is(err, ErrSpec):
+		case !errors.Is(err, ErrSpec):
 			t.Errorf("%s\naccepted, or refused by no Error: %v", name, err)
 			continue
 		case !strings.Contains(err.Error(), test.text), !strings.Contains(fault.Hint(err), test.hint), test.line > 0 &&
-			e.Line != test.line:
+			lineIn(err) != test.line:
 			t.Errorf("%s\nerror %v, hint %s; want line %d, %q and %q", name, err, fault.Hint(err), test.line, test.text,
 				test.hint)
 		}
@@ -247,6 +247,14 @@ func TestDocuments(t *testing.T) {
 			t.Errorf("%s\nthe schema accepts it: %v, want %v", name, !test.more, test.more)
 		}
 	}
+}
+
+// lineIn is the line that an error names, 0 for none.
+func lineIn(err error) int {
+	_, text, _ := strings.Cut(fmt.Sprint(err), "job.toml:")
+	text, _, _ = strings.Cut(text, ":")
+	line, _ := strconv.Atoi(text)
+	return line
 }
 
 func planOf(doc string) (*Job, *Plan, error) {

@@ -5,15 +5,15 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	must "vksplat/internal/musttest"
 )
 
 // TestApart refuses roots of results that are, or are in, those of inputs, or the other way round, by whatever name.
 func TestApart(t *testing.T) {
 	dir := t.TempDir()
 	scans := filepath.Join(dir, "scans")
-	if err := os.Mkdir(scans, 0o777); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(scans, 0o777))
 	link := filepath.Join(dir, "link")
 	if err := os.Symlink(scans, link); err != nil {
 		t.Skip("no links here: ", err)

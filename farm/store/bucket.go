@@ -9,11 +9,12 @@ import (
 	"path"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/minio/minio-go/v7"
 	"github.com/minio/minio-go/v7/pkg/credentials"
+
+	"vksplat/internal/parallel"
 )
 
 // bucket is a root in an object store that speaks Amazon's S3. Objects are atomic and cannot be renamed: results stay
@@ -75,38 +76,38 @@ func (b *bucket) operate(op, key string, do func() error) error {
 	if err == nil {
 		err = do()
 	}
-	return b.explain(op, key, err)
+	return explain(op, b.label, key, err)
 }
 
-// request sends a short request, again while the server is away.
+// retry sends a request, again while the server is away, and once more with new credentials if the server refuses the
+// old ones: those of a program or a role may expire early.
+func (b *bucket) retry(times int, do func() error) error {
+	return b.again(times, isAway, func() error {
+		err := do()
+		if isRefused(err) {
+			b.keys.Expire()
+			err = do()
+		}
+		return err
+	})
+}
+
+// request sends a short request.
 func (b *bucket) request(within time.Duration, do func(ctx context.Context) error) error {
-	return b.again(tries, isAway, func() error {
+	return b.retry(tries, func() error {
 		ctx, cancel := b.bound(within)
 		defer cancel()
-		return b.withKeys(func() error { return do(ctx) })
+		return do(ctx)
 	})
 }
 
-// transfer sends a request that may last while bytes flow, again while the server is away.
+// transfer sends a request that may last while bytes flow.
 func (b *bucket) transfer(do func(ctx context.Context, w *watch) error) error {
-	return b.again(tries, isAway, func() error {
-		return b.withKeys(func() error {
-			ctx, w := b.newWatch()
-			defer w.end()
-			return w.cause(do(ctx, w))
-		})
+	return b.retry(tries, func() error {
+		ctx, w := b.newWatch()
+		defer w.end()
+		return w.cause(do(ctx, w))
 	})
-}
-
-// withKeys does something, and once more with new credentials if the server refuses the old ones: those of a program or
-// a role may expire early.
-func (b *bucket) withKeys(do func() error) error {
-	err := do()
-	if !isRefused(err) {
-		return err
-	}
-	b.keys.Expire()
-	return do()
 }
 
 // isGone reports whether an object counts as missing: an empty manifest is a withdrawn one.
@@ -119,11 +120,12 @@ func (b *bucket) Stat(key string) (e Entry, err error) {
 			return nil
 		}
 		return b.request(answerWithin, func(ctx context.Context) error {
-			file, err := b.file(ctx, key)
-			if err == nil {
-				e = file
-			}
-			if !isMissing(err) && !errors.Is(err, fs.ErrNotExist) {
+			object := b.object(key)
+			switch info, err := b.client.StatObject(ctx, b.name, object, minio.StatObjectOptions{}); {
+			case err == nil && !isGone(object, info.Size):
+				e = Entry{Key: key, Size: info.Size, Modified: info.LastModified, Tag: info.ETag}
+				return nil
+			case err != nil && !isMissing(err):
 				return err
 			}
 			for info := range b.objects(ctx, key, 2) {
@@ -135,16 +137,6 @@ func (b *bucket) Stat(key string) (e Entry, err error) {
 		})
 	})
 	return e, err
-}
-
-// file describes the object of a key.
-func (b *bucket) file(ctx context.Context, key string) (Entry, error) {
-	object := b.object(key)
-	info, err := b.client.StatObject(ctx, b.name, object, minio.StatObjectOptions{})
-	if err == nil && isGone(object, info.Size) {
-		err = fs.ErrNotExist
-	}
-	return Entry{Key: key, Size: info.Size, Modified: info.LastModified, Tag: info.ETag}, err
 }
 
 // objects lists the objects below a key, in pages of a size, 0 for the server's.
@@ -170,23 +162,9 @@ func (b *bucket) Names(key string) (names []string, err error) {
 }
 
 func (b *bucket) List(key string) (list []Entry, odd []string, err error) {
-	err = b.operate("list", key, func() error {
-		return b.transfer(func(ctx context.Context, w *watch) error {
-			list, odd, err = b.list(ctx, w, key)
-			return err
-		})
-	})
-	slices.SortFunc(list, func(a, b Entry) int { return strings.Compare(a.Key, b.Key) })
-	return list, odd, err
-}
-
-func (b *bucket) list(ctx context.Context, w *watch, key string) (list []Entry, odd []string, err error) {
 	object := b.object(key)
-	for info := range b.objects(ctx, key, 0) {
-		w.touch()
-		if info.Err != nil {
-			return nil, nil, info.Err
-		}
+	all, err := b.all("list", key)
+	for _, info := range all {
 		name := strings.TrimPrefix(info.Key, below(object))
 		if strings.HasSuffix(name, "/") || name == "" || strings.HasPrefix(name, ".") || strings.Contains(name, "/.") ||
 			isGone(info.Key, info.Size) {
@@ -199,14 +177,33 @@ func (b *bucket) list(ctx context.Context, w *watch, key string) (list []Entry, 
 		list = append(list, Entry{Key: path.Join(key, name), Size: info.Size, Modified: info.LastModified,
 			Tag: info.ETag})
 	}
-	if len(list) > 0 || object == "" {
-		return list, odd, nil
+	if err == nil && len(list) == 0 && object != "" {
+		file, err := b.Stat(key)
+		if err == nil && file.Folder { // of hidden files
+			err = &fs.PathError{Op: "list", Path: key, Err: fs.ErrNotExist}
+		}
+		return []Entry{file}, odd, err
 	}
-	file, err := b.file(ctx, key)
-	if err != nil {
-		return nil, nil, err
-	}
-	return []Entry{file}, odd, nil
+	slices.SortFunc(list, func(a, b Entry) int { return strings.Compare(a.Key, b.Key) })
+	return list, odd, err
+}
+
+// all lists the objects below a key.
+func (b *bucket) all(op, key string) (list []minio.ObjectInfo, err error) {
+	err = b.operate(op, key, func() error {
+		return b.transfer(func(ctx context.Context, w *watch) error {
+			list = nil
+			for info := range b.objects(ctx, key, 0) {
+				w.touch()
+				if info.Err != nil {
+					return info.Err
+				}
+				list = append(list, info)
+			}
+			return nil
+		})
+	})
+	return list, err
 }
 
 // Delete implements Root. Unfinished uploads stay for Abort: finding them is slow, and each checkpoint deletes.
@@ -214,45 +211,28 @@ func (b *bucket) Delete(key string) error {
 	if key == "." {
 		return &fs.PathError{Op: "delete", Path: key, Err: fs.ErrInvalid}
 	}
-	return b.operate("delete", key, func() error {
-		var names []string
-		err := b.transfer(func(ctx context.Context, w *watch) error {
-			names = []string{b.object(key)}
-			for info := range b.objects(ctx, key, 0) {
-				w.touch()
-				if info.Err != nil {
-					return info.Err
-				}
-				names = append(names, info.Key)
-			}
-			return nil
-		})
-		if err != nil {
-			return err
-		}
-		return b.remove(names)
-	})
+	all, err := b.all("delete", key)
+	if err != nil {
+		return err
+	}
+	names := []string{b.object(key)}
+	for _, info := range all {
+		names = append(names, info.Key)
+	}
+	return explain("delete", b.label, key, b.remove(names...))
 }
 
 // remove deletes objects, several at once.
-func (b *bucket) remove(names []string) error {
-	errs := make([]error, len(names))
-	slots := make(chan struct{}, deletes)
-	var group sync.WaitGroup
-	for i, name := range names {
-		slots <- struct{}{}
-		group.Go(func() {
-			defer func() { <-slots }()
-			err := b.request(answerWithin, func(ctx context.Context) error {
-				return b.client.RemoveObject(ctx, b.name, name, minio.RemoveObjectOptions{})
-			})
-			if !isMissing(err) {
-				errs[i] = err
-			}
+func (b *bucket) remove(names ...string) error {
+	return parallel.Limited(len(names), deletes, func(i int) error {
+		err := b.request(answerWithin, func(ctx context.Context) error {
+			return b.client.RemoveObject(ctx, b.name, names[i], minio.RemoveObjectOptions{})
 		})
-	}
-	group.Wait()
-	return errors.Join(errs...)
+		if isMissing(err) {
+			return nil
+		}
+		return err
+	})
 }
 
 // Abort implements InPlace. A server that does not list uploads must expire them itself.
@@ -270,21 +250,13 @@ func (b *bucket) Abort(keys ...string) {
 		})
 	}
 	for _, prefix := range prefixes {
-		b.abort(prefix, meant)
-	}
-}
-
-// abort ends the uploads with a prefix that are meant.
-func (b *bucket) abort(prefix string, meant func(object string) bool) {
-	ctx, watch := b.newWatch()
-	defer watch.end()
-	for upload := range b.client.ListIncompleteUploads(ctx, b.name, prefix, true) {
-		watch.touch()
-		if upload.Err != nil {
-			return
+		ctx, watch := b.newWatch()
+		for upload := range b.client.ListIncompleteUploads(ctx, b.name, prefix, true) {
+			watch.touch()
+			if upload.Err == nil && meant(upload.Key) {
+				_ = b.client.AbortMultipartUpload(ctx, b.name, upload.Key, upload.UploadID) // the next sweep finds it
+			}
 		}
-		if meant(upload.Key) {
-			_ = b.client.AbortMultipartUpload(ctx, b.name, upload.Key, upload.UploadID) // the next sweep finds it
-		}
+		watch.end()
 	}
 }

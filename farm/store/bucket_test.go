@@ -21,6 +21,7 @@ import (
 
 	"vksplat/farm/store/s3test"
 	"vksplat/internal/fault"
+	must "vksplat/internal/musttest"
 )
 
 // pattern is a text of so many bytes that repeats late.
@@ -213,9 +214,7 @@ func TestLostAnswers(t *testing.T) {
 	if err != nil || !own {
 		t.Fatalf("%+v, %v, %v: its own manifest was taken for another's", m, own, err)
 	}
-	if err := Outdate(b, "j/t", 1); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, Outdate(b, "j/t", 1))
 	if m, own, err := Commit(ctx, b, "j/t", work(t, map[string]string{"model": "new"}), []string{"model"},
 		Made{Hash: "h", Attempt: 2, Generation: 1}); err != nil || !own ||
 		getText(t, b, m.Key("j/t/out", m.Files[0])) != "new" {
@@ -302,19 +301,15 @@ func TestLosersLeaveNothing(t *testing.T) {
 			t.Errorf("%d objects, %v", len(list), err)
 		}
 		// What killed attempts and redone tasks leave goes with the sweep, and nothing else.
-		if err := Outdate(b, "j/t", 1); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, Outdate(b, "j/t", 1))
 		if _, own, err := Commit(context.Background(), b, "j/t", work(t, map[string]string{"model": "new"}),
 			[]string{"model"}, Made{Hash: "h", Attempt: 9, Generation: 1}); err != nil || !own {
 			t.Fatal(own, err)
 		}
 		putText(t, b, "j/t/out/a7-killed/model", "half")
 		object := b.object("j/t/out/a8-killed/model")
-		if _, err := b.client.NewMultipartUpload(context.Background(), b.name, object,
-			minio.PutObjectOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(b.client.NewMultipartUpload(context.Background(), b.name, object,
+			minio.PutObjectOptions{}))(t)
 		if _, err := Sweep(b, "j/t"); err != nil {
 			t.Error(err)
 		}
@@ -335,10 +330,7 @@ func TestChangesWhileReading(t *testing.T) {
 	onBuckets(t, func(t *testing.T, b *bucket) {
 		b.part = 5 << 20
 		putText(t, b, "file", pattern(12<<20))
-		f, err := b.Open("file")
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := must.Get(b.Open("file"))(t)
 		defer f.Close()
 		putText(t, b, "file", strings.Repeat("x", 12<<20))
 		if n, err := io.Copy(io.Discard, f); err == nil || !strings.Contains(err.Error(), "changed while it was read") {
@@ -368,9 +360,7 @@ func TestKilledUploads(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, cmd.Start())
 		line := make([]byte, 100)
 		n, err := said.Read(line) // two parts are gone
 		if err := errors.Join(err, cmd.Process.Kill()); err != nil || string(line[:n]) != uploaderWaits {
@@ -408,10 +398,8 @@ func TestUploadsAreListedAtTheEnd(t *testing.T) {
 	for attempt := 1; attempt <= 3; attempt++ {
 		f.uploads(attempt)(10*attempt, 10*attempt+1, 10*attempt+2)
 		putText(t, b, contentKey("j/t", attempt, "left"), "by one that was killed")
-		if _, err := b.client.NewMultipartUpload(t.Context(), b.name, b.object(contentKey("j/t", attempt, "x")),
-			minio.PutObjectOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(b.client.NewMultipartUpload(t.Context(), b.name, b.object(contentKey("j/t", attempt, "x")),
+			minio.PutObjectOptions{}))(t)
 	}
 	if own, err := f.commit("model", Made{Attempt: 2}); err != nil || !own || lists > 0 {
 		t.Errorf("%v, %v: %d lists of all uploads", own, err, lists)

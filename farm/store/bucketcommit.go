@@ -16,7 +16,7 @@ import (
 )
 
 // InPlace implements Root.
-func (b *bucket) InPlace() InPlace { return b }
+func (b *bucket) InPlace() bool { return true }
 
 // register is the current manifest of a place, for a conditional write.
 type register struct {
@@ -93,7 +93,7 @@ func (b *bucket) Publish(from, to string) error {
 			return err
 		}
 		// Another process has replaced it.
-		return errors.Join(fs.ErrNotExist, b.remove([]string{b.object(path.Join(to, ManifestName))}))
+		return errors.Join(fs.ErrNotExist, b.remove(b.object(path.Join(to, ManifestName))))
 	})
 }
 
@@ -124,7 +124,7 @@ const probePrefix = "probe-"
 func (b *bucket) Ready(task string) error {
 	g := &register{object: b.object(path.Join(task, tempFolder, probePrefix+rand.Text()))}
 	return b.operate("open root", task, func() error {
-		defer func() { _ = b.remove([]string{g.object}) }() // else gc does
+		defer func() { _ = b.remove(g.object) }() // else gc does
 		refused := 0
 		for _, tag := range []string{"", "", strings.Repeat("0", 32)} {
 			g.tag = tag

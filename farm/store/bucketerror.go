@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -82,11 +83,16 @@ func isMissing(err error) bool {
 	return is && a.StatusCode == http.StatusNotFound && a.Code != minio.NoSuchBucket && a.Code != minio.NoSuchUpload
 }
 
-// isTaken reports a failed condition of a write.
-func isTaken(err error) bool {
-	a, is := answer(err)
-	return is && a.StatusCode == http.StatusPreconditionFailed
+// hasStatus reports responses of a status.
+func hasStatus(code int) func(error) bool {
+	return func(err error) bool {
+		a, is := answer(err)
+		return is && a.StatusCode == code
+	}
 }
+
+// isTaken reports a failed condition of a write.
+var isTaken = hasStatus(http.StatusPreconditionFailed)
 
 // isRefused reports that credentials may have expired. Responses without a body have only a status: 400 is Amazon's for
 // an expired token.
@@ -135,19 +141,21 @@ func isPlain(err error) bool {
 }
 
 // wantsTLS reports a server that speaks https for an http endpoint. Most say so in their own words.
-func wantsTLS(a minio.ErrorResponse) bool {
+func wantsTLS(err error) bool {
+	a, _ := answer(err)
 	return a.StatusCode == http.StatusBadRequest && strings.Contains(strings.ToLower(a.Message), "http request") &&
 		strings.Contains(strings.ToLower(a.Message), "https")
 }
 
 // isFullBucket reports a full server or quota.
-func isFullBucket(a minio.ErrorResponse) bool {
+func isFullBucket(err error) bool {
+	a, _ := answer(err)
 	return a.StatusCode == http.StatusInsufficientStorage ||
 		slices.Contains([]string{"XMinioStorageFull", "QuotaExceeded", "XMinioAdminBucketQuotaExceeded"}, a.Code)
 }
 
-// explain adds a cause and a hint to a server's error. Other errors stay as they are.
-func (b *bucket) explain(op, key string, err error) error {
+// explain adds a cause and a hint to an error of the server whose root has a label. Other errors stay as they are.
+func explain(op, label, key string, err error) error {
 	var known *fault.Error
 	var place *fs.PathError
 	if err == nil || errors.As(err, &known) || errors.As(err, &place) || errors.Is(err, ErrExists) {
@@ -156,53 +164,50 @@ func (b *bucket) explain(op, key string, err error) error {
 	if isMissing(err) || errors.Is(err, fs.ErrNotExist) {
 		return &fs.PathError{Op: op, Path: key, Err: fs.ErrNotExist}
 	}
-	where := b.label
-	if key != "" {
-		where += "/" + key
-	}
 	a, _ := answer(err)
-	said := func(kind error, hint, format string, args ...any) error {
-		return &fault.Error{Op: op, Path: where, Err: fmt.Errorf(format, append(args, err)...), Hint: hint, Kind: kind}
-	}
-	switch {
-	case a.Code == minio.NoSuchBucket:
-		return said(ErrSetup, "make the bucket, or correct url, endpoint and region in the file of "+
-			fault.Setting("roots"), "there is no bucket %s: %w", b.name)
-	case slices.Contains([]string{"AuthorizationHeaderMalformed", "PermanentRedirect", "TemporaryRedirect",
-		"InvalidRegion", "IllegalLocationConstraintException"}, a.Code), a.StatusCode == http.StatusMovedPermanently:
-		hint := "set the bucket's region in the file of " + fault.Setting("roots")
-		if a.Region != "" {
-			hint = fmt.Sprintf("set region = %q in the file of %s", a.Region, fault.Setting("roots"))
+	for _, e := range explanations {
+		if !slices.Contains(e.codes, a.Code) && (e.is == nil || !e.is(err)) {
+			continue
 		}
-		return said(ErrSetup, hint, "the bucket is in another region: %w")
-	case a.Code == "RequestTimeTooSkewed":
-		return said(ErrSetup, "set this machine's clock, as by chrony or systemd-timesyncd",
-			"the clocks of this machine and the server differ: %w")
-	case isPlain(err):
-		return said(ErrSetup, "write the endpoint in the file of "+fault.Setting("roots")+
-			" with http://, or have the server speak https", "the endpoint says https, the server speaks http: %w")
-	case wantsTLS(a):
-		return said(ErrSetup, "write the endpoint in the file of "+fault.Setting("roots")+" with https://",
-			"the endpoint says http, the server speaks https: %w")
-	case a.Code == badRequest && strings.HasPrefix(b.label, "http://"):
-		return said(ErrSetup, "check whether the server speaks https, and check the credentials",
-			"the server rejects the request: %w")
-	case a.Code == "InvalidAccessKeyId", a.Code == "SignatureDoesNotMatch", a.Code == "InvalidToken",
-		a.Code == expiredToken, a.Code == badRequest:
-		return said(ErrSetup, "check the credentials: AWS_ACCESS_KEY_ID and related variables, or the credentials file",
-			"the server rejects the credentials: %w")
-	case a.StatusCode == http.StatusForbidden:
-		return said(ErrSetup, "allow these credentials what docs/farm-tasks.md lists under Buckets",
-			"access is denied: %w")
-	case isFullBucket(a):
-		return said(fault.ErrTryAgain, "make room there; the task goes on when it is tried again",
-			"the store is full: %w")
-	case isUntrusted(err):
-		return said(ErrSetup, "name the file of the certificate that signed the server's by ca = \"...\" in the "+
-			"file of "+fault.Setting("roots"), "the server cannot be trusted: %w")
-	case isAway(err):
-		return said(fault.ErrTryAgain, "check whether the server is up, and check the endpoint in the file of "+
-			fault.Setting("roots"), "the server is unreachable or busy: %w")
+		hint := strings.ReplaceAll(e.hint, "ROOTS", "the file of "+fault.Setting("roots"))
+		if a.Region != "" {
+			hint = strings.Replace(hint, "the bucket's region", fmt.Sprintf("region = %q", a.Region), 1)
+		}
+		return &fault.Error{Op: op, Path: strings.TrimSuffix(label+"/"+key, "/"), Hint: hint,
+			Err: fmt.Errorf("%s: %w", e.what, err), Kind: cmp.Or(e.kind, ErrSetup)}
 	}
 	return err
+}
+
+// explanations are the errors of servers that people can do something about. The first that fits counts.
+var explanations = []struct {
+	codes []string
+	is    func(error) bool // nil: codes alone tell
+	what  string
+	hint  string
+	kind  error // nil: ErrSetup
+}{
+	{codes: []string{minio.NoSuchBucket}, what: "there is no such bucket",
+		hint: "make the bucket, or correct url, endpoint and region in ROOTS"},
+	{codes: []string{"AuthorizationHeaderMalformed", "PermanentRedirect", "TemporaryRedirect", "InvalidRegion",
+		"IllegalLocationConstraintException"},
+		is: hasStatus(http.StatusMovedPermanently), what: "the bucket is in another region", hint: "set the bucket's region in ROOTS"},
+	{codes: []string{"RequestTimeTooSkewed"}, what: "the clocks of this machine and the server differ",
+		hint: "set this machine's clock, as by chrony or systemd-timesyncd"},
+	{is: isPlain, what: "the endpoint says https, the server speaks http",
+		hint: "write the endpoint in ROOTS with http://, or have the server speak https"},
+	{is: wantsTLS, what: "the endpoint says http, the server speaks https",
+		hint: "write the endpoint in ROOTS with https://"},
+	{codes: []string{"InvalidAccessKeyId", "SignatureDoesNotMatch", "InvalidToken", expiredToken, badRequest},
+		what: "the server rejects the credentials",
+		hint: "check the credentials: AWS_ACCESS_KEY_ID and related variables, or the credentials file; and whether " +
+			"an endpoint with http:// should have https://"},
+	{is: hasStatus(http.StatusForbidden), what: "access is denied",
+		hint: "allow these credentials what docs/farm-tasks.md lists under Buckets"},
+	{is: isFullBucket, what: "the store is full",
+		hint: "make room there; the task goes on when it is tried again", kind: fault.ErrTryAgain},
+	{is: isUntrusted, what: "the server cannot be trusted",
+		hint: `name the file of the certificate that signed the server's by ca = "..." in ROOTS`},
+	{is: isAway, what: "the server is unreachable or busy", kind: fault.ErrTryAgain,
+		hint: "check whether the server is up, and check the endpoint in ROOTS"},
 }

@@ -38,19 +38,16 @@ func openBucket(o Options) (Root, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = b.again(openTries, isAway, func() error {
+	err = b.retry(openTries, func() error {
 		ctx, cancel := b.bound(answerWithin)
 		defer cancel()
-		return b.withKeys(func() error {
-			for info := range b.client.ListObjectsIter(ctx, b.name,
-				minio.ListObjectsOptions{Prefix: below(b.prefix), MaxKeys: 1}) {
-				return info.Err
-			}
-			return nil
-		})
+		for info := range b.objects(ctx, "", 1) {
+			return info.Err
+		}
+		return nil
 	})
 	if err != nil {
-		return nil, b.explain("open root", "", err)
+		return nil, explain("open root", b.label, "", err)
 	}
 	return b, nil
 }

@@ -17,6 +17,7 @@ import (
 
 	"vksplat/farm/store/s3test"
 	"vksplat/internal/fault"
+	must "vksplat/internal/musttest"
 )
 
 // TestReady tells servers whose conditions of writes count from others.
@@ -52,7 +53,7 @@ func TestComplaints(t *testing.T) {
 		change func(*Options)
 		says   string
 	}{
-		{func(o *Options) { o.URL = "s3://other/x" }, "no bucket other"},
+		{func(o *Options) { o.URL = "s3://other/x" }, "no such bucket"},
 		{func(o *Options) { s.Denied = true }, "access is denied"},
 		{func(o *Options) { s.Region = "eu-west-3" }, "another region"},
 		{func(o *Options) { s.Skew = time.Hour }, "clocks"},
@@ -107,9 +108,7 @@ func TestCredentialFiles(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "keys")
 	text := "[default]\naws_access_key_id = nobody\naws_secret_access_key = x\n[lab]\naws_access_key_id = " +
 		s3test.Access + "\naws_secret_access_key = " + s3test.Secret + "\n"
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, []byte(text), 0o600))
 	o := Options{URL: "s3://lab", Endpoint: s.URL, Credentials: file, Profile: "lab"}
 	if r, err := Open(o); err != nil || !strings.HasSuffix(r.String(), "/lab") {
 		t.Error(r, err)
@@ -123,9 +122,7 @@ func TestCredentialFiles(t *testing.T) {
 		t.Error(err)
 	}
 	if runtime.GOOS != "windows" {
-		if err := os.Chmod(file, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Chmod(file, 0o644))
 		if _, err := Open(o); !errors.Is(err, ErrSetup) || !strings.Contains(err.Error(), "others may read") {
 			t.Error(err)
 		}
@@ -155,14 +152,9 @@ func TestCredentialFiles(t *testing.T) {
 		}
 	}
 	o.CA = filepath.Join(t.TempDir(), "ca.pem")
-	if err := os.WriteFile(o.CA, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: secure.Certificate().Raw}),
-		0o666); err != nil {
-		t.Fatal(err)
-	}
-	r, err := Open(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(o.CA, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: secure.Certificate().Raw}),
+		0o666))
+	r := must.Get(Open(o))(t)
 	putText(t, r, "a", "x")
 	if !slices.Equal(s.Keys(), []string{"a"}) {
 		t.Errorf("%q", s.Keys())
@@ -177,9 +169,7 @@ func TestCredentialsAreRenewed(t *testing.T) {
 	}
 	s := newServer(t)
 	file, said := filepath.Join(t.TempDir(), "keys"), filepath.Join(t.TempDir(), "said")
-	if err := os.WriteFile(file, []byte("[default]\ncredential_process = cat "+said+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, []byte("[default]\ncredential_process = cat "+said+"\n"), 0o600))
 	valid := ""
 	s.SetFault(func(w http.ResponseWriter, r *http.Request) bool {
 		expired := r.Header.Get("X-Amz-Security-Token") != valid
@@ -191,9 +181,7 @@ func TestCredentialsAreRenewed(t *testing.T) {
 	renew := func(token string) {
 		t.Helper()
 		text := fmt.Sprintf(`{"Version":1,"AccessKeyId":%q,"SecretAccessKey":%q,"SessionToken":%q,"Expiration":"2999-01-01T00:00:00Z"}`, s3test.Access, s3test.Secret, token)
-		if err := os.WriteFile(said, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(said, []byte(text), 0o600))
 	}
 	valid = "first"
 	renew(valid)
@@ -215,9 +203,7 @@ func TestCredentialsAreRenewed(t *testing.T) {
 	} {
 		valid = name
 		renew(name)
-		if err := put("there", "x")(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, put("there", "x")())
 		valid = "new for " + name
 		if err := do(); !errors.Is(err, ErrSetup) || fault.Hint(err) == "" {
 			t.Errorf("%s with a token that has expired for good: %v", name, err)

@@ -5,10 +5,8 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"io"
-	"sync"
 
 	"github.com/minio/minio-go/v7"
 )
@@ -16,12 +14,14 @@ import (
 // Put uploads a file, a large one in parts, of which a few are in memory.
 func (b *bucket) Put(key string, write func(io.Writer) error) error {
 	return b.operate("put", key, func() error {
-		u := &upload{bucket: b, object: b.object(key), slots: make(chan struct{}, partsAhead)}
+		u := &upload{bucket: b, object: b.object(key)}
 		err := write(u)
 		if err == nil {
 			err = u.finish()
 		}
-		u.group.Wait()
+		for len(u.ahead) > 0 {
+			_ = u.collect() // the first error is the one to report
+		}
 		if err != nil && u.id != "" {
 			ctx, cancel := b.bound(answerWithin)
 			defer cancel()
@@ -37,14 +37,35 @@ type upload struct {
 	object string
 	id     string // of an upload in parts, "" before the first
 	buffer []byte // the next part
-	n      int    // parts so far
 	bytes  int64  // written
-	slots  chan struct{}
-	group  sync.WaitGroup
+	parts  []minio.CompletePart
+	ahead  inOrder[minio.CompletePart] // the parts after them
+}
 
-	mutex sync.Mutex // guards what follows
-	parts []minio.CompletePart
+// inOrder are values that are on their way, first things first.
+type inOrder[T any] []chan arrival[T]
+
+// arrival is a value, or its error.
+type arrival[T any] struct {
+	value T
 	err   error
+}
+
+// start begins to get the next value in the background.
+func (l *inOrder[T]) start(get func() (T, error)) {
+	to := make(chan arrival[T], 1)
+	*l = append(*l, to)
+	go func() {
+		value, err := get()
+		to <- arrival[T]{value, err}
+	}()
+}
+
+// next waits for the first value.
+func (l *inOrder[T]) next() (T, error) {
+	first := <-(*l)[0]
+	*l = (*l)[1:]
+	return first.value, first.err
 }
 
 // Write implements io.Writer.
@@ -65,39 +86,32 @@ func (u *upload) Write(p []byte) (n int, err error) {
 
 // send uploads the buffered part in the background.
 func (u *upload) send() error {
+	var err error
 	if u.id == "" {
-		if err := u.begin(); err != nil {
+		err = u.request(answerWithin, func(ctx context.Context) (err error) {
+			u.id, err = u.client.NewMultipartUpload(ctx, u.name, u.object, minio.PutObjectOptions{})
 			return err
-		}
+		})
+	} else if len(u.ahead) == partsAhead {
+		err = u.collect()
 	}
-	u.mutex.Lock()
-	err := u.err
-	u.mutex.Unlock()
 	if err != nil {
 		return err
 	}
-	if u.n++; u.n > maxParts {
+	number, data := len(u.parts)+len(u.ahead)+1, u.buffer
+	if number > maxParts {
 		return fmt.Errorf("a file has at most %d parts of %d bytes", maxParts, u.part)
 	}
-	number, data := u.n, u.buffer
 	u.buffer = nil
-	u.slots <- struct{}{}
-	u.group.Go(func() {
-		defer func() { <-u.slots }()
-		part, err := u.sendPart(number, data)
-		u.mutex.Lock()
-		defer u.mutex.Unlock()
-		u.err = errors.Join(u.err, err)
-		u.parts = append(u.parts, part)
-	})
+	u.ahead.start(func() (minio.CompletePart, error) { return u.sendPart(number, data) })
 	return nil
 }
 
-func (u *upload) begin() error {
-	return u.request(answerWithin, func(ctx context.Context) (err error) {
-		u.id, err = u.client.NewMultipartUpload(ctx, u.name, u.object, minio.PutObjectOptions{})
-		return err
-	})
+// collect waits for the first part on its way.
+func (u *upload) collect() error {
+	part, err := u.ahead.next()
+	u.parts = append(u.parts, part)
+	return err
 }
 
 func (u *upload) sendPart(number int, data []byte) (part minio.CompletePart, err error) {
@@ -127,17 +141,14 @@ func (u *upload) finish() error {
 			return err
 		}
 	}
-	u.group.Wait()
-	if u.err != nil {
-		return u.err
-	}
-	parts := make([]minio.CompletePart, u.n)
-	for _, p := range u.parts {
-		parts[p.PartNumber-1] = p
+	for len(u.ahead) > 0 {
+		if err := u.collect(); err != nil {
+			return err
+		}
 	}
 	asked := 0
 	return u.request(5*answerWithin, func(ctx context.Context) error { // some servers copy all of it
-		_, err := u.client.CompleteMultipartUpload(ctx, u.name, u.object, u.id, parts, minio.PutObjectOptions{})
+		_, err := u.client.CompleteMultipartUpload(ctx, u.name, u.object, u.id, u.parts, minio.PutObjectOptions{})
 		if a, is := answer(err); is && a.Code == minio.NoSuchUpload && asked > 0 && u.isThere() {
 			return nil // the answer to an earlier request was lost
 		}

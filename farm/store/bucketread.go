@@ -17,11 +17,8 @@ import (
 func (b *bucket) Open(key string) (io.ReadCloser, error) {
 	r := &objectReader{bucket: b, key: key, object: b.object(key)}
 	r.ctx, r.cancel = context.WithCancel(context.Background())
-	err := b.operate("open", key, func() (err error) {
-		r.now, err = r.fetch(0)
-		return err
-	})
-	if err == nil && isGone(r.object, r.size) {
+	var err error
+	if r.now, err = r.fetch("open", 0); err == nil && isGone(r.object, r.size) {
 		err = &fs.PathError{Op: "open", Path: key, Err: fs.ErrNotExist}
 	}
 	if err != nil {
@@ -42,30 +39,23 @@ type objectReader struct {
 	size        int64
 	now         []byte // the rest of the current part
 	asked       int64  // parts requested
-	ahead       []chan arrival
+	ahead       inOrder[[]byte]
 	err         error
-}
-
-// arrival is a received part, or its error.
-type arrival struct {
-	data []byte
-	err  error
 }
 
 // Read implements io.Reader.
 func (r *objectReader) Read(p []byte) (int, error) {
 	for len(r.now) == 0 && r.err == nil {
 		for len(r.ahead) <= partsAhead && r.asked*int64(r.part) < r.size {
-			r.ask(r.asked)
+			part := r.asked
+			r.ahead.start(func() ([]byte, error) { return r.fetch("read", part) })
 			r.asked++
 		}
 		if len(r.ahead) == 0 {
 			r.err = io.EOF
 			break
 		}
-		next := <-r.ahead[0]
-		r.ahead = r.ahead[1:]
-		r.now, r.err = next.data, next.err
+		r.now, r.err = r.ahead.next()
 	}
 	if r.err != nil {
 		return 0, r.err
@@ -75,39 +65,25 @@ func (r *objectReader) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// ask prefetches a part.
-func (r *objectReader) ask(part int64) {
-	to := make(chan arrival, 1)
-	r.ahead = append(r.ahead, to)
-	go func() {
-		var data []byte
-		err := r.operate("read", r.key, func() (err error) {
-			if r.ctx.Err() != nil {
-				return context.Canceled
-			}
-			data, err = r.fetch(part)
-			return err
-		})
-		to <- arrival{data, err}
-	}()
-}
-
 // fetch reads a part. The first sets the size and the tag that the others must have.
-func (r *objectReader) fetch(part int64) ([]byte, error) {
+func (r *objectReader) fetch(op string, part int64) (data []byte, err error) {
 	from := part * int64(r.part)
 	o := minio.GetObjectOptions{}
-	err := o.SetRange(from, from+int64(r.part)-1)
+	err = o.SetRange(from, from+int64(r.part)-1)
 	if part > 0 && r.tag != "" {
 		err = errors.Join(err, o.SetMatchETag(r.tag))
 	}
 	if err != nil {
 		return nil, err
 	}
-	var data []byte
-	err = r.transfer(func(ctx context.Context, w *watch) (err error) {
-		defer context.AfterFunc(r.ctx, w.end)()
-		data, err = r.get(ctx, w, part, o)
-		return err
+	err = r.operate(op, r.key, func() error {
+		return r.transfer(func(ctx context.Context, w *watch) (err error) {
+			defer context.AfterFunc(r.ctx, w.end)()
+			if data, err = r.get(ctx, w, part, o); r.ctx.Err() != nil {
+				err = r.ctx.Err() // closed
+			}
+			return err
+		})
 	})
 	return data, err
 }
@@ -131,7 +107,7 @@ func (r *objectReader) get(ctx context.Context, w *watch, part int64, o minio.Ge
 			return nil, fmt.Errorf("%s: the server sent no size: %w", r.key, err)
 		}
 	} else if size > int64(r.part) {
-		return nil, fmt.Errorf("%s: the server does not answer requests for a part of a file", r.key)
+		return nil, fmt.Errorf("%s: the server ignores requests for a part of a file", r.key)
 	}
 	if part == 0 {
 		r.size, r.tag = size, info.ETag

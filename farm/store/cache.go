@@ -1,7 +1,6 @@
 package store
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -14,10 +13,10 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"vksplat/internal/fault"
+	"vksplat/internal/parallel"
 )
 
 // Cache is a local folder of inputs, shared by all processes of a machine. An input is a folder <id>, a hash of its
@@ -224,35 +223,24 @@ func (c *Cache) fill(ctx context.Context, dir string, r Root, from string, files
 // fetches is how many files are fetched at once.
 const fetches = 4
 
-// fetchAll copies files to a local folder, and returns the error of the first failed file.
+// fetchAll copies files to a local folder, and returns the first error, which ends the others.
 func fetchAll(ctx context.Context, r Root, from string, files []File, to *os.Root) error {
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
-	errs := make([]error, len(files))
-	slots := make(chan struct{}, fetches)
-	var group sync.WaitGroup
-	for i, f := range files {
-		slots <- struct{}{}
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	err := parallel.Limited(len(files), fetches, func(i int) error {
 		if ctx.Err() != nil {
-			break
+			return ctx.Err()
 		}
-		group.Go(func() {
-			defer func() { <-slots }()
-			if errs[i] = toLocal(ctx, r, path.Join(from, f.Name), f, to); errs[i] != nil {
-				stop()
-			}
-		})
-	}
-	group.Wait()
-	var canceled error // by the end of ctx, or by an error
-	for _, err := range errs {
-		if errors.Is(err, context.Canceled) {
-			canceled = cmp.Or(canceled, err)
-		} else if err != nil {
-			return err
+		err := toLocal(ctx, r, path.Join(from, files[i].Name), files[i], to)
+		if err != nil {
+			stop(err)
 		}
+		return err
+	})
+	if err != nil {
+		return context.Cause(ctx)
 	}
-	return cmp.Or(canceled, ctx.Err())
+	return nil
 }
 
 // SyncFile syncs a local file to the disk.

@@ -153,25 +153,16 @@ func (u *Uploads) prune(written string, made *Made) error {
 		}
 	}
 	for c, m := range old {
-		if err := u.remove(c, m, kept); err != nil {
-			return err
+		gone := []string{c.key} // first: its contents are of no use without it
+		for _, f := range m.Files {
+			if key := contentKey(u.Task, c.attempt, f.SHA256); !kept[key] {
+				gone = append(gone, key)
+			}
 		}
-	}
-	return nil
-}
-
-// remove removes a checkpoint, and its contents except kept ones.
-func (u *Uploads) remove(c checkpoint, m *Manifest, kept map[string]bool) error {
-	if err := u.Root.Delete(c.key); err != nil {
-		return err
-	}
-	for _, f := range m.Files {
-		key := contentKey(u.Task, c.attempt, f.SHA256)
-		if kept[key] {
-			continue
-		}
-		if err := u.Root.Delete(key); err != nil {
-			return err
+		for _, key := range gone {
+			if err := u.Root.Delete(key); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -234,11 +225,15 @@ func fetchNewest(ctx context.Context, r Root, task string, dir *os.Root, made *M
 		if m.Step <= after {
 			return nil, nil
 		}
-		err = fetch(ctx, r, task, dir, m, c.attempt)
-		if err == nil {
-			return m, nil
+		for _, f := range m.Files {
+			if err = toLocal(ctx, r, contentKey(task, c.attempt, f.SHA256), f, dir); err != nil {
+				break
+			}
 		}
-		if !errors.Is(err, ErrDamaged) {
+		switch {
+		case err == nil:
+			return m, nil
+		case !errors.Is(err, ErrDamaged):
 			return nil, err
 		}
 		if _, err := r.Stat(c.key); err != nil {
@@ -246,16 +241,6 @@ func fetchNewest(ctx context.Context, r Root, task string, dir *os.Root, made *M
 		}
 	}
 	return nil, nil
-}
-
-// fetch copies the files of a checkpoint.
-func fetch(ctx context.Context, r Root, task string, dir *os.Root, m *Manifest, attempt int) error {
-	for _, f := range m.Files {
-		if err := toLocal(ctx, r, contentKey(task, attempt, f.SHA256), f, dir); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // toLocal copies a file to dir under its name, and checks it.
@@ -321,13 +306,13 @@ func Forget(r Root, task string, until int) error {
 	if until == AllAttempts {
 		old = []string{all}
 	}
-	abort(r, old...)
+	r.Abort(old...)
 	return errors.Join(err, forgetStages(r, task, until))
 }
 
 // stage is where results of a task are uploaded before Publish.
 func stage(r Root, task, name string) string {
-	if r.InPlace() != nil {
+	if r.InPlace() {
 		return path.Join(OutOf(task), name)
 	}
 	return path.Join(task, tempFolder, name)
@@ -335,7 +320,7 @@ func stage(r Root, task, name string) string {
 
 // forgetStages removes the stages of killed attempts up to a number. Among results, gc does.
 func forgetStages(r Root, task string, until int) error {
-	if r.InPlace() != nil {
+	if r.InPlace() {
 		return nil
 	}
 	place := path.Join(task, tempFolder)

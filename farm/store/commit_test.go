@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"vksplat/internal/fault"
+	must "vksplat/internal/musttest"
 )
 
 // TestFirstCommitWins has many attempts end at once.
@@ -99,9 +100,7 @@ func TestEmptyFoldersGo(t *testing.T) {
 		t.Errorf("nothing was published: %v", err)
 	}
 	if runtime.GOOS != "windows" {
-		if err := os.Symlink("t", filepath.Join(r.dir, "link")); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Symlink("t", filepath.Join(r.dir, "link")))
 		if err := r.Delete("link/o1-1"); err != nil || !exists(filepath.Join(r.dir, "link")) {
 			t.Errorf("a link is gone: %v", err)
 		}
@@ -184,9 +183,7 @@ func testCheckpoints(t *testing.T, r *rig) {
 	made := func(step int) Made { return Made{Hash: "h", Step: step, Attempt: 1} }
 	save := func(step int, names ...string) {
 		t.Helper()
-		if err := u.Save(ctx, names, made(step)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, u.Save(ctx, names, made(step)))
 	}
 	save(10, "frames/1.png", "state")
 	if err := u.Save(ctx, []string{"state", "is gone"}, made(15)); !errors.Is(err, fs.ErrNotExist) {
@@ -200,13 +197,9 @@ func testCheckpoints(t *testing.T, r *rig) {
 		return nil
 	}
 	for i, step := range []int{20, 30, 40} {
-		if err := dir.WriteFile("state", []byte(fmt.Sprint(step)), 0o666); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, dir.WriteFile("state", []byte(fmt.Sprint(step)), 0o666))
 		later := time.Now().Add(time.Duration(i+1) * time.Second)
-		if err := dir.Chtimes("state", later, later); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, dir.Chtimes("state", later, later))
 		save(step, "frames/1.png", "state")
 	}
 	if list, _, err := r.List("j/t/ckpt/a00001"); err != nil || len(list) != 3+keptCheckpoints || puts != 3 {
@@ -215,10 +208,7 @@ func testCheckpoints(t *testing.T, r *rig) {
 	fetch := func(after int) (*Manifest, *os.Root) {
 		t.Helper()
 		to := work(t, nil)
-		m, err := Fetch(ctx, r, "j/t", to, Made{Hash: "h"}, after)
-		if err != nil {
-			t.Fatal(err)
-		}
+		m := must.Get(Fetch(ctx, r, "j/t", to, Made{Hash: "h"}, after))(t)
 		return m, to
 	}
 	if m, to := fetch(0); m == nil || m.Step != 40 || readText(t, to, "state") != "40" ||
@@ -255,9 +245,7 @@ func testCheckpointsOfOtherSettings(t *testing.T, r *rig) {
 		t.Helper()
 		u := &Uploads{Root: r, Task: "j/t",
 			Dir: work(t, map[string]string{"state": fmt.Sprint(hash, step), "same": "same"}), Until: 1}
-		if err := u.Save(ctx, []string{"same", "state"}, Made{Hash: hash, Step: step, Attempt: 1}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, u.Save(ctx, []string{"same", "state"}, Made{Hash: hash, Step: step, Attempt: 1}))
 	}
 	fetched := func(hash string, want int) {
 		t.Helper()
@@ -311,9 +299,7 @@ func testCheckpointsOfBadShares(t *testing.T, r *rig) {
 	}
 	r.fault = nil
 	putText(t, r, contentKey("j/t", 0, sumOf("10")), "1")
-	if err := save(10); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, save(10))
 	// A fault in the midst of reading, while the handle of the file is of no use any more.
 	faults := 0
 	r.fault = func(op, key string) error {
@@ -338,10 +324,7 @@ func sumOf(text string) string {
 
 func readText(t *testing.T, dir *os.Root, name string) string {
 	t.Helper()
-	data, err := dir.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(dir.ReadFile(name))(t)
 	return string(data)
 }
 
@@ -360,9 +343,7 @@ func testCheckpointsOfOtherInputs(t *testing.T, r *rig) {
 				Until: attempt}
 			for _, step := range steps {
 				made.Step, made.Attempt = step, attempt
-				if err := u.Save(t.Context(), []string{"state"}, made); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, u.Save(t.Context(), []string{"state"}, made))
 			}
 		}
 		save(1, before, 100, 200)
@@ -391,33 +372,24 @@ func TestForgetHalves(t *testing.T) {
 		"t/tmp/a1-dead/model", "t/tmp/a1-dead/deep/file", "t/tmp/a3-lives/model",
 		"t/tmp/old-1/model", "t/tmp/a/file", "t/out/model"} {
 		name := filepath.Join(r.dir, filepath.FromSlash(key))
-		if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o777),
-			os.WriteFile(name, []byte(key), 0o666)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, errors.Join(os.MkdirAll(filepath.Dir(name), 0o777),
+			os.WriteFile(name, []byte(key), 0o666)))
 	}
 	left := func() (names []string) {
-		err := fs.WalkDir(os.DirFS(r.dir), ".", func(name string, e fs.DirEntry, err error) error {
+		must.Do(t, fs.WalkDir(os.DirFS(r.dir), ".", func(name string, e fs.DirEntry, err error) error {
 			if err == nil && !e.IsDir() {
 				names = append(names, name)
 			}
 			return err
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		}))
 		return names
 	}
-	if err := Forget(r, "t", 2); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, Forget(r, "t", 2))
 	if got, want := left(), []string{"t/ckpt/a00003/.tmp-2", "t/out/model", "t/tmp/a/file", "t/tmp/a3-lives/model",
 		"t/tmp/old-1/model"}; !slices.Equal(got, want) {
 		t.Errorf("of attempts up to 2 there is %q, want %q", got, want)
 	}
-	if err := Forget(r, "t", AllAttempts); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, Forget(r, "t", AllAttempts))
 	if got, want := left(), []string{"t/out/model", "t/tmp/a/file", "t/tmp/old-1/model"}; !slices.Equal(got, want) {
 		t.Errorf("of all attempts there is %q, want %q", got, want)
 	}

@@ -434,8 +434,11 @@ func (f *folder) Delete(key string) error {
 	return err
 }
 
-// InPlace implements Root: a folder can be renamed.
-func (f *folder) InPlace() InPlace { return nil }
+// A folder can be renamed, and knows no uploads.
+
+func (f *folder) InPlace() bool      { return false }
+func (f *folder) Ready(string) error { return nil }
+func (f *folder) Abort(...string)    {}
 
 func (f *folder) Publish(from, to string) error {
 	return f.patiently(opPublish, to, func() error {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"vksplat/internal/fault"
+	must "vksplat/internal/musttest"
 )
 
 // TestForeignResults refuses to put results where somebody's own files are, and touches none of them.
@@ -32,9 +33,7 @@ func TestSweepKeepsForeignFiles(t *testing.T) { onRoots(t, testSweepKeepsForeign
 
 func testSweepKeepsForeignFiles(t *testing.T, r *rig) {
 	for generation := range 3 {
-		if err := Outdate(r, "j/t", generation); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, Outdate(r, "j/t", generation))
 		made := Made{Hash: "h", Attempt: generation + 1, Generation: generation}
 		_, own, err := Commit(t.Context(), r, "j/t", work(t, map[string]string{"model": "x"}), []string{"model"}, made)
 		if err != nil || !own {

@@ -242,7 +242,7 @@ func Commit(ctx context.Context, r Root, task string, dir *os.Root, names []stri
 	defer func() {
 		if !mayCount {
 			_ = r.Delete(stage) // gc removes the rest
-			abort(r, stage)
+			r.Abort(stage)
 		}
 	}()
 	m = &Manifest{Version: manifestVersion, Made: made, Files: []File{}}
@@ -360,7 +360,7 @@ var ErrForeign = errors.New("it holds files that are in no manifest")
 // unnamed is Result for a folder of results without a manifest: stages if published in place, else foreign.
 func unnamed(ctx context.Context, r Root, task string) (*Manifest, error) {
 	out := OutOf(task)
-	if r.InPlace() != nil {
+	if r.InPlace() {
 		return nil, nil
 	}
 	if _, err := r.Stat(path.Join(out, ManifestName)); err == nil { // another attempt has just put results there

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"vksplat/internal/fault"
+	must "vksplat/internal/musttest"
 )
 
 // TestOddEntries has what is no file of the root, in the ways in which that can be, stand beside results: these are
@@ -24,13 +25,10 @@ func TestOddEntries(t *testing.T) {
 	}
 	putText(t, r, "j/t/out/deep/file", "x")
 	at := func(key string) string { return filepath.Join(r.dir, "j", filepath.FromSlash(key)) }
-	err = errors.Join(os.Symlink("/tmp", at("best")), os.Symlink(".", at("loop")), os.Symlink(".", at("loop2")),
+	must.Do(t, errors.Join(os.Symlink("/tmp", at("best")), os.Symlink(".", at("loop")), os.Symlink(".", at("loop2")),
 		os.Symlink("itself", at("itself")), os.Symlink("gone", at("dangling")), syscall.Mkfifo(at("t/pipe"), 0o666),
 		os.Mkdir(at("t/ckpt"), 0o777), os.Symlink("/etc/passwd", at("t/ckpt/a00001")),
-		os.WriteFile(at(`a\b`), nil, 0o666))
-	if err != nil {
-		t.Fatal(err)
-	}
+		os.WriteFile(at(`a\b`), nil, 0o666)))
 	tasks, err := Tasks(r, "j")
 	if err != nil || len(tasks) != 1 || Check(t.Context(), r, tasks[0].Key, false) != nil {
 		t.Errorf("the tasks are %+v, %v", tasks, err)
@@ -43,19 +41,14 @@ func TestOddEntries(t *testing.T) {
 	if last, err := LastCheckpoint(r, "j/t"); err != nil || last != 0 {
 		t.Errorf("the last checkpoint is %d, %v", last, err)
 	}
-	cache, err := OpenCache(t.TempDir(), 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	cache := must.Get(OpenCache(t.TempDir(), 0))(t)
 	for _, key := range []string{"j", "j/best", "j/t/pipe", "j/best/x"} {
 		_, _, err := cache.Input(t.Context(), r, key)
 		if err = Explain("fetch input", key, err); !errors.Is(err, fault.ErrData) {
 			t.Errorf("%s as input: %v", key, err)
 		}
 	}
-	if err := errors.Join(os.Remove(at("t/out/model")), syscall.Mkfifo(at("t/out/model"), 0o666)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(os.Remove(at("t/out/model")), syscall.Mkfifo(at("t/out/model"), 0o666)))
 	if err := Check(t.Context(), r, "j/t", false); !errors.Is(err, ErrDamaged) {
 		t.Errorf("a pipe in place of a file: %v", err)
 	}

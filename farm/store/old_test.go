@@ -4,6 +4,8 @@ import (
 	"errors"
 	"io/fs"
 	"testing"
+
+	must "vksplat/internal/musttest"
 )
 
 func TestOld(t *testing.T) { onRoots(t, testOld) }
@@ -27,9 +29,7 @@ func testOld(t *testing.T, r *rig) {
 		if got := old(); got != want {
 			t.Errorf("before generation %d: %q, want %q", generation, got, want)
 		}
-		if err := Outdate(r, "j/t", generation); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, Outdate(r, "j/t", generation))
 		if _, own, err := Commit(t.Context(), r, "j/t", work(t, map[string]string{"model": text}), []string{"model"},
 			Made{Hash: "h", Attempt: generation + 1, Generation: generation}); err != nil || !own {
 			t.Fatal(own, err)

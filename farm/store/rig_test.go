@@ -20,6 +20,7 @@ import (
 	"github.com/minio/minio-go/v7"
 
 	"vksplat/farm/store/s3test"
+	must "vksplat/internal/musttest"
 )
 
 // rig is a root to test, of any kind.
@@ -39,10 +40,7 @@ func (r *rig) has(key string) bool {
 // result is where a file of a task's results is now.
 func (r *rig) result(t *testing.T, task, name string) string {
 	t.Helper()
-	m, err := ReadManifest(r, OutOf(task))
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := must.Get(ReadManifest(r, OutOf(task)))(t)
 	return m.Key(OutOf(task), File{Name: name})
 }
 
@@ -80,10 +78,7 @@ func openTest(t *testing.T, o Options) *bucket {
 	t.Setenv("AWS_ACCESS_KEY_ID", s3test.Access)
 	t.Setenv("AWS_SECRET_ACCESS_KEY", s3test.Secret)
 	o.URL += "/a prefix/" + rand.Text()
-	r, err := Open(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(Open(o))(t)
 	b := r.(*bucket)
 	b.pause = time.Millisecond
 	return b

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+
+	must "vksplat/internal/musttest"
 )
 
 // TestNames asks for names below a key, of a file, and where nothing is.
@@ -30,16 +32,10 @@ func TestForgetStagesWithoutFiles(t *testing.T) {
 	}
 	for _, name := range []string{"a2-X", "a3-Y"} {
 		place := filepath.Join(dir, filepath.FromSlash(stage(r, "task", name)))
-		if err := os.MkdirAll(place, 0o777); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(place, ".model.tmp123"), []byte("half"), 0o666); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(place, 0o777))
+		must.Do(t, os.WriteFile(filepath.Join(place, ".model.tmp123"), []byte("half"), 0o666))
 	}
-	if err := forgetStages(r, "task", 2); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, forgetStages(r, "task", 2))
 	left, err := filepath.Glob(filepath.Join(dir, "task", tempFolder, "*"))
 	if err != nil || len(left) != 1 || filepath.Base(left[0]) != "a3-Y" {
 		t.Errorf("left: %v, %v; the stage of a later attempt alone should be", left, err)

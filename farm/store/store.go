@@ -41,8 +41,14 @@ type Root interface {
 	// Publish moves all files below from to below to, atomically, and removes the parent of from if that is empty then.
 	// If anything is at to, nothing happens, and the error is ErrExists.
 	Publish(from, to string) error
-	// InPlace is nil for a root whose Publish renames.
-	InPlace() InPlace
+	// InPlace reports a root that cannot rename: results stay where they are uploaded, in a folder of their own among
+	// the task's results, and Publish writes the manifest that names this folder.
+	InPlace() bool
+	// Ready checks that results of a task can be published, before work is put into them: that the server keeps two
+	// attempts at a task apart.
+	Ready(task string) error
+	// Abort ends unfinished uploads at and below keys. It may have to list all uploads there are.
+	Abort(keys ...string)
 	// Attend returns this root for work that must end about ten seconds after leaving has, if the store is away: what
 	// renames may finish. While it waits for the store, waits is called every second with the cause, and with nil once
 	// the store answers. After a wait in vain each operation is tried once, until one succeeds.
@@ -51,34 +57,10 @@ type Root interface {
 	String() string
 }
 
-// InPlace is a root that cannot rename: results stay where they are uploaded, in a folder of their own among the task's
-// results, and Publish writes the manifest that names this folder.
-type InPlace interface {
-	// Ready checks that the server keeps two attempts at a task apart.
-	Ready(task string) error
-	// Abort ends unfinished uploads at and below keys. It may have to list all uploads there are.
-	Abort(keys ...string)
-}
-
-// Ready checks that results of a task can be published, before work is put into them.
-func Ready(r Root, task string) error {
-	if p := r.InPlace(); p != nil {
-		return p.Ready(task)
-	}
-	return nil
-}
-
-// abort ends unfinished uploads at and below keys.
-func abort(r Root, keys ...string) {
-	if p := r.InPlace(); p != nil {
-		p.Abort(keys...)
-	}
-}
-
 // HasAny reports whether a root holds anything. A bucket always counts; an empty folder may be the place of a share
 // that is not mounted.
 func HasAny(r Root) bool {
-	if r.InPlace() != nil {
+	if r.InPlace() {
 		return true
 	}
 	names, err := r.Names(".")
@@ -222,8 +204,7 @@ func isFull(err error) bool { return errors.Is(err, syscall.ENOSPC) || errors.Is
 
 // IsAway reports whether an error is of a store that is away or full, which passes.
 func IsAway(err error) bool {
-	a, _ := answer(err)
-	return isAwayShare(err) || isAway(err) || isFullBucket(a)
+	return isAwayShare(err) || isAway(err) || isFullBucket(err)
 }
 
 // Explain adds a hint and a kind to an error of a store's files.

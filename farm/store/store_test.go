@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"vksplat/internal/fault"
+	must "vksplat/internal/musttest"
 )
 
 func newFolder(t *testing.T, o Options) *folder {
@@ -26,10 +27,7 @@ func newFolder(t *testing.T, o Options) *folder {
 	if o.URL == "" {
 		o.URL = t.TempDir()
 	}
-	r, err := Open(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(Open(o))(t)
 	f := r.(*folder)
 	f.pause = time.Millisecond
 	return f
@@ -37,38 +35,25 @@ func newFolder(t *testing.T, o Options) *folder {
 
 func putText(t *testing.T, r Root, key, text string) {
 	t.Helper()
-	if err := r.Put(key, func(w io.Writer) error { _, err := io.WriteString(w, text); return err }); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, r.Put(key, func(w io.Writer) error { _, err := io.WriteString(w, text); return err }))
 }
 
 func getText(t *testing.T, r Root, key string) string {
 	t.Helper()
-	f, err := r.Open(key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(r.Open(key))(t)
 	defer f.Close()
-	data, err := io.ReadAll(f)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(io.ReadAll(f))(t)
 	return string(data)
 }
 
 // work is a local folder with files.
 func work(t *testing.T, files map[string]string) *os.Root {
 	t.Helper()
-	dir, err := os.OpenRoot(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := must.Get(os.OpenRoot(t.TempDir()))(t)
 	t.Cleanup(func() { _ = dir.Close() })
 	for name, text := range files {
-		if err := errors.Join(dir.MkdirAll(filepath.Dir(name), 0o777),
-			dir.WriteFile(name, []byte(text), 0o666)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, errors.Join(dir.MkdirAll(filepath.Dir(name), 0o777),
+			dir.WriteFile(name, []byte(text), 0o666)))
 	}
 	return dir
 }
@@ -76,16 +61,12 @@ func work(t *testing.T, files map[string]string) *os.Root {
 func TestKeysStayInTheRoot(t *testing.T) {
 	top := t.TempDir()
 	inside := filepath.Join(top, "root")
-	if err := errors.Join(os.Mkdir(inside, 0o777),
-		os.WriteFile(filepath.Join(top, "secret"), []byte("x"), 0o666)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(os.Mkdir(inside, 0o777),
+		os.WriteFile(filepath.Join(top, "secret"), []byte("x"), 0o666)))
 	if runtime.GOOS != "windows" {
-		if err := errors.Join(os.Symlink("..", filepath.Join(inside, "up")),
+		must.Do(t, errors.Join(os.Symlink("..", filepath.Join(inside, "up")),
 			os.Symlink("/etc", filepath.Join(inside, "etc")),
-			os.Symlink("../secret", filepath.Join(inside, "link"))); err != nil {
-			t.Fatal(err)
-		}
+			os.Symlink("../secret", filepath.Join(inside, "link"))))
 	}
 	r := newFolder(t, Options{URL: inside})
 	for _, key := range []string{"../secret", "/etc/passwd", "up/secret", "etc/passwd", "link", "a/../../secret",
@@ -124,9 +105,7 @@ func TestPermissions(t *testing.T) {
 			t.Errorf("%s: %v, %v; want %v", name, info.Mode(), err, want)
 		}
 	}
-	if err := os.Mkdir(filepath.Join(r.dir, "a b"), 0o777); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(filepath.Join(r.dir, "a b"), 0o777))
 	if spaced, err := Open(Options{URL: "file://" + filepath.ToSlash(r.dir) + "/a%20b"}); err != nil ||
 		spaced.String() != filepath.Join(r.dir, "a b") {
 		t.Errorf("%v, %v", spaced, err)
@@ -169,10 +148,7 @@ func TestFaultsOfShares(t *testing.T) {
 	// A file is read on from where it was.
 	text := strings.Repeat("0123456789", 10000)
 	putText(t, r, "long", text)
-	f, err := r.Open("long")
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(r.Open("long"))(t)
 	defer f.Close()
 	var got []byte
 	for len(got) < len(text) {
@@ -220,14 +196,9 @@ func testCache(t *testing.T, r *rig) {
 		putText(t, r, name+"/deep/photo", strings.Repeat(name, 1000))
 	}
 	if runtime.GOOS != "windows" && r.dir != "" {
-		if err := os.Symlink("deep", filepath.Join(r.dir, "a", "linked")); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Symlink("deep", filepath.Join(r.dir, "a", "linked")))
 	}
-	c, err := OpenCache(filepath.Join(t.TempDir(), "cache"), 2500)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(OpenCache(filepath.Join(t.TempDir(), "cache"), 2500))(t)
 	use := func(key string) (string, func()) {
 		t.Helper()
 		dir, release, err := c.Input(ctx, r, key)
@@ -277,9 +248,7 @@ func testCache(t *testing.T, r *rig) {
 		t.Error(string(data), err)
 	}
 	done()
-	if err := os.Truncate(filepath.Join(dir, "deep", "photo"), 1); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Truncate(filepath.Join(dir, "deep", "photo"), 1))
 	dir, done = use("c")
 	defer done()
 	if data, err := os.ReadFile(filepath.Join(dir, "deep", "photo")); err != nil || string(data) != "changed" {
@@ -429,15 +398,10 @@ func TestHalfInputsGo(t *testing.T) {
 		}
 		half, filled := filepath.Join(c.dir, strings.Repeat("0", 32)), filepath.Join(c.dir, strings.Repeat("1", 32))
 		for _, dir := range []string{half, filled} {
-			if err := errors.Join(os.Mkdir(dir, 0o777),
-				os.WriteFile(filepath.Join(dir, "photo"), []byte("half"), 0o666)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, errors.Join(os.Mkdir(dir, 0o777),
+				os.WriteFile(filepath.Join(dir, "photo"), []byte("half"), 0o666)))
 		}
-		unlock, err := lock(filled+".lock", false)
-		if err != nil {
-			t.Fatal(err)
-		}
+		unlock := must.Get(lock(filled+".lock", false))(t)
 		dir, release, err := c.Input(t.Context(), r, "a")
 		if err != nil {
 			t.Fatal(err)
@@ -454,16 +418,11 @@ func TestHalfInputsGo(t *testing.T) {
 // TestHasAny tells a folder in which a share may not be mounted from one with anything.
 func TestHasAny(t *testing.T) {
 	dir := t.TempDir()
-	root, err := Roots{"r": {URL: dir}}.Open("r")
-	if err != nil {
-		t.Fatal(err)
-	}
+	root := must.Get(Roots{"r": {URL: dir}}.Open("r"))(t)
 	if HasAny(root) {
 		t.Error("an empty folder has something")
 	}
-	if err := os.Mkdir(filepath.Join(dir, "a"), 0o777); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(filepath.Join(dir, "a"), 0o777))
 	if !HasAny(root.Attend(t.Context(), func(error) {})) {
 		t.Error("a folder with something has nothing")
 	}

@@ -29,7 +29,7 @@ func Sweep(r Root, task string) (kept []string, err error) {
 
 // sweepStages removes the stages among a task's results, except keep, and ends uploads to those without a file yet.
 func sweepStages(r Root, task, keep string) error {
-	if r.InPlace() == nil {
+	if !r.InPlace() {
 		return nil
 	}
 	out := OutOf(task)
@@ -48,7 +48,7 @@ func sweepStages(r Root, task, keep string) error {
 		}
 		last = name
 	}
-	abort(r, out)
+	r.Abort(out)
 	return nil
 }
 

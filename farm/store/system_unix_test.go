@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
+
+	must "vksplat/internal/musttest"
 )
 
 // TestNoLocks has a file system without locks be told of, and not be taken for one where somebody else has the lock.
@@ -41,10 +43,7 @@ func TestNoLocks(t *testing.T) {
 // taken for had.
 func TestInterruptedLocks(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lock")
-	unlock, err := lock(path, false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	unlock := must.Get(lock(path, false))(t)
 	defer unlock()
 	defer func(before func(int, int) error) { flock = before }(flock)
 	system, calls := flock, 0

@@ -27,7 +27,7 @@ func Tasks(r Root, key string) ([]Task, error) {
 	found, staged := map[string]Task{}, map[string][]Entry{}
 	for _, e := range list {
 		before, file, inside := strings.Cut(e.Key, "/"+outFolder+"/a")
-		if inside && strings.Contains(file, "/") && r.InPlace() != nil {
+		if inside && strings.Contains(file, "/") && r.InPlace() {
 			staged[before] = append(staged[before], e)
 		}
 		if key, isResult := taskOf(e.Key); key != "" {

@@ -16,6 +16,7 @@ import (
 	"vksplat/farm/store"
 	"vksplat/internal/child"
 	"vksplat/internal/fault"
+	must "vksplat/internal/musttest"
 )
 
 // inputsAnew is a farm with a training of a drawn capture, and pictures of the model of another training of it. What
@@ -49,10 +50,7 @@ model = "@first"
 trajectory = "interp"
 frames = "5-12"
 `)
-	root, err := store.Open(store.Options{URL: filepath.Join(f.top, "results")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	root := must.Get(store.Open(store.Options{URL: filepath.Join(f.top, "results")}))(t)
 	return &inputsAnew{f, root}
 }
 
@@ -130,13 +128,8 @@ func TestNothingOfOldInputs(t *testing.T) {
 					f := newInputsAnew(t)
 					f.made("some", 0)
 					f.begin(index, 1, "a")
-					if err := test.change(f); err != nil {
-						t.Fatal(err)
-					}
-					m, err := Run(t.Context(), f.options(index, 5, work))
-					if err != nil {
-						t.Fatal(err)
-					}
+					must.Do(t, test.change(f))
+					m := must.Get(Run(t.Context(), f.options(index, 5, work)))(t)
 					log := f.read(task, "log", "a00005.log")
 					if kept := !strings.Contains(log, "from 0\n") &&
 						strings.Count(log, "drew ") != 8; kept != test.kept {

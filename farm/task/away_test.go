@@ -19,6 +19,7 @@ import (
 	"vksplat/farm/store"
 	"vksplat/farm/store/s3test"
 	"vksplat/internal/fault"
+	must "vksplat/internal/musttest"
 )
 
 // inBucket has the results of a farm go to a bucket.
@@ -62,9 +63,7 @@ func TestStoreAway(t *testing.T) {
 			}
 		}
 	}
-	if _, err := Run(t.Context(), o); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(Run(t.Context(), o))(t)
 	var free, waits int
 	for i, p := range said {
 		switch {
@@ -118,9 +117,7 @@ func TestLogWaits(t *testing.T) {
 			once.Do(func() { close(free) })
 		}
 	}
-	if _, err := Run(t.Context(), o); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(Run(t.Context(), o))(t)
 	if log := string(s.Load("job/train/log/a00001.log")); !strings.Contains(log, "went on from 0") {
 		t.Errorf("the log is not there: %s", log)
 	}
@@ -196,14 +193,9 @@ func TestFinishedIsNotMadeAgain(t *testing.T) {
 				t.Errorf("left: %q", left)
 			}
 			// Wanted anew meanwhile, or changed: a child is needed.
-			root, err := store.Open(outputs)
-			if err != nil {
-				t.Fatal(err)
-			}
+			root := must.Get(store.Open(outputs))(t)
 			anew := func(generation int) error { return store.Outdate(root, "job/"+kind, generation) }
-			if err := anew(1); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, anew(1))
 			for what, spoil := range map[string]func() error{
 				"wanted anew": func() error { return anew(2) },
 				"changed": func() error {
@@ -216,9 +208,7 @@ func TestFinishedIsNotMadeAgain(t *testing.T) {
 					t.Fatal(err)
 				}
 				s.SetFault(nil)
-				if err := spoil(); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, spoil())
 				o = options(4)
 				o.Program = "/nowhere"
 				if m, err := Run(t.Context(), o); err == nil {
@@ -297,25 +287,16 @@ func TestTidy(t *testing.T) {
 	t.Setenv(fakeVariable, "")
 	f := newFarm(t, `checkpoint_every = "1h"`)
 	o := f.options(0, 1, "a")
-	if _, err := Run(t.Context(), o); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(Run(t.Context(), o))(t)
 	work, lock := workFolder(o.Work, o.Job, &o.Plan.Tasks[0], o.Plan.Hash(0))
 	checkpoint := filepath.Join(f.top, "results", "job", "train", "ckpt", "a00001")
 	for _, dir := range []string{filepath.Join(work, outName), checkpoint} {
-		if err := errors.Join(os.MkdirAll(dir, 0o777),
-			os.WriteFile(filepath.Join(dir, "left"), nil, 0o666)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, errors.Join(os.MkdirAll(dir, 0o777),
+			os.WriteFile(filepath.Join(dir, "left"), nil, 0o666)))
 	}
-	unlock, err := store.Lock(t.Context(), lock)
-	if err != nil {
-		t.Fatal(err)
-	}
+	unlock := must.Get(store.Lock(t.Context(), lock))(t)
 	for _, want := range []int{1, 0} {
-		if _, err := Run(t.Context(), o); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(Run(t.Context(), o))(t)
 		if n := len(globbed(work, "*")); n != want || len(globbed(checkpoint, "*")) > 0 {
 			t.Errorf("%d are left in the work folder, want %d; checkpoints %q", n, want, globbed(checkpoint, "*"))
 		}

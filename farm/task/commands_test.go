@@ -14,6 +14,7 @@ import (
 
 	"vksplat/farm/spec"
 	"vksplat/farm/spec/spectest"
+	must "vksplat/internal/musttest"
 )
 
 // notesIn in front of a file's name has the fake child write its command line there, and make what others read.
@@ -152,10 +153,7 @@ func TestCommandLines(t *testing.T) {
 	f := newFarmOf(t, everyKind)
 	file := filepath.Join(f.top, "commands")
 	t.Setenv(fakeVariable, notesIn+file)
-	plan, err := f.job.Plan()
-	if err != nil {
-		t.Fatal(err)
-	}
+	plan := must.Get(f.job.Plan())(t)
 	for _, kind := range regexp.MustCompile(`"const": "([a-z]+)"`).FindAllSubmatch(spec.Schema(), -1) {
 		if !strings.Contains(everyKind, fmt.Sprintf("kind = %q", kind[1])) {
 			t.Errorf("everyKind has no task of kind %s", kind[1])
@@ -177,9 +175,7 @@ func TestCommandLines(t *testing.T) {
 				t.Fatalf("%s: %v", plan.Tasks[i].Name, err)
 			}
 			data, err := os.ReadFile(file)
-			if err := errors.Join(err, os.Remove(file)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, errors.Join(err, os.Remove(file)))
 			text := folder.ReplaceAllString(strings.ReplaceAll(string(data), f.top, ""), "/$1")
 			said[i] = breaks.Replace(text)
 			left--

@@ -133,13 +133,10 @@ func (c *committer) finishedBefore() *finished {
 	}
 	defer dir.Close() // only read
 	now, err := c.listed(dir, false)
-	if err != nil || len(now) != len(f.Files) {
+	if err != nil || !slices.EqualFunc(now, f.Files, func(a, b finishedItem) bool {
+		return a.Name == b.Name && a.Size == b.Size && a.Modified.Equal(b.Modified)
+	}) {
 		return nil
-	}
-	for i, item := range now {
-		if was := f.Files[i]; item.Name != was.Name || item.Size != was.Size || !item.Modified.Equal(was.Modified) {
-			return nil
-		}
 	}
 	c.say(fmt.Sprintf("attempt %d finished this task on this machine; committing its results", f.Made.Attempt), true)
 	f.Made.Job, f.Made.JobHash, f.Made.Task, f.Made.Index, f.Made.Attempt = c.Job.Name, c.Job.Hash(), c.task.Name,

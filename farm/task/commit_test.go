@@ -14,6 +14,7 @@ import (
 	"vksplat/farm/store"
 	"vksplat/farm/store/s3test"
 	"vksplat/internal/fault"
+	must "vksplat/internal/musttest"
 )
 
 // TestResultsAreOfTheEnd has a training be interrupted, which leaves a model, and go on in the same folder: its results
@@ -87,9 +88,7 @@ func TestKilledNearTheEnd(t *testing.T) {
 	}
 	defer dir.Close()
 	before, _ := dir.ReadFile("cfg_args")
-	if err := r.unplace(dir); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, r.unplace(dir))
 	s.SetFault(func(w http.ResponseWriter, q *http.Request) bool {
 		if isResult(q) {
 			s3test.Fail(w, http.StatusInsufficientStorage, "XMinioStorageFull")
@@ -99,17 +98,12 @@ func TestKilledNearTheEnd(t *testing.T) {
 	if _, err := Run(t.Context(), options(2)); ExitOf(err) != fault.ExitTryAgain {
 		t.Fatal(err)
 	}
-	if err := errors.Join(os.Rename(filepath.Join(r.out, "cfg_args"), r.placeless("cfg_args")),
-		os.WriteFile(filepath.Join(r.out, "cfg_args"), before, 0o666)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(os.Rename(filepath.Join(r.out, "cfg_args"), r.placeless("cfg_args")),
+		os.WriteFile(filepath.Join(r.out, "cfg_args"), before, 0o666)))
 	s.SetFault(nil)
 	o = options(3)
 	o.Program = "/nowhere"
-	m, err := Run(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := must.Get(Run(t.Context(), o))(t)
 	if text := string(s.Load("job/train/out/" + m.At + "/cfg_args")); text != "source_path=scan, model_path=job/train/out" {
 		t.Errorf("the results name %q", text)
 	}

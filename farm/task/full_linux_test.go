@@ -9,15 +9,14 @@ import (
 	"testing"
 
 	"vksplat/farm/store"
+	must "vksplat/internal/musttest"
 )
 
 // fullDisk mounts a disk of its own on a folder, and takes all its room until somebody removes the file that is
 // returned.
 func fullDisk(t *testing.T, dir string) (filler string) {
 	t.Helper()
-	if err := os.MkdirAll(dir, 0o777); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(dir, 0o777))
 	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=1m"); err != nil {
 		t.Skip("a disk of its own is root's to make:", err)
 	}
@@ -54,10 +53,7 @@ func TestStoreFull(t *testing.T) {
 	if log := f.read("train", "log", "a00001.log"); !strings.Contains(log, want) {
 		t.Errorf("the log says: %s", log)
 	}
-	root, err := o.Roots.Open("outputs")
-	if err != nil {
-		t.Fatal(err)
-	}
+	root := must.Get(o.Roots.Open("outputs"))(t)
 	if m, err := store.Result(t.Context(), root, "job/train"); err != nil || m == nil {
 		t.Errorf("%+v, %v", m, err)
 	}

@@ -14,6 +14,7 @@ import (
 
 	"vksplat/farm/store"
 	"vksplat/internal/fault"
+	must "vksplat/internal/musttest"
 	"vksplat/scene/scenetest"
 )
 
@@ -22,17 +23,13 @@ func TestDamagedInput(t *testing.T) {
 	t.Setenv(fakeVariable, "")
 	f := newFarmOf(t, "[[task]]\nkind = \"train\"\nsource = \"scan\"\n"+
 		"[[task]]\nkind = \"render\"\nmodel = \"@train\"\ntrajectory = \"interp\"\nframes = \"5-12\"\n")
-	if _, err := Run(t.Context(), f.options(0, 1, "a")); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(Run(t.Context(), f.options(0, 1, "a")))(t)
 	out := filepath.Join(f.top, "results", "job", "train", "out")
 	for _, damage := range []func() error{
 		func() error { return os.Remove(filepath.Join(out, "model")) },
 		func() error { return os.WriteFile(filepath.Join(out, "MANIFEST.json"), []byte("{"), 0o666) },
 	} {
-		if err := damage(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, damage())
 		_, err := Run(t.Context(), f.options(1, 1, "b"))
 		want := "vksplat farm fsck " + filepath.Join(f.top, "results", "job") + " --repair"
 		if !errors.Is(err, fault.ErrData) || !strings.Contains(fault.Hint(err), want) {
@@ -45,9 +42,7 @@ func TestDamagedInput(t *testing.T) {
 func TestTableNamesModels(t *testing.T) {
 	t.Setenv(fakeVariable, "")
 	f := newFarmOf(t, "[[task]]\nkind = \"eval\"\nmodels = [\"scan/photo\"]\nsource = \"scan\"\n")
-	if _, err := Run(t.Context(), f.options(0, 1, "a")); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(Run(t.Context(), f.options(0, 1, "a")))(t)
 	if table := f.read("eval", "out", "table.md"); !strings.Contains(table, "\nscan/photo: drawn") ||
 		strings.Contains(table, f.top) {
 		t.Errorf("the table is %s", table)
@@ -62,9 +57,7 @@ func TestGather(t *testing.T) {
 		"[[task]]\nkind = \"eval\"\nmodels = [\"@m\"]\n")
 	for _, name := range []string{"other", "third"} {
 		from := os.DirFS(filepath.Join(f.top, "in", "scan"))
-		if err := os.CopyFS(filepath.Join(f.top, "in", name), from); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.CopyFS(filepath.Join(f.top, "in", name), from))
 	}
 	measure := func(gather bool) (*store.Manifest, error) {
 		o := f.options(3, 0, "a")
@@ -74,9 +67,7 @@ func TestGather(t *testing.T) {
 	if _, err := measure(true); ExitOf(err) != fault.ExitData || !strings.Contains(err.Error(), "none of its models") {
 		t.Errorf("without any model: %v", err)
 	}
-	if _, err := Run(t.Context(), f.options(0, 0, "a")); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(Run(t.Context(), f.options(0, 0, "a")))(t)
 	if _, err := measure(false); ExitOf(err) != fault.ExitTryAgain {
 		t.Errorf("without a model that may come: %v", err)
 	}
@@ -85,9 +76,7 @@ func TestGather(t *testing.T) {
 		generation int
 	}{{[]string{"m/source=other", "m/source=third"}, 0}, {[]string{"m/source=third"}, 1}, {nil, 2}} {
 		if n > 0 {
-			if _, err := Run(t.Context(), f.options(n, 0, "a")); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(Run(t.Context(), f.options(n, 0, "a")))(t)
 		}
 		if n == 1 { // nobody says that the third has failed: what is there stays
 			if m, err := measure(false); err != nil || m.Generation != 0 {
@@ -116,9 +105,7 @@ func TestPlaces(t *testing.T) {
 	for _, inPlace := range []bool{true, false} {
 		o := f.options(0, 0, "work of "+strconv.FormatBool(inPlace))
 		o.InPlace = inPlace
-		if _, err := Run(t.Context(), o); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(Run(t.Context(), o))(t)
 		if args := f.read("train", "out", "cfg_args"); args != "source_path=scan, model_path=job/train/out" {
 			t.Errorf("it names %s", args)
 		}
@@ -132,9 +119,7 @@ func TestPlaces(t *testing.T) {
 				t.Errorf("%q: %v", line, err)
 			}
 		}
-		if err := os.RemoveAll(filepath.Join(f.top, "results", "job")); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.RemoveAll(filepath.Join(f.top, "results", "job")))
 	}
 }
 

@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	must "vksplat/internal/musttest"
 )
 
 // TestNumber counts attempts by their logs where whoever starts them does not, such that names sort as they came.
@@ -20,9 +22,7 @@ func TestNumber(t *testing.T) {
 	logs := filepath.Join(f.top, "results", "job", "train", "log")
 	// one as versions before wrote it
 	for _, name := range []string{"a999.log", "a00007.log", "other.log", "a-5.log", "a99999999999999999999.log"} {
-		if err := os.WriteFile(filepath.Join(logs, name), nil, 0o666); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(logs, name), nil, 0o666))
 	}
 	m, err := Run(context.Background(), f.options(0, 0, "b"))
 	if err != nil || m.Attempt != 1000 {
@@ -40,14 +40,8 @@ func TestAttemptsAreSeen(t *testing.T) {
 	f := newFarm(t, `checkpoint_every = "1h"`)
 	last := func(o *Options) int {
 		t.Helper()
-		root, err := o.Roots.Open(o.Job.Store.Outputs)
-		if err != nil {
-			t.Fatal(err)
-		}
-		n, err := lastAttempt(root, KeyOf(o.Job, &o.Plan.Tasks[0]))
-		if err != nil {
-			t.Fatal(err)
-		}
+		root := must.Get(o.Roots.Open(o.Job.Store.Outputs))(t)
+		n := must.Get(lastAttempt(root, KeyOf(o.Job, &o.Plan.Tasks[0])))(t)
 		return n
 	}
 	o, seen := f.options(0, 7, "a"), 0

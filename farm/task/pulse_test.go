@@ -9,6 +9,8 @@ import (
 	"runtime"
 	"testing"
 	"time"
+
+	must "vksplat/internal/musttest"
 )
 
 // TestPulseOfPrograms counts what the programs that a process runs use, also once they have ended.
@@ -18,9 +20,7 @@ func TestPulseOfPrograms(t *testing.T) {
 	}
 	before, _ := processorTime(os.Getpid())
 	cmd := exec.Command("sh", "-c", "while :; do :; done")
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, cmd.Start())
 	var during time.Duration
 	for began := time.Now(); during-before < time.Second/4 && time.Since(began) < 20*time.Second; {
 		time.Sleep(20 * time.Millisecond) // which takes next to nothing

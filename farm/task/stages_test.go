@@ -15,6 +15,7 @@ import (
 
 	"vksplat/internal/child"
 	"vksplat/internal/fault"
+	must "vksplat/internal/musttest"
 )
 
 // fakeCapture has two stages. The first is not done again; in the second it waits where it is told to.
@@ -78,10 +79,7 @@ func TestStages(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv(fakeVariable, "")
-	m, err := Run(t.Context(), f.options(0, 2, "a"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := must.Get(Run(t.Context(), f.options(0, 2, "a")))(t)
 	var names []string
 	for _, file := range m.Files {
 		names = append(names, file.Name)

@@ -80,7 +80,7 @@ type Progress struct {
 	Rate float64 `json:"rate,omitempty"` // steps a second; 0: unknown
 	Unit string  `json:"unit,omitempty"` // "steps" of training, "pictures", or ""
 	Free bool    `json:"free,omitempty"` // the task no longer uses its device
-	Away bool    `json:"away,omitempty"` // it only waits for a store that does not answer
+	Away bool    `json:"away,omitempty"` // it only waits for a store that does not respond
 	// a local JPEG file with a new preview of the results; in one report only
 	Preview string `json:"preview,omitempty"`
 }
@@ -147,7 +147,7 @@ func Run(ctx context.Context, o Options) (m *store.Manifest, err error) {
 		r.tidy()
 		return m, nil
 	}
-	if err := store.Ready(r.outputs, r.key); err != nil {
+	if err := r.outputs.Ready(r.key); err != nil {
 		return nil, store.Explain("open store", r.key, r.reason(ctx, err))
 	}
 	if err := r.fits(); err != nil {

@@ -24,6 +24,7 @@ import (
 	"vksplat/farm/store"
 	"vksplat/internal/child"
 	"vksplat/internal/fault"
+	must "vksplat/internal/musttest"
 	"vksplat/scene/results"
 )
 
@@ -213,11 +214,9 @@ type farm struct {
 func newFarm(t *testing.T, limits string) *farm {
 	t.Helper()
 	top := t.TempDir()
-	if err := errors.Join(os.MkdirAll(filepath.Join(top, "in", "scan"), 0o777),
+	must.Do(t, errors.Join(os.MkdirAll(filepath.Join(top, "in", "scan"), 0o777),
 		os.MkdirAll(filepath.Join(top, "results"), 0o777),
-		os.WriteFile(filepath.Join(top, "in", "scan", "photo"), []byte("x"), 0o666)); err != nil {
-		t.Fatal(err)
-	}
+		os.WriteFile(filepath.Join(top, "in", "scan", "photo"), []byte("x"), 0o666)))
 	job, _ := spectest.Job(t, "version = 1\nname = \"job\"\n[limits]\n"+limits+
 		"\n[[task]]\nkind = \"train\"\nsource = \"scan\"\n[[task]]\nkind = \"render\"\nmodel = "+
 		"\"scan\"\ntrajectory = \"interp\"\nframes = \"5-12\"\n")
@@ -395,19 +394,13 @@ func TestZombies(t *testing.T) {
 	// A second process on one machine waits, and does it again only if need be.
 	o := f.options(1, 1, "machine 0")
 	_, file := workFolder(o.Work, o.Job, &o.Plan.Tasks[1], o.Plan.Hash(1))
-	unlock, err := store.Lock(context.Background(), file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	unlock := must.Get(store.Lock(context.Background(), file))(t)
 	time.AfterFunc(300*time.Millisecond, unlock)
 	if _, err := Run(context.Background(), o); err != nil {
 		t.Error(err)
 	}
 	// The same task of somebody else's job waits for nobody.
-	unlock, err = store.Lock(context.Background(), file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	unlock = must.Get(store.Lock(context.Background(), file))(t)
 	defer unlock()
 	f.job.Name = "another's"
 	ctx, cancel := context.WithTimeout(context.Background(), lockPatience/2)
@@ -473,16 +466,12 @@ func TestCopiesLeaveTheCache(t *testing.T) {
 	together := filepath.Join(top, "together")
 	from := map[string]string{"first": "one", "second": "two"}
 	for dir, text := range from {
-		if err := errors.Join(os.Mkdir(filepath.Join(top, dir), 0o777),
-			os.WriteFile(filepath.Join(top, dir, recordOfRender), []byte(text), 0o666)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, errors.Join(os.Mkdir(filepath.Join(top, dir), 0o777),
+			os.WriteFile(filepath.Join(top, dir, recordOfRender), []byte(text), 0o666)))
 	}
 	for _, written := range []bool{false, true} {
 		for _, dir := range []string{"first", "second"} {
-			if err := copyTree(filepath.Join(top, dir), together, written); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, copyTree(filepath.Join(top, dir), together, written))
 			if data, err := os.ReadFile(filepath.Join(together, recordOfRender)); err != nil ||
 				string(data) != from[dir] {
 				t.Errorf("copied %q, %v; want %q", data, err, from[dir])

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	must "vksplat/internal/musttest"
 	"vksplat/scene/photo"
 )
 
@@ -62,9 +63,7 @@ func TestPreviewOfRender(t *testing.T) {
 	r := newRunner(&o)
 	r.dir = t.TempDir()
 	r.out = filepath.Join(r.dir, outName)
-	if err := os.Mkdir(r.out, 0o777); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(r.out, 0o777))
 	said := 0
 	o.Report = func(p Progress) {
 		if p.Preview != "" {
@@ -74,16 +73,10 @@ func TestPreviewOfRender(t *testing.T) {
 	r.lookAtPreview(false) // there is nothing
 	for i, size := range [][2]int{{64, 48}, {1920, 1080}} {
 		var data bytes.Buffer
-		if err := png.Encode(&data, image.NewRGBA(image.Rect(0, 0, size[0], size[1]))); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, png.Encode(&data, image.NewRGBA(image.Rect(0, 0, size[0], size[1]))))
 		name := filepath.Join(r.out, []string{"b.png", "a.png"}[i])
-		if err := os.WriteFile(name, data.Bytes(), 0o666); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Chtimes(name, time.Time{}, time.Now().Add(time.Duration(i)*time.Hour)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(name, data.Bytes(), 0o666))
+		must.Do(t, os.Chtimes(name, time.Time{}, time.Now().Add(time.Duration(i)*time.Hour)))
 		r.lookAtPreview(i == 1) // that of the first is not old yet
 		r.lookAtPreview(false)
 		file, err := os.ReadFile(r.previewFile())
@@ -97,20 +90,14 @@ func TestPreviewOfRender(t *testing.T) {
 	}
 	// Normals are no picture.
 	normals := filepath.Join(r.out, "b.normal.png")
-	if err := errors.Join(os.WriteFile(normals, nil, 0o666),
-		os.Chtimes(normals, time.Time{}, time.Now().Add(2*time.Hour))); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(os.WriteFile(normals, nil, 0o666),
+		os.Chtimes(normals, time.Time{}, time.Now().Add(2*time.Hour))))
 	if n, newest := r.pictures(), filepath.Base(r.newestPicture()); n != 2 || newest != "a.png" {
 		t.Errorf("%d pictures, the newest %s", n, newest)
 	}
 	// What is no picture makes none, and no trouble.
-	if err := os.WriteFile(filepath.Join(r.out, "c.png"), []byte("no picture"), 0o666); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chtimes(filepath.Join(r.out, "c.png"), time.Time{}, time.Now().Add(3*time.Hour)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(r.out, "c.png"), []byte("no picture"), 0o666))
+	must.Do(t, os.Chtimes(filepath.Join(r.out, "c.png"), time.Time{}, time.Now().Add(3*time.Hour)))
 	if r.lookAtPreview(true); said != 2 {
 		t.Errorf("told %d times", said)
 	}

@@ -14,6 +14,8 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
 	"google.golang.org/protobuf/types/descriptorpb"
+
+	must "vksplat/internal/musttest"
 )
 
 // calls are all requests with their answers.
@@ -94,10 +96,7 @@ func sameKind(t *testing.T, at string, f, their protoreflect.FieldDescriptor, se
 
 func theirs(t *testing.T, name protoreflect.FullName) protoreflect.Descriptor {
 	t.Helper()
-	d, err := protoregistry.GlobalFiles.FindDescriptorByName(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := must.Get(protoregistry.GlobalFiles.FindDescriptorByName(name))(t)
 	return d
 }
 
@@ -132,10 +131,7 @@ func TestMade(t *testing.T) {
 	if said, err := made.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, said)
 	}
-	data, err := os.ReadFile(out)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile(out))(t)
 	var set descriptorpb.FileDescriptorSet
 	if err := proto.Unmarshal(data, &set); err != nil || len(set.File) != 1 {
 		t.Fatalf("%v, %d files", err, len(set.File))

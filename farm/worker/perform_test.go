@@ -24,6 +24,7 @@ import (
 	"vksplat/farm/wire"
 	"vksplat/internal/child"
 	"vksplat/internal/fault"
+	must "vksplat/internal/musttest"
 )
 
 // bench does one attempt at a task, which only pretends.
@@ -210,10 +211,7 @@ func TestNewerDocument(t *testing.T) {
 	b.do = func(context.Context, task.Options) error { t.Error("it ran"); return nil }
 	key := "j/@run/new.json"
 	text := `{"name":"j","task":[{"kind":"hologram","id":"a"}],"version":1}`
-	root, err := b.w.Roots.Open("outputs")
-	if err != nil {
-		t.Fatal(err)
-	}
+	root := must.Get(b.w.Roots.Open("outputs"))(t)
 	b.in.Document = put(t, root, key, text)
 	last, answer := b.attempt(nil)
 	if said, is := b.failureOf(answer); !is || said.final || last.Tally != (Tally{}) ||
@@ -315,9 +313,7 @@ func TestAlone(t *testing.T) {
 
 func put(t *testing.T, root store.Root, key, text string) flow.Document {
 	t.Helper()
-	if err := root.Put(key, func(w io.Writer) error { _, err := io.WriteString(w, text); return err }); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, root.Put(key, func(w io.Writer) error { _, err := io.WriteString(w, text); return err }))
 	sum := sha256.Sum256([]byte(text))
 	return flow.Document{Root: "outputs", Key: key, SHA256: hex.EncodeToString(sum[:])}
 }
@@ -326,9 +322,7 @@ func put(t *testing.T, root store.Root, key, text string) flow.Document {
 func TestPreview(t *testing.T) {
 	b := newBench(t)
 	file := filepath.Join(t.TempDir(), "preview.jpg")
-	if err := os.WriteFile(file, []byte("picture"), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, []byte("picture"), 0o666))
 	b.beat = 40 * time.Millisecond
 	b.do = func(_ context.Context, o task.Options) error {
 		o.Report(task.Progress{Task: "a", Step: 7, Preview: file})

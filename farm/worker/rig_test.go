@@ -26,6 +26,7 @@ import (
 	"vksplat/farm/task"
 	"vksplat/farm/wire"
 	"vksplat/farm/wire/wiretest"
+	must "vksplat/internal/musttest"
 )
 
 type (
@@ -71,16 +72,11 @@ func newFarm(t *testing.T) *farm {
 	f.refuse = func() error { return nil }
 	for _, name := range []string{"inputs", "outputs"} {
 		dir := filepath.Join(t.TempDir(), name)
-		if err := os.Mkdir(dir, 0o777); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Mkdir(dir, 0o777))
 		f.roots[name] = store.Options{URL: dir}
 	}
 	job, plan := spectest.Job(t, document)
-	d, err := flow.Put(t.Context(), f.roots, job, "anna")
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := must.Get(flow.Put(t.Context(), f.roots, job, "anna"))(t)
 	f.in = flow.TaskInput{Version: flow.Version, Document: d, Task: "a", Hash: plan.Hash(0)}
 	f.Server = wiretest.Start(t)
 	f.handle()

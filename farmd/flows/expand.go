@@ -24,6 +24,7 @@ import (
 	"vksplat/farm/store"
 	"vksplat/farm/task"
 	"vksplat/internal/fault"
+	"vksplat/internal/parallel"
 )
 
 // Expander makes tasks of documents, where the workflows run. It reads the store, and writes nothing.
@@ -311,26 +312,19 @@ const lookers = 16
 
 // look finds out which tasks have results.
 func look(ctx context.Context, root store.Root, p *flow.Planned, items []Item) error {
-	errs := make([]error, lookers)
-	var group sync.WaitGroup
-	for n := range lookers {
-		group.Go(func() {
-			for i := n; i < len(items) && errs[n] == nil && ctx.Err() == nil; i += lookers {
-				key := task.KeyOf(p.Job, &p.Plan.Tasks[items[i].Index])
-				m, err := store.ReadManifest(root, store.OutOf(key))
-				switch {
-				case err == nil:
-					// the task itself says what of another one's results, and whether there are models now that a table
-					// lacks
-					items[i].Done = m.Hash == items[i].Hash && len(m.Missing) == 0
-				case !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, store.ErrDamaged):
-					errs[n] = err
-				}
-			}
-		})
-	}
-	group.Wait()
-	return errors.Join(append(errs, ctx.Err())...)
+	return parallel.Limited(len(items), lookers, func(i int) error {
+		m, err := store.ReadManifest(root, store.OutOf(task.KeyOf(p.Job, &p.Plan.Tasks[items[i].Index])))
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case err == nil:
+			// the task itself says what of another one's results, and whether there are models now that a table lacks
+			items[i].Done = m.Hash == items[i].Hash && len(m.Missing) == 0
+		case !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, store.ErrDamaged):
+			return err
+		}
+		return nil
+	})
 }
 
 // running lists the ids of a workflow's activities that a worker has begun. The workflow itself cannot know.

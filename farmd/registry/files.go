@@ -12,24 +12,18 @@ import (
 	"vksplat/internal/atomicfile"
 )
 
-// put writes a file that only its owner may read: whole or not at all.
-func put(path string, data []byte) error { return place(path, data, os.Rename) }
-
-func putJSON(path string, v any) error { return placeJSON(path, v, os.Rename) }
-
-// putNewJSON is putJSON for files that must not exist: the error is fs.ErrExist where one does.
-func putNewJSON(path string, v any) error { return placeJSON(path, v, os.Link) }
-
-func placeJSON(path string, v any, move func(from, to string) error) error {
+// putJSON writes a file that only its owner may read, whole or not at all: with os.Rename as move in place of an
+// existing one, with os.Link only where there is none, else the error is fs.ErrExist.
+func putJSON(path string, v any, move func(from, to string) error) error {
 	data, err := json.MarshalIndent(v, "", "  ")
 	if err != nil {
 		return err
 	}
-	return place(path, append(data, '\n'), move)
+	return put(path, append(data, '\n'), move)
 }
 
-// place writes a private file beside path and moves it there.
-func place(path string, data []byte, move func(from, to string) error) error {
+// put is putJSON for bytes.
+func put(path string, data []byte, move func(from, to string) error) error {
 	f, err := os.CreateTemp(filepath.Dir(path), ".tmp*") // with mode 0600
 	if err != nil {
 		return err
@@ -56,17 +50,22 @@ func readJSON(path string, v any) error {
 	return nil
 }
 
-// readAll calls read with every JSON file of a folder, if there is one. A file that cannot be read does not hide the
-// others.
-func readAll(dir string, read func(path string) error) error {
+// readAll reads every JSON file of a folder, if there is one. A file that cannot be read does not hide the others.
+func readAll[T any](dir string) (list []T, err error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+		return nil, nil
 	}
 	for _, e := range entries {
-		if strings.HasSuffix(e.Name(), ".json") && !strings.HasPrefix(e.Name(), ".") {
-			err = errors.Join(err, read(filepath.Join(dir, e.Name())))
+		if !strings.HasSuffix(e.Name(), ".json") || strings.HasPrefix(e.Name(), ".") {
+			continue
 		}
+		var v T
+		if wrong := readJSON(filepath.Join(dir, e.Name()), &v); wrong != nil {
+			err = errors.Join(err, wrong)
+			continue
+		}
+		list = append(list, v)
 	}
-	return err
+	return list, err
 }

@@ -81,7 +81,7 @@ func (r *Registry) admit(token string, unknown error, who pass.Who, key crypto.P
 		return nil, err
 	}
 	rec := Record{Who: who, Issued: time.Now().UTC().Truncate(time.Second), Expires: cert.NotAfter}
-	if err := putNewJSON(r.passFile(who.Name), rec); err != nil {
+	if err := putJSON(r.passFile(who.Name), rec, os.Link); err != nil {
 		if errors.Is(err, fs.ErrExist) {
 			err = taken(who.Name)
 		}
@@ -104,7 +104,7 @@ func (r *Registry) Welcome(who pass.Who, cert *x509.Certificate) error {
 	err := readJSON(file, &rec)
 	if errors.Is(err, fs.ErrNotExist) {
 		rec = Record{Who: who, Issued: cert.NotBefore.Add(clockSkew), Expires: cert.NotAfter}
-		switch err = putNewJSON(file, rec); {
+		switch err = putJSON(file, rec, os.Link); {
 		case err == nil && r.Revoked(who.ID): // meanwhile: that is why it was not there
 			return errors.Join(errRevoked, os.Remove(file))
 		case errors.Is(err, fs.ErrExist): // by another connection
@@ -135,7 +135,7 @@ func (r *Registry) Renew(who pass.Who, csr []byte) (*x509.Certificate, error) {
 		return cert, err // revoked meanwhile: the certificate is of no use
 	}
 	rec.Expires = cert.NotAfter
-	return cert, putJSON(r.passFile(who.Name), rec)
+	return cert, putJSON(r.passFile(who.Name), rec, os.Rename)
 }
 
 // newID makes the ID of a pass.

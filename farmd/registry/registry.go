@@ -112,9 +112,10 @@ func Create(dir string) error {
 	_, _ = rand.Read(seal)
 	// The authority's certificate comes last: Exists goes by it.
 	return errors.Join(
-		put(filepath.Join(dir, sealFile), []byte(hex.EncodeToString(seal)+"\n")),
-		put(filepath.Join(dir, caKeyFile), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private})),
-		put(filepath.Join(dir, caFile), pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: ca})))
+		put(filepath.Join(dir, sealFile), []byte(hex.EncodeToString(seal)+"\n"), os.Rename),
+		put(filepath.Join(dir, caKeyFile), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}),
+			os.Rename),
+		put(filepath.Join(dir, caFile), pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: ca}), os.Rename))
 }
 
 // Open reads a folder that Create made.
@@ -175,7 +176,7 @@ func (r *Registry) NewToken(address string, g Grant) (pass.Token, error) {
 	dir := filepath.Join(r.dir, tokens)
 	err := os.MkdirAll(dir, 0o700) // a backup has none
 	if err == nil {
-		err = putJSON(filepath.Join(dir, t.ID()+".json"), g)
+		err = putJSON(filepath.Join(dir, t.ID()+".json"), g, os.Rename)
 	}
 	if err != nil {
 		return pass.Token{}, &fault.Error{Op: "make token", Path: dir, Err: fault.Pathless(err),
@@ -203,7 +204,7 @@ func (r *Registry) Revoked(id string) bool {
 	return !errors.Is(err, fs.ErrNotExist) // what cannot be found out counts as revoked
 }
 
-// Revoke ends the pass of a name, whose name may then be given anew.
+// Revoke ends the pass of a name, whose name may then be given again.
 func (r *Registry) Revoke(name string) (Record, error) {
 	var rec Record
 	missing := fault.Usagef("vksplat-farmd list names the passes", "there is no pass named %q", name)
@@ -218,7 +219,7 @@ func (r *Registry) Revoke(name string) (Record, error) {
 	now := time.Now().UTC().Truncate(time.Second)
 	rec.Revoked = &now
 	// First the revocation: if the rest fails, the pass has ended and the same command works again.
-	if err := putJSON(filepath.Join(r.dir, revoked, rec.ID+".json"), rec); err != nil {
+	if err := putJSON(filepath.Join(r.dir, revoked, rec.ID+".json"), rec, os.Rename); err != nil {
 		return rec, err
 	}
 	if err := os.Remove(r.passFile(name)); err != nil {
@@ -237,32 +238,12 @@ func (r *Registry) HasPool(name string) bool {
 
 // List returns all passes, valid ones first, and what unused tokens grant; with an error, those that can be read.
 func (r *Registry) List() (records []Record, open []Grant, err error) {
-	for _, sub := range []string{passes, revoked} {
-		err = errors.Join(err, readAll(filepath.Join(r.dir, sub), func(path string) error {
-			var rec Record
-			err := readJSON(path, &rec)
-			if err == nil {
-				records = append(records, rec)
-			}
-			return err
-		}))
+	valid, err1 := readAll[Record](filepath.Join(r.dir, passes))
+	ended, err2 := readAll[Record](filepath.Join(r.dir, revoked))
+	open, err3 := readAll[Grant](filepath.Join(r.dir, tokens))
+	for _, list := range [][]Record{valid, ended} {
+		slices.SortStableFunc(list, func(a, b Record) int { return strings.Compare(a.Name, b.Name) })
 	}
-	err = errors.Join(err, readAll(filepath.Join(r.dir, tokens), func(path string) error {
-		var g Grant
-		err := readJSON(path, &g)
-		if err == nil && time.Now().Before(g.Expires) {
-			open = append(open, g)
-		}
-		return err
-	}))
-	slices.SortStableFunc(records, func(a, b Record) int {
-		if (a.Revoked == nil) != (b.Revoked == nil) {
-			if a.Revoked == nil {
-				return -1
-			}
-			return 1
-		}
-		return strings.Compare(a.Name, b.Name)
-	})
-	return records, open, err
+	open = slices.DeleteFunc(open, func(g Grant) bool { return !time.Now().Before(g.Expires) })
+	return append(valid, ended...), open, errors.Join(err1, err2, err3)
 }

@@ -13,19 +13,17 @@ import (
 	"vksplat/internal/atomicfile"
 	"vksplat/internal/fault"
 	"vksplat/internal/filetest"
+	must "vksplat/internal/musttest"
 )
 
 func TestWriteFile(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "f")
 	for _, text := range []string{"", "one", strings.Repeat("two", atomicfile.WriteBuffer)} {
-		err := atomicfile.Write(path, func(w io.Writer) error {
+		must.Do(t, atomicfile.Write(path, func(w io.Writer) error {
 			_, err := io.WriteString(w, text)
 			return err
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		}))
 		filetest.Only(t, dir, "f", text)
 	}
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o644 {
@@ -64,9 +62,7 @@ func TestTempOf(t *testing.T) {
 func TestWriteFileKeepsOldFile(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "f")
-	if err := os.WriteFile(path, []byte("old"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte("old"), 0o644))
 	cause := errors.New("cause")
 	err := atomicfile.Write(path, func(w io.Writer) error {
 		_, _ = w.Write(make([]byte, 3*atomicfile.WriteBuffer))

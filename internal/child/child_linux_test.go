@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	must "vksplat/internal/musttest"
 )
 
 // partVariable makes this test program a parent or a child.
@@ -48,14 +50,9 @@ func TestOrphan(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, cmd.Start())
 	line := make([]byte, 100)
-	n, err := out.Read(line)
-	if err != nil {
-		t.Fatal(err)
-	}
+	n := must.Get(out.Read(line))(t)
 	word, inherits, _ := strings.Cut(strings.TrimSpace(string(line[:n])), " ")
 	pid, err := strconv.Atoi(word)
 	if err != nil || inherits != "true" {
@@ -66,9 +63,7 @@ func TestOrphan(t *testing.T) {
 	if !lives(pid) {
 		t.Fatal("the child ended before its parent")
 	}
-	if err := cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, cmd.Process.Kill())
 	_ = cmd.Wait()
 	for began := time.Now(); lives(pid); time.Sleep(5 * time.Millisecond) {
 		if time.Since(began) > 10*time.Second {
@@ -80,10 +75,7 @@ func TestOrphan(t *testing.T) {
 // TestRun has children end by themselves, by a request and not at all for want of a program, and leaves no pipe open.
 func TestRun(t *testing.T) {
 	open := func() int {
-		entries, err := os.ReadDir("/proc/self/fd")
-		if err != nil {
-			t.Fatal(err)
-		}
+		entries := must.Get(os.ReadDir("/proc/self/fd"))(t)
 		return len(entries)
 	}
 	run := func(ctx context.Context, program string, args ...string) error {

@@ -7,29 +7,29 @@ import (
 	"vksplat/internal/fault"
 )
 
-// Colour is an RGB colour from 0 to 1.
-type Colour [3]float32
+// colour is an RGB colour from 0 to 1.
+type colour [3]float32
 
-func (f *Colour) Type() string { return "COLOUR" }
+func (f *colour) Type() string { return "COLOUR" }
 
-func (f *Colour) String() string {
+func (f *colour) String() string {
 	switch *f {
-	case Colour{}:
+	case colour{}:
 		return "black"
-	case Colour{1, 1, 1}:
+	case colour{1, 1, 1}:
 		return "white"
 	}
 	return fmt.Sprintf("%g,%g,%g", f[0], f[1], f[2])
 }
 
 // Set parses black, white or R,G,B.
-func (f *Colour) Set(s string) error {
+func (f *colour) Set(s string) error {
 	switch s {
 	case "black":
-		*f = Colour{}
+		*f = colour{}
 		return nil
 	case "white":
-		*f = Colour{1, 1, 1}
+		*f = colour{1, 1, 1}
 		return nil
 	}
 	v, err := ThreeNumbers(s)
@@ -42,6 +42,6 @@ func (f *Colour) Set(s string) error {
 		return fault.Usagef("give black, white or three numbers from 0 to 1, as in 0.5,0.5,0.5",
 			"%q is not a colour", s)
 	}
-	*f = Colour{float32(v[0]), float32(v[1]), float32(v[2])}
+	*f = colour{float32(v[0]), float32(v[1]), float32(v[2])}
 	return nil
 }

@@ -51,6 +51,74 @@ func Part(words string, n int) int {
 	return 0
 }
 
+// Value is a plain variable as a flag or a setting.
+type Value[T int | uint64 | float64 | bool | string] struct{ To *T }
+
+// Type is what help calls the value.
+func (v Value[T]) Type() string {
+	switch any(v.To).(type) {
+	case *float64:
+		return "X"
+	case *bool:
+		return "bool"
+	case *string:
+		return "TEXT"
+	}
+	return "N"
+}
+
+func (v Value[T]) String() string {
+	if x, is := any(*v.To).(float64); is {
+		return strconv.FormatFloat(x, 'g', -1, 64)
+	}
+	return fmt.Sprint(*v.To)
+}
+
+func (v Value[T]) Get() any { return *v.To }
+
+// Set parses a value. After an error the variable is as before.
+func (v Value[T]) Set(s string) (err error) {
+	var x any = s
+	switch any(v.To).(type) {
+	case *int:
+		x, err = strconv.Atoi(s)
+	case *uint64:
+		x, err = strconv.ParseUint(s, 10, 64)
+	case *float64:
+		x, err = strconv.ParseFloat(s, 64)
+	case *bool:
+		x, err = strconv.ParseBool(s)
+	}
+	if err == nil {
+		*v.To = x.(T)
+	}
+	return err
+}
+
+// Variable is a flag or a setting as programs see it.
+type Variable interface {
+	Type() string
+	String() string
+	Set(text string) error
+}
+
+// VariableOf makes one of a pointer to a plain variable or a colour.
+func VariableOf(p any) Variable {
+	switch p := p.(type) {
+	case *int:
+		return Value[int]{p}
+	case *uint64:
+		return Value[uint64]{p}
+	case *float64:
+		return Value[float64]{p}
+	case *bool:
+		return Value[bool]{p}
+	case *[3]float32:
+		return (*colour)(p)
+	}
+	return Value[string]{p.(*string)}
+}
+
 // NoEffect warns of a setting that was given and does nothing.
 func NoEffect(setting, without string) string {
 	return fmt.Sprintf("%s has no effect without %s", fault.Setting(setting), without)

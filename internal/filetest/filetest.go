@@ -9,14 +9,13 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	must "vksplat/internal/musttest"
 )
 
 func read(t testing.TB, path string) []byte {
 	t.Helper()
-	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile(path))(t)
 	return data
 }
 
@@ -38,10 +37,7 @@ func Same(t testing.TB, a, b string) {
 // Only checks that dir holds exactly one file, with the given text: no temporary file is left.
 func Only(t testing.TB, dir, name, text string) {
 	t.Helper()
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	entries := must.Get(os.ReadDir(dir))(t)
 	if len(entries) != 1 || entries[0].Name() != name {
 		t.Errorf("folder holds %v, want only %s", entries, name)
 	}
@@ -55,26 +51,20 @@ func Make(t testing.TB, dir string, names ...string) {
 	t.Helper()
 	for _, name := range names {
 		path := filepath.Join(dir, filepath.FromSlash(name))
-		if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte("x"), 0o666); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(filepath.Dir(path), 0o777))
+		must.Do(t, os.WriteFile(path, []byte("x"), 0o666))
 	}
 }
 
 // List lists the files below dir in lexical order, with slashes.
 func List(t testing.TB, dir string) (list []string) {
 	t.Helper()
-	if err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+	must.Do(t, filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
 		if err == nil && !e.IsDir() {
 			list = append(list, filepath.ToSlash(strings.TrimPrefix(path, dir+string(filepath.Separator))))
 		}
 		return err
-	}); err != nil {
-		t.Fatal(err)
-	}
+	}))
 	return list
 }
 

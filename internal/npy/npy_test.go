@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	must "vksplat/internal/musttest"
 )
 
 // file has the numbers 0, 1, 2... in the order of its bytes.
@@ -37,10 +39,7 @@ func TestMatrix(t *testing.T) {
 				"False": {{0.25, 1.25, 2.25}, {3.25, 4.25, 5.25}},
 				"True":  {{0.25, 2.25, 4.25}, {1.25, 3.25, 5.25}},
 			} {
-				a, err := Parse(file(version, kind, order, "2, 3", 6))
-				if err != nil {
-					t.Fatal(err)
-				}
+				a := must.Get(Parse(file(version, kind, order, "2, 3", 6)))(t)
 				if got, err := a.Matrix(3); err != nil || !slices.EqualFunc(got, want, slices.Equal) {
 					t.Errorf("version %d of %s, Fortran %s: %v, %v", version, kind, order, got, err)
 				}

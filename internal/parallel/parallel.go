@@ -1,6 +1,7 @@
 package parallel
 
 import (
+	"cmp"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -34,4 +35,24 @@ func Workers(n, most int, worker func() func(i int)) {
 		})
 	}
 	wg.Wait()
+}
+
+// Limited calls f(0) ... f(n-1), at most so many at a time, for work that waits rather than computes. It begins no call
+// after one has failed, and returns the error of the lowest index once all calls have returned.
+func Limited(n, atOnce int, f func(i int) error) error {
+	errs := make([]error, n)
+	var next atomic.Int64
+	var failed atomic.Bool
+	var wg sync.WaitGroup
+	for range min(n, atOnce) {
+		wg.Go(func() {
+			for i := int(next.Add(1)) - 1; i < n && !failed.Load(); i = int(next.Add(1)) - 1 {
+				if errs[i] = f(i); errs[i] != nil {
+					failed.Store(true)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	return cmp.Or(errs...)
 }

@@ -101,19 +101,12 @@ func (d *deep) run() {
 	}
 	d.depths = scratchOf(t, start)
 	keys := in(t, d.p.DepthKeys...)
-	t.dispatch(&shaders.RasterizeDepth{Params: r.Params, TileOffsets: r.TileOffsets, TileOrder: r.TileOrder,
-		SlotFromIsect: r.SlotFromIsect, SplatFromSlot: r.SplatFromSlot, Shapes: r.Shapes, Paints: r.Paints,
-		Render: r.Render, LastIds: r.LastIds, States: r.States, Touched: r.Touched, TileFromBucket: r.TileFromBucket,
-		DepthKeys: keys, Depths: d.depths, Push: shaders.RasterizeDepthPush(r.Push),
-		Spec: shaders.RasterizeDepthSpec(r.Spec), Handed: r.Handed}, vk.Groups(d.v.Grid().Tiles()+3))
+	t.dispatch(vk.Like(&shaders.RasterizeDepth{DepthKeys: keys, Depths: d.depths}, r), vk.Groups(d.v.Grid().Tiles()+3))
 	d.slots, d.beside = scratch[layout.ProjectedGrad](t, n), scratch[[3]float32](t, n)
-	t.dispatch(&shaders.RasterizeBwdDepth{Params: r.Params, TileOffsets: r.TileOffsets, SlotFromIsect: r.SlotFromIsect,
-		SplatFromSlot: r.SplatFromSlot, Shapes: r.Shapes, Paints: r.Paints, Render: r.Render, LastIds: r.LastIds,
-		States: r.States, Touched: r.Touched, VRender: in(t, d.vRender...), TileFromBucket: r.TileFromBucket,
+	t.dispatch(vk.Like(&shaders.RasterizeBwdDepth{VRender: in(t, d.vRender...),
 		VSlots: vk.Cast[float32](d.slots.View), VBesideSlots: d.beside, DepthKeys: keys, Depths: d.depths,
 		Spec: shaders.RasterizeBwdDepthSpec{WorkgroupSize: layout.TilePixels / 4, SubgroupSize: d.subgroup,
-			Absgrad: d.absgrad, HandRound: t.cpuRaster, BucketSize: uint32(d.r.bucket), PackedStates: d.r.packed}},
-		vk.Groups(n/d.r.bucket+2*len(d.r.lists.TileOffsets)+3))
+			Absgrad: d.absgrad, HandRound: t.cpuRaster}}, r), vk.Groups(n/d.r.bucket+2*len(d.r.lists.TileOffsets)+3))
 	t.run()
 }
 
@@ -376,9 +369,7 @@ func checkNormalLoss(p *photo, o tilted) {
 		most = max(most, math.Abs(vSums[i]), math.Abs(vAlphas[i]))
 	}
 	d := w.pass(vSums, vAlphas, true, 1e-6+2e-4*most) // between neighbours most of the inverse depth cancels
-	t.dispatch(&shaders.NormalLoss{Params: d.Params, Table: d.Table, Target: d.Target, Render: d.Render,
-		Depths: d.Depths, VRender: d.VRender, Push: shaders.NormalLossPush(d.Push),
-		Spec: shaders.NormalLossSpec(d.Spec)}, w.grid())
+	t.dispatch(vk.Like(&shaders.NormalLoss{}, d), w.grid())
 	t.run()
 }
 

@@ -165,7 +165,7 @@ func (t *trial) run() {
 	for _, b := range t.pending {
 		t.rec().Copy(b.host, b.from)
 	}
-	err := t.submit(t.rec())
+	err := t.d.RunOnce(t.rec(), "check")
 	pending := t.pending
 	t.recorder, t.pending = nil, nil
 	if err == nil {
@@ -181,23 +181,6 @@ func (t *trial) run() {
 			f(b)
 		}
 	}
-}
-
-func (t *trial) submit(r *vk.Recorder) (err error) {
-	pool := t.d.NewScratchPool()
-	defer func() { err = errors.Join(err, pool.Close()) }()
-	p, err := r.Build("check", pool, vk.BuildOptions{NoTimings: true})
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, p.Close()) }()
-	s := t.d.NewSubmission()
-	s.Add(p)
-	ticket, err := t.d.Submit(s)
-	if err != nil {
-		return err
-	}
-	return t.d.Wait(ticket)
 }
 
 func (t *trial) free() (err error) {

@@ -184,14 +184,14 @@ func (p *photo) run(check func(*photo)) {
 	step, inliers, maps := in(t, params), in(t, p.inliers()...), scratch[float32](t, 9*n)
 	partials, counted := out[[3]float32](t, tiles), out[[3]float32](t, tiles)
 	vRender := out[[4]float32](t, n)
-	spec := shaders.LossSpec{TargetFloat: p.floats, Masked: p.mask != nil || p.maskable, Alpha: p.alphaLoss > 0,
-		Packed: p.packed || p.packable, Shrunk: p.level > 0 || p.shrinkable, Robust: p.robust}
-	t.dispatch(&shaders.Loss{Params: step, Render: render, Target: target, SsimMaps: maps, Partials: partials,
-		Counted: counted, Inliers: inliers, Spec: spec}, vk.Groups(tiles+2))
-	t.dispatch(&shaders.LossGrad{Params: step, Render: render, Target: target, SsimMaps: maps, VRender: vRender,
-		Inliers: inliers, Spec: shaders.LossGradSpec(spec)}, vk.Groups(tiles+2))
+	pass := &shaders.Loss{Params: step, Render: render, Target: target, SsimMaps: maps, Partials: partials,
+		Counted: counted, Inliers: inliers, Spec: shaders.LossSpec{TargetFloat: p.floats,
+			Masked: p.mask != nil || p.maskable, Alpha: p.alphaLoss > 0, Packed: p.packed || p.packable,
+			Shrunk: p.level > 0 || p.shrinkable, Robust: p.robust}}
+	t.dispatch(pass, vk.Groups(tiles+2))
+	t.dispatch(vk.Like(&shaders.LossGrad{VRender: vRender}, pass), vk.Groups(tiles+2))
 	t.run()
-	if !spec.Masked && !spec.Alpha {
+	if !pass.Spec.Masked && !pass.Spec.Alpha {
 		head(t, counted, 0)
 	}
 	p.partials, p.vRender, p.counted = got(t, partials), got(t, vRender), got(t, counted)

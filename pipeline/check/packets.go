@@ -230,18 +230,18 @@ func checkCopy(t *trial, n, words, pieces, groups int, at bool) {
 }
 
 func gradCases() []Case {
-	sizes := func(absgrad bool) func(t *trial) {
-		return over(packetSizes, func(t *trial, n int) { checkSendGrads(t, n, absgrad, 0) })
+	sizes := func(beside int) func(t *trial) {
+		return over(packetSizes, func(t *trial, n int) { checkSendGrads(t, n, beside, 0) })
 	}
 	return append(casesOf("send_grads", table{
-		{"sizes", sizes(false)}, {"absolute gradients", sizes(true)},
+		{"sizes", sizes(plain)}, {"absolute gradients", sizes(withAbsolute)},
 		{"after a failure", over([]uint32{layout.FailedIsects, layout.FailedPeer},
-			func(t *trial, failed uint32) { checkSendGrads(t, 700, true, failed) })},
-	}), newCase("send_grads_depth", "sizes", over(packetSizes, checkSendGradsDepth)))
+			func(t *trial, failed uint32) { checkSendGrads(t, 700, withAbsolute, failed) })},
+	}), newCase("send_grads_depth", "sizes", sizes(withDepth)))
 }
 
-// checkSendGrads sends the gradients of the second of three packets' splats.
-func checkSendGrads(t *trial, n int, absgrad bool, failed uint32) {
+// checkSendGrads sends the gradients of the second of three packets' splats, with what is summed beside them.
+func checkSendGrads(t *trial, n, beside int, failed uint32) {
 	splats := t.projection(packetBefore+n+5, 1).Splats
 	grads := make([]ref.ProjectedGrad[float32], len(splats))
 	for i := range splats {
@@ -250,40 +250,29 @@ func checkSendGrads(t *trial, n int, absgrad bool, failed uint32) {
 			splats[i].Color[ch] = max(0, float32(t.NormFloat64()))
 		}
 	}
-	abs := t.anyFloats(2 * len(splats))
+	words := max(beside, withAbsolute)
+	others := t.anyFloats(words * len(splats))
 	start, fail := failedCounters(failed, nil)
 	header := fail.GradsHeader(uint32(n), unitOfPackets, start[layout.NSplats])
-	end, wantAbs := packetBefore+int(header.N), []float32(nil)
-	if absgrad {
-		wantAbs = abs[2*packetBefore : 2*end]
+	end, wantOthers := packetBefore+int(header.N), []float32(nil)
+	if beside != plain {
+		wantOthers = others[words*packetBefore : words*end]
 	}
-	sent := out[float32](t, 9*(n+3))
-	t.dispatch(&shaders.SendGrads{Params: in(t, layout.StepParams{Unit: unitOfPackets}), Counters: in(t, start...),
-		FirstOf: in(t, offsetsOf(n)...), Paints: in(t, floatsOf(paintsOf(splats))...), VProjected: in(t,
-			floatsOf(grads)...), VAbsMean2d: in(t, abs...),
-		Headers:  out[layout.PacketHeader](t, 4, exactlyAt(3, header)),
-		OutGrads: sent, OutAbs: out[float32](t, 2*(n+3), exactly(wantAbs...)), Push: shaders.SendGradsPush{Index: 1,
-			HeaderId: 3}, Spec: shaders.SendGradsSpec{Absgrad: absgrad}}, vk.Items((n+700)*9, layout.CopyBlock))
+	sent, sentOthers := out[float32](t, 9*(n+3)), out[float32](t, words*(n+3), exactly(wantOthers...))
+	from := in(t, others...)
+	var pass vk.Pass = &shaders.SendGrads{Params: in(t, layout.StepParams{Unit: unitOfPackets}),
+		Counters: in(t, start...), FirstOf: in(t, offsetsOf(n)...), Paints: in(t, floatsOf(paintsOf(splats))...),
+		VProjected: in(t, floatsOf(grads)...), VAbsMean2d: from, Headers: out[layout.PacketHeader](t, 4,
+			exactlyAt(3, header)), OutGrads: sent, OutAbs: sentOthers, Push: shaders.SendGradsPush{Index: 1,
+			HeaderId: 3}, Spec: shaders.SendGradsSpec{Absgrad: beside == withAbsolute}}
+	if beside == withDepth {
+		pass = vk.Like(&shaders.SendGradsDepth{VBeside: from, OutBeside: sentOthers}, pass)
+	}
+	t.dispatch(pass, vk.Items((n+700)*9, layout.CopyBlock))
 	t.run()
 	// Products with 1, which may lose what is below float32's normal numbers.
 	near("out_grads", head(t, sent, 9*int(header.N)),
 		floatsOf(ref.SendGrads(splats[packetBefore:end], grads[packetBefore:end])), 1.2e-38, 0)
-}
-
-// checkSendGradsDepth sends those of splats that are white.
-func checkSendGradsDepth(t *trial, n int) {
-	all, end := packetBefore+n+5, packetBefore+n
-	grads, beside := t.anyPositive(9*all), t.anyPositive(3*all)
-	paints := slices.Repeat([]float32{0, 1, 1, 1}, all)
-	t.dispatch(&shaders.SendGradsDepth{
-		Params: in(t, layout.StepParams{Unit: unitOfPackets}), Counters: in(t, junkCounters(nil)...),
-		FirstOf: in(t, offsetsOf(n)...), Paints: in(t, paints...), VProjected: in(t, grads...),
-		VBeside: in(t, beside...), Headers: out[layout.PacketHeader](t, 4, func(*binding) {}),
-		OutGrads:  out[float32](t, 9*(n+3), exactly(grads[9*packetBefore:9*end]...)),
-		OutBeside: out[float32](t, 3*(n+3), exactly(beside[3*packetBefore:3*end]...)),
-		Push:      shaders.SendGradsDepthPush{Index: 1, HeaderId: 3},
-	}, vk.Items((n+700)*9, layout.CopyBlock))
-	t.run()
 }
 
 func reduceCases() []Case {
@@ -363,6 +352,13 @@ func slotGrad(splat, tile uint32) (g ref.ProjectedGrad[float32]) {
 	return g
 }
 
+func (s *isects) grads() (grads []ref.ProjectedGrad[float32]) {
+	for slot, tile := range s.tiles {
+		grads = append(grads, slotGrad(s.splats[slot], tile))
+	}
+	return grads
+}
+
 // stepBefore are gradients of the step before.
 func stepBefore(n int) []ref.ProjectedGrad[float32] {
 	g := make([]ref.ProjectedGrad[float32], n)
@@ -379,8 +375,8 @@ const (
 	withDepth    = 3
 )
 
-// checkReduce sums in every number of bands and wants the bytes of slotSums, in float32: additions are exactly rounded
-// on every device.
+// checkReduce sums in every number of bands and wants the bytes of ref.ReduceSlots, in float32: additions are exactly
+// rounded on every device.
 func checkReduce(t *trial, p *ref.Projection[float32], v *ref.View[float32], bands ...int) {
 	whole := runTiles(t, p, v, 0, 1, len(p.Splats)*v.Grid().Tiles())
 	eachOf(bands, func(n int) {
@@ -390,13 +386,18 @@ func checkReduce(t *trial, p *ref.Projection[float32], v *ref.View[float32], ban
 }
 
 func checkBands(t *trial, p *ref.Projection[float32], v *ref.View[float32], whole *isects, n, beside int) {
-	start, sums := stepBefore(len(p.Splats)), slotSums(whole, len(p.Splats), v.Grid().Cols)
+	start := stepBefore(len(p.Splats))
 	want := slices.Clone(start)
 	for i := range want {
 		if p.DepthKeys[i] != ref.Culled {
-			want[i] = sums[i]
+			want[i] = ref.ProjectedGrad[float32]{}
 		}
 	}
+	lists := ref.Lists{SplatFromRank: whole.ranks, FirstIsect: whole.first, TileIDs: whole.tiles}
+	ref.ReduceSlots(want, whole.grads(), &lists, v.Grid().Cols, func(rank int) int {
+		a, b := whole.slots(rank)
+		return b - a
+	})
 	var parts []*isects
 	for band := range n {
 		parts = append(parts, runTiles(t, p, v, band, n, len(whole.tiles)))
@@ -424,49 +425,16 @@ func besideOf(v []ref.ProjectedGrad[float32], n int) (out []float32) {
 // reduce records reduce_slots, or reduce_slots_depth, for one band.
 func (t *trial) reduce(beside int, p *ref.Projection[float32], v *ref.View[float32], s *isects, band, bands int, grads,
 	others vk.Slice[float32]) {
-	slots := make([]ref.ProjectedGrad[float32], len(s.tiles))
-	for slot, tile := range s.tiles {
-		slots[slot] = slotGrad(s.splats[slot], tile)
-	}
-	pass := shaders.ReduceSlots{Params: in(t, paramsOf(v)), Counters: in(t, s.counters...), SplatFromRank: in(t,
-		s.ranks...), FirstIsect: in(t, s.first...), Shapes: in(t, shapesOf(p)...), VSlots: in(t, floatsOf(slots)...),
-		VProjected: grads, VAbsSlots: in(t, besideOf(slots, max(beside, withAbsolute))...), VAbsMean2d: others,
+	slots := s.grads()
+	besides := in(t, besideOf(slots, max(beside, withAbsolute))...)
+	var pass vk.Pass = &shaders.ReduceSlots{Params: in(t, paramsOf(v)), Counters: in(t, s.counters...),
+		SplatFromRank: in(t, s.ranks...), FirstIsect: in(t, s.first...),
+		Shapes: in(t, shapesOf(p)...), VSlots: in(t, floatsOf(slots)...),
+		VProjected: grads, VAbsSlots: besides, VAbsMean2d: others,
 		Spec: shaders.ReduceSlotsSpec{Absgrad: beside == withAbsolute},
 		Push: shaders.ReduceSlotsPush{Band: uint32(band), NBands: uint32(bands)}}
-	grid := vk.Items(len(s.ranks)+256, layout.ReduceRanks)
-	if beside != withDepth {
-		t.dispatch(&pass, grid)
-		return
+	if beside == withDepth {
+		pass = vk.Like(&shaders.ReduceSlotsDepth{VBesideSlots: besides, VBeside: others}, pass)
 	}
-	t.dispatch(&shaders.ReduceSlotsDepth{Params: pass.Params, Counters: pass.Counters,
-		SplatFromRank: pass.SplatFromRank, FirstIsect: pass.FirstIsect, Shapes: pass.Shapes, VSlots: pass.VSlots,
-		VProjected: grads, VBesideSlots: pass.VAbsSlots, VBeside: others,
-		Push: shaders.ReduceSlotsDepthPush(pass.Push)}, grid)
-}
-
-// slotSums adds the gradients of each splat's tiles: in the order of its slots, or where they are many along a row of
-// tiles from left to right, then the rows from top to bottom.
-func slotSums(s *isects, n, cols int) []ref.ProjectedGrad[float32] {
-	sums := make([]ref.ProjectedGrad[float32], n)
-	add := func(to *ref.ProjectedGrad[float32], g ref.ProjectedGrad[float32]) {
-		for k := range g {
-			to[k] += g[k]
-		}
-	}
-	for rank, splat := range s.ranks {
-		a, b := s.slots(rank)
-		for slot := a; slot < b; {
-			if b-a <= layout.ManySlots {
-				add(&sums[splat], slotGrad(splat, s.tiles[slot]))
-				slot++
-				continue
-			}
-			var row ref.ProjectedGrad[float32]
-			for y := int(s.tiles[slot]) / cols; slot < b && int(s.tiles[slot])/cols == y; slot++ {
-				add(&row, slotGrad(splat, s.tiles[slot]))
-			}
-			add(&sums[splat], row)
-		}
-	}
-	return sums
+	t.dispatch(pass, vk.Items(len(s.ranks)+256, layout.ReduceRanks))
 }

@@ -65,9 +65,8 @@ func runProject(t *trial, p *ref.Params[float32], v *ref.View[float32], active i
 		if v.Lens == nil {
 			return &pass
 		}
-		return &shaders.ProjectLens{Params: params, Counters: counters, Chunk: chunk, Shapes: pass.Shapes,
-			Paints: pass.Paints, DepthKeys: pass.DepthKeys, Lens: lens, Mixed: m.Mixed,
-			Push: shaders.ProjectLensPush(pass.Push), Spec: shaders.ProjectLensSpec{Shutter: v.Motion != nil}}
+		return vk.Like(&shaders.ProjectLens{Lens: lens, Spec: shaders.ProjectLensSpec{Shutter: v.Motion != nil}},
+			&pass)
 	})
 	t.run()
 	m.untouched()

@@ -47,13 +47,11 @@ func (t *trial) rasterizeBwd(r *raster, vRender [][4]float32, subgroup uint32, a
 	if absgrad {
 		g.abs = scratch[[2]float32](t, n)
 	}
-	t.dispatch(&shaders.RasterizeBwd{Params: r.in.Params, TileOffsets: r.in.TileOffsets,
-		SlotFromIsect: r.in.SlotFromIsect, SplatFromSlot: r.in.SplatFromSlot, Shapes: r.in.Shapes, Paints: r.in.Paints,
-		Render: r.in.Render, LastIds: r.in.LastIds, States: r.in.States, Touched: r.in.Touched, VRender: in(t,
-			vRender...), TileFromBucket: r.in.TileFromBucket, VSlots: vk.Cast[float32](g.slots.View), VAbsSlots: g.abs,
-		Spec: shaders.RasterizeBwdSpec{WorkgroupSize: layout.TilePixels / 4, SubgroupSize: subgroup, Absgrad: absgrad,
-			HandRound: t.cpuRaster, BucketSize: uint32(r.bucket), PackedStates: r.packed}},
-		vk.Groups(2*(n/r.bucket+len(r.lists.TileOffsets))+2))
+	forward := r.in
+	forward.Spec.PackedStates = r.packed
+	t.dispatch(vk.Like(&shaders.RasterizeBwd{VRender: in(t, vRender...), VSlots: vk.Cast[float32](g.slots.View),
+		VAbsSlots: g.abs, Spec: shaders.RasterizeBwdSpec{WorkgroupSize: layout.TilePixels / 4, SubgroupSize: subgroup,
+			Absgrad: absgrad, HandRound: t.cpuRaster}}, &forward), vk.Groups(2*(n/r.bucket+len(r.lists.TileOffsets))+2))
 	return g
 }
 

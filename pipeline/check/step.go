@@ -103,18 +103,12 @@ func (s *optimizing) dispatch(d *model) {
 		p.Push = shaders.ProjectBwdAdamPush{FirstId: first, ChunkSplats: chunkSplats, NParams: uint32(d.NParams)}
 		switch {
 		case with.depth:
-			return &shaders.ProjectBwdAdamDepth{
-				Params: params, Counters: counters, DepthKeys: keys, VProjected: p.VProjected, Paints: p.Paints,
-				VBeside: beside, Mixed: d.Mixed, Chunk: chunk, Push: shaders.ProjectBwdAdamDepthPush(p.Push),
-				Spec: shaders.ProjectBwdAdamDepthSpec{Absgrad: with.absgrad, Noise: with.noise > 0}}
+			return vk.Like(&shaders.ProjectBwdAdamDepth{VBeside: beside}, &p)
 		case b.v.Lens == nil:
 			return &p
 		}
-		return &shaders.ProjectBwdAdamLens{Params: params, Counters: counters, DepthKeys: keys,
-			VProjected: p.VProjected, Chunk: chunk, VAbsMean2d: p.VAbsMean2d, Paints: p.Paints, Lens: lens,
-			Mixed: d.Mixed, Push: shaders.ProjectBwdAdamLensPush(p.Push),
-			Spec: shaders.ProjectBwdAdamLensSpec{Absgrad: with.absgrad, Noise: with.noise > 0, UnseenApart: with.apart,
-				Shutter: b.v.Motion != nil}}
+		return vk.Like(&shaders.ProjectBwdAdamLens{Lens: lens,
+			Spec: shaders.ProjectBwdAdamLensSpec{Shutter: b.v.Motion != nil}}, &p)
 	})
 }
 
@@ -143,9 +137,7 @@ func (s *optimizing) dispatchBatch(d *model) {
 		if !with.depth {
 			return &p
 		}
-		return &shaders.ProjectBwdAdamViewsDepth{Params: p.Params, Counters: p.Counters, IndexOf: p.IndexOf,
-			VViews: p.VViews, VBesideViews: beside, Mixed: d.Mixed, Chunk: chunk,
-			Push: shaders.ProjectBwdAdamViewsDepthPush(p.Push), Spec: shaders.ProjectBwdAdamViewsDepthSpec(p.Spec)}
+		return vk.Like(&shaders.ProjectBwdAdamViewsDepth{VBesideViews: beside}, &p)
 	})
 }
 

@@ -85,6 +85,23 @@ func (c *File) Accepts(cfg recipe.Config, photos int) error {
 		return &fault.Error{Op: "resume", Path: c.path, Kind: fault.ErrUsage, Err: fmt.Errorf(format, args...),
 			Hint: hint}
 	}
+	for _, x := range []struct {
+		settings string
+		was, is  bool
+	}{
+		{cmp.Or(appearanceOf(&cfg), appearanceOf(&h.Config)), h.Config.Appearance(), cfg.Appearance()},
+		{fault.Setting("robust"), h.Config.Robust, cfg.Robust},
+		{fault.Setting("refine-poses"), h.Config.RefinePoses, cfg.RefinePoses},
+	} {
+		switch {
+		case x.is && !x.was:
+			return refused("leave out "+x.settings+", or train from scratch",
+				"a run without %s cannot resume with it", x.settings)
+		case x.was && !x.is:
+			return refused("give "+x.settings+", or train from scratch",
+				"a run with %s cannot resume without it", x.settings)
+		}
+	}
 	switch {
 	case cfg.SHDegree != h.SHDegree:
 		return refused(fmt.Sprintf("give %s %d, or train from scratch", fault.Setting("sh-degree"), h.SHDegree),
@@ -92,30 +109,12 @@ func (c *File) Accepts(cfg recipe.Config, photos int) error {
 	case cfg.Precision != h.Config.Precision:
 		return refused(fmt.Sprintf("give %s %s, or train from scratch", fault.Setting("precision"), h.Config.Precision),
 			"a run of %s precision cannot go on in %s precision", h.Config.Precision, cfg.Precision)
-	case cfg.Appearance() && !h.Config.Appearance():
-		return refused("leave out "+appearanceOf(&cfg)+", or train from scratch",
-			"a run without %s cannot resume with it", appearanceOf(&cfg))
-	case !cfg.Appearance() && h.Config.Appearance():
-		return refused("give "+appearanceOf(&h.Config)+", or train from scratch",
-			"a run with %s cannot resume without it", appearanceOf(&h.Config))
 	case cfg.Appearance() && c.appearances() == 0:
 		return refused("train from scratch", "it has the colour maps of an earlier version, which %s has replaced",
 			appearanceOf(&cfg))
 	case cfg.Appearance() && photos != c.appearances():
 		return refused("give the photos that the run was started with, or train from scratch",
 			"the appearance of %d photos cannot become that of %d", c.appearances(), photos)
-	case cfg.Robust && !h.Config.Robust:
-		return refused("leave out "+fault.Setting("robust")+", or train from scratch",
-			"a run without %s cannot resume with it", fault.Setting("robust"))
-	case !cfg.Robust && h.Config.Robust:
-		return refused("give "+fault.Setting("robust")+", or train from scratch", "a run with %s cannot resume without it",
-			fault.Setting("robust"))
-	case cfg.RefinePoses && !h.Config.RefinePoses:
-		return refused("leave out "+fault.Setting("refine-poses")+", or train from scratch",
-			"a run without %s cannot resume with it", fault.Setting("refine-poses"))
-	case !cfg.RefinePoses && h.Config.RefinePoses:
-		return refused("give "+fault.Setting("refine-poses")+", or train from scratch",
-			"a run with %s cannot resume without it", fault.Setting("refine-poses"))
 	case cfg.Iterations < h.Step:
 		return refused(fmt.Sprintf("give %s %d or more, or resume from an earlier checkpoint",
 			fault.Setting("iterations"), h.Step), "%d steps are done, %d are asked for", h.Step, cfg.Iterations)

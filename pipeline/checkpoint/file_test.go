@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"vksplat/internal/fault"
+	must "vksplat/internal/musttest"
 	"vksplat/pipeline/recipe"
 	"vksplat/scene"
 	"vksplat/scene/safetensors"
@@ -107,17 +108,11 @@ func checkpointOf(t testing.TB, change func(*Header), text func(json string) str
 		Next: recipe.Unit{Kind: recipe.Refine, Number: 602, Step: 600}, Config: cfg,
 		Frame: FrameRecord{Scale: 1, SceneScale: 1}, Activations: activations}
 	change(&h)
-	metadata, err := h.metadata()
-	if err != nil {
-		t.Fatal(err)
-	}
+	metadata := must.Get(h.metadata())(t)
 	metadata = splatfile.CheckpointMetadata(text(metadata["vksplat"]))
 	var tensors []safetensors.TensorData
 	add := func(info safetensors.TensorInfo) {
-		n, err := info.Bytes()
-		if err != nil {
-			t.Fatal(err)
-		}
+		n := must.Get(info.Bytes())(t)
 		tensors = append(tensors, safetensors.TensorData{TensorInfo: info, Write: func(w io.Writer) error {
 			_, err := w.Write(make([]byte, n))
 			return err
@@ -130,9 +125,7 @@ func checkpointOf(t testing.TB, change func(*Header), text func(json string) str
 		add(x)
 	}
 	path := filepath.Join(t.TempDir(), "x.safetensors")
-	if err := safetensors.Write(path, metadata, tensors); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, safetensors.Write(path, metadata, tensors))
 	return path
 }
 
@@ -186,9 +179,7 @@ func TestCheckpointRefusals(t *testing.T) {
 		nil, {"format": "pt"},
 		splatfile.CheckpointMetadata("{"), splatfile.CheckpointMetadata(`{"format_version":1,"more":2}`),
 	} {
-		if err := safetensors.Write(path, metadata, nil); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, safetensors.Write(path, metadata, nil))
 		if _, err := Open(path); err == nil ||
 			errors.Is(err, splatfile.ErrNotCheckpoint) != (metadata["vksplat"] == "") {
 			t.Errorf("metadata %v: %v", metadata, err)
@@ -201,10 +192,7 @@ func TestChangesOfOldHeaders(t *testing.T) {
 	cfg := recipe.Default().Scaled(0.5)
 	cfg.SHDegree = 0
 	without := func(json string) string { return strings.Replace(json, `"resolution_schedule":1500,`, "", 1) }
-	c, err := Open(checkpointOf(t, func(h *Header) { h.Config = cfg }, without))
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(Open(checkpointOf(t, func(h *Header) { h.Config = cfg }, without)))(t)
 	defer c.Close()
 	if c.Header.Config.ResolutionSchedule == cfg.ResolutionSchedule {
 		t.Fatal("the header has a resolution schedule: the test proves nothing")
@@ -246,10 +234,7 @@ func TestSettingsOfOtherVersions(t *testing.T) {
 // TestChanges names what differs, and lets iterations grow.
 func TestChanges(t *testing.T) {
 	capture := CaptureRecord{Fingerprint: "aaaa", Photos: 7, Points: 9}
-	c, err := Open(smallCheckpoint(t, func(h *Header) { h.Capture = capture }))
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(Open(smallCheckpoint(t, func(h *Header) { h.Capture = capture })))(t)
 	defer c.Close()
 	words := func(cfg recipe.Config, capture CaptureRecord) string {
 		var list []string
@@ -308,10 +293,7 @@ func TestPartsChanged(t *testing.T) {
 		now := CaptureRecord{Fingerprint: "bbbb", Parts: was}
 		change(&now.Parts)
 		before := CaptureRecord{Fingerprint: "aaaa", Parts: was}
-		c, err := Open(smallCheckpoint(t, func(h *Header) { h.Capture = before }))
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := must.Get(Open(smallCheckpoint(t, func(h *Header) { h.Capture = before })))(t)
 		var list []string
 		for _, x := range c.Changes(c.Header.Config, now) {
 			list = append(list, x.String())
@@ -364,17 +346,12 @@ with safetensors.safe_open(sys.argv[1], "np") as f:
 func FuzzCheckpoint(f *testing.F) {
 	for _, change := range []func(*Header){func(*Header) {}, asMixed,
 		func(h *Header) { h.Splats = 1 << 30 }} {
-		data, err := os.ReadFile(smallCheckpoint(f, change))
-		if err != nil {
-			f.Fatal(err)
-		}
+		data := must.Get(os.ReadFile(smallCheckpoint(f, change)))(f)
 		f.Add(data)
 	}
 	path := filepath.Join(f.TempDir(), "x")
 	f.Fuzz(func(t *testing.T, data []byte) {
-		if err := os.WriteFile(path, data, 0o666); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, data, 0o666))
 		c, err := Open(path)
 		if err != nil {
 			if !errors.Is(err, fault.ErrData) || fault.Hint(err) == "" {
@@ -396,10 +373,7 @@ func TestFormerCheckpoint(t *testing.T) {
 		path := checkpointOf(t, func(h *Header) { h.Format = 1 }, func(json string) string {
 			return strings.Replace(json, `"carve":0.7`, `"clearance":`+clearance, 1)
 		})
-		c, err := Open(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := must.Get(Open(path))(t)
 		if want, _ := strconv.ParseFloat(clearance, 64); c.Hidden != want || c.Header.Config.Carve != 0 {
 			t.Errorf("clearance %s: hidden %g, carve %g", clearance, c.Hidden, c.Header.Config.Carve)
 		}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"vksplat/internal/fault"
+	must "vksplat/internal/musttest"
 	"vksplat/internal/philox"
 	"vksplat/pipeline/failure"
 	"vksplat/pipeline/ref"
@@ -63,9 +64,9 @@ func madePair(width, height int) (x, y []float32) {
 }
 
 // refLayers returns the layers of the reference.
-func refLayers(w *metric.LPIPSWeights) (layers []ref.LPIPSLayer[float64]) {
+func refLayers(w *metric.LPIPSWeights) (layers []refLayer) {
 	for i, l := range metric.LPIPSLayers(w.Net) {
-		r := ref.LPIPSLayer[float64]{Side: l.Side, Stride: l.Stride, Pad: l.Pad}
+		r := refLayer{Side: l.Side, Stride: l.Stride, Pad: l.Pad}
 		if !l.Pool {
 			r.Kernels, r.Biases = ref.ConvertSlice[float64](w.Kernels[i]), ref.ConvertSlice[float64](w.Biases[i])
 		}
@@ -79,10 +80,7 @@ func refLayers(w *metric.LPIPSWeights) (layers []ref.LPIPSLayer[float64]) {
 
 func newTestScore(t testing.TB, d *vk.Device, w *metric.LPIPSWeights, o Options) *Scorer {
 	t.Helper()
-	l, err := New(d, w, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(New(d, w, o))(t)
 	t.Cleanup(func() {
 		if err := l.Close(); err != nil {
 			t.Error(err)
@@ -133,7 +131,7 @@ func TestScore(t *testing.T) {
 				t.Errorf("score %.9f, PyTorch has %.9f", got, f.want)
 			}
 			if f.net == metric.LPIPSAlex || f.width == 16 {
-				want := ref.LPIPS(refLayers(w), ref.ConvertSlice[float64](x), ref.ConvertSlice[float64](y), f.width,
+				want := refLPIPS(refLayers(w), ref.ConvertSlice[float64](x), ref.ConvertSlice[float64](y), f.width,
 					f.height, f.normalize)
 				if t.Logf("the reference is off by %.2g", want/got-1); !(math.Abs(got-want) <= 1e-4*want) {
 					t.Errorf("score %.9f, the reference has %.9f", got, want)
@@ -182,10 +180,7 @@ func TestMemory(t *testing.T) {
 	d := vktest.Device(t)
 	before := d.Stats().InUse
 	w := madeWeights(metric.LPIPSAlex)
-	l, err := New(d, w, Options{maxBytes: leastBytes(metric.LPIPSAlex, 200, 120)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(New(d, w, Options{maxBytes: leastBytes(metric.LPIPSAlex, 200, 120)}))(t)
 	x, y := madePair(200, 120)
 	score(t, l, x, y, 200, 120)
 	const small = 64 << 10 // row sums, and buffers rounded up to pages
@@ -322,9 +317,7 @@ func writeFloats(t *testing.T, path string, x []float32) {
 	for _, v := range x {
 		raw = binary.LittleEndian.AppendUint32(raw, math.Float32bits(v))
 	}
-	if err := os.WriteFile(path, raw, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, raw, 0o644))
 }
 
 // TestTorch makes fixtures again where PyTorch is installed.
@@ -346,10 +339,7 @@ func TestTorch(t *testing.T) {
 		cmd := exec.Command("python3", "testdata/lpips_torch.py", dir, f.net, fmt.Sprint(f.width),
 			fmt.Sprint(f.height), fmt.Sprint(f.normalize))
 		cmd.Stderr = os.Stderr
-		out, err := cmd.Output()
-		if err != nil {
-			t.Fatal(err)
-		}
+		out := must.Get(cmd.Output())(t)
 		var got float64
 		if _, err := fmt.Sscan(string(out), &got); err != nil || !(math.Abs(got-f.want) <= 1e-9*got) {
 			t.Errorf("%s %dx%d %v: PyTorch has %s, stored is %.12f", f.net, f.width, f.height, f.normalize,
@@ -375,4 +365,37 @@ func BenchmarkScore(b *testing.B) {
 			b.ReportMetric(time.Since(start).Seconds()/float64(n), "s/pair")
 		})
 	}
+}
+
+// refLayer is a convolution with ReLU, or a maximum over windows where there are no kernels.
+type refLayer struct {
+	Side, Stride, Pad int
+	Kernels, Biases   []float64
+	Channels          []float64 // weights of the comparison; nil: this layer is not compared
+}
+
+// refLPIPS returns the distance of two pictures (Zhang et al. 2018): the sum over the compared layers of the mean over
+// the pixels.
+func refLPIPS(layers []refLayer, x, y []float64, width, height int, normalize bool) float64 {
+	gain, offset := ref.LPIPSGain[float64](normalize)
+	a, b := ref.LPIPSInput(x, width, height, gain, offset), ref.LPIPSInput(y, width, height, gain, offset)
+	var sum float64
+	for _, l := range layers {
+		step := func(m ref.Maps[float64]) ref.Maps[float64] {
+			if l.Kernels == nil {
+				return ref.MaxPool(m, l.Side, l.Stride)
+			}
+			return ref.Convolve(m, l.Kernels, l.Biases, l.Side, l.Stride, l.Pad)
+		}
+		a, b = step(a), step(b)
+		if l.Channels == nil {
+			continue
+		}
+		var whole float64
+		for _, row := range ref.LPIPSDistance(a, b, l.Channels) {
+			whole += row
+		}
+		sum += whole / float64(a.Height*a.Width)
+	}
+	return sum
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"vksplat/internal/fault"
+	must "vksplat/internal/musttest"
 	"vksplat/internal/philox"
 	"vksplat/pipeline/failure"
 	"vksplat/scene"
@@ -85,10 +86,7 @@ func (b *testPhotos) options(photos int) Options {
 // check asks for a photo, compares every pixel, and releases it.
 func (b *testPhotos) check(t *testing.T, c *Cache, view int) {
 	t.Helper()
-	m, err := c.Photo(context.Background(), view)
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := must.Get(c.Photo(context.Background(), view))(t)
 	want := b.image(b.cams[view])
 	if string(m.Pix) != string(want.Pix) || fmt.Sprint(m.Mask) != fmt.Sprint(want.Mask) {
 		t.Fatalf("view %d has other pixels", view)
@@ -120,19 +118,14 @@ func (b *testPhotos) run(t *testing.T, c *Cache, epochs int) {
 
 func TestCacheAll(t *testing.T) {
 	b := newTestPhotos(12, 16, 9)
-	c, err := NewCache(b.options(12))
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(NewCache(b.options(12)))(t)
 	defer c.Close()
 	b.run(t, c, 5)
 	if s := c.Stats(); s.Decoded != 12 || s.Evicted != 0 {
 		t.Errorf("%+v: each photo is to be decoded once", s)
 	}
 	allocs := testing.AllocsPerRun(100, func() {
-		if _, err := c.Photo(context.Background(), 3); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(c.Photo(context.Background(), 3))(t)
 		c.Release(3)
 	})
 	if allocs != 0 {
@@ -152,10 +145,7 @@ func TestCacheSmall(t *testing.T) {
 			if disk == "part" {
 				o.SpillBytes = 7 * Bytes(&b.cams[0])
 			}
-			c, err := NewCache(o)
-			if err != nil {
-				t.Fatal(err)
-			}
+			c := must.Get(NewCache(o))(t)
 			const epochs = 8
 			b.run(t, c, epochs)
 			s := c.Stats()
@@ -176,9 +166,7 @@ func TestCacheSmall(t *testing.T) {
 				t.Errorf("%d photos read from a disk cache of %d bytes, %d are allowed", s.Read, s.DiskBytes,
 					o.SpillBytes)
 			}
-			if err := c.Close(); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, c.Close())
 			if disk != "" {
 				if left, _ := filepath.Glob(o.SpillDir + "/*"); len(left) > 0 {
 					t.Errorf("%v are left", left)
@@ -195,10 +183,7 @@ func TestCacheParallel(t *testing.T) {
 	b.delay = 20 * time.Millisecond
 	o := b.options(6)
 	o.FlightBytes = 4000
-	c, err := NewCache(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(NewCache(o))(t)
 	defer c.Close()
 	b.run(t, c, 2)
 	if s := c.Stats(); b.most.Load() < int64(o.Workers) || s.PeakBytes > o.Bytes {
@@ -213,26 +198,18 @@ func TestCacheParallel(t *testing.T) {
 		{3, 4, 0, 1}} {
 		o := b.options(tt.photos)
 		o.Workers, o.FlightBytes = tt.workers, tt.flight
-		c, err := NewCache(o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := must.Get(NewCache(o))(t)
 		if c.ahead != tt.want {
 			t.Errorf("%+v: %d are read ahead", tt, c.ahead)
 		}
-		if err := c.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, c.Close())
 	}
 }
 
 // TestCacheOutOfTurn asks for photos that nobody expected, and forgets what was expected.
 func TestCacheOutOfTurn(t *testing.T) {
 	b := newTestPhotos(20, 16, 9)
-	c, err := NewCache(b.options(2))
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(NewCache(b.options(2)))(t)
 	defer c.Close()
 	c.Expect([]int{1, 2, 3, 4, 5, 6})
 	for _, v := range []int{1, 19, 2, 1, 18, 3, 3, 0} {
@@ -251,10 +228,7 @@ func TestCacheOutOfTurn(t *testing.T) {
 func TestCacheEmpty(t *testing.T) {
 	b := newTestPhotos(20, 16, 9)
 	b.delay = 10 * time.Millisecond
-	c, err := NewCache(b.options(6))
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(NewCache(b.options(6)))(t)
 	defer c.Close()
 	c.Expect([]int{3, 4, 5, 6, 7, 8})
 	b.check(t, c, 3)
@@ -278,10 +252,7 @@ func TestCacheFailures(t *testing.T) {
 	b := newTestPhotos(6, 16, 9)
 	b.fail["2"] = errors.New("no pixels")
 	b.fail["4"] = fmt.Errorf("busy: %w", fault.ErrTryAgain)
-	c, err := NewCache(b.options(3))
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(NewCache(b.options(3)))(t)
 	defer c.Close()
 	c.Expect([]int{0, 1, 2, 3, 4, 5})
 	b.check(t, c, 0)
@@ -318,14 +289,9 @@ func TestSpillLeftovers(t *testing.T) {
 	old := filepath.Join(dir, "vksplat-photos-123.cache")
 	other := filepath.Join(dir, "notes.txt")
 	for _, f := range []string{old, other} {
-		if err := os.WriteFile(f, []byte("x"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(f, []byte("x"), 0o600))
 	}
-	s, err := openSpill(dir, 0, 1<<20, 4)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(openSpill(dir, 0, 1<<20, 4))(t)
 	if _, err := os.Stat(old); !errors.Is(err, os.ErrNotExist) {
 		t.Error("the cache of the killed run is still there")
 	}
@@ -348,10 +314,7 @@ func TestSpillBroken(t *testing.T) {
 	o.SpillDir = t.TempDir()
 	var warnings atomic.Int64
 	o.Warn = func(string) { warnings.Add(1) }
-	c, err := NewCache(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(NewCache(o))(t)
 	list := b.epochs(1, 6)
 	c.Expect(list)
 	for i, v := range list {
@@ -390,10 +353,7 @@ func TestCacheFaces(t *testing.T) {
 		if test.disk > 0 {
 			o.SpillDir, o.SpillBytes = t.TempDir(), int64(test.disk)*Bytes(&b.cams[0])
 		}
-		c, err := NewCache(o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := must.Get(NewCache(o))(t)
 		n := len(b.cams)
 		list := b.epochs(1, epochs)
 		c.Expect(list[:n])
@@ -415,8 +375,6 @@ func TestCacheFaces(t *testing.T) {
 			t.Errorf("room for %d of %d: %+v, want at most %d decodings in %d bytes", test.room, n, s, test.most,
 				o.Bytes)
 		}
-		if err := c.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, c.Close())
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	must "vksplat/internal/musttest"
 	"vksplat/scene"
 )
 
@@ -22,9 +23,7 @@ func TestSharedMerges(t *testing.T) {
 	}
 	photo := func(p *Share, view int) {
 		t.Helper()
-		if _, err := p.Photo(t.Context(), view); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(p.Photo(t.Context(), view))(t)
 	}
 	a.Expect(0, []Ask{{0, 10}, {3, 13}, {5, 15}}, 6)
 	heard()

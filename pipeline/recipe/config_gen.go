@@ -252,11 +252,11 @@ var Sources = [][2]string{
 		"the threshold is the one that gsplat advises"},
 	{"Bulo", "Rota Bulo, Porzi, Kontschieder: Revising Densification in Gaussian Splatting, ECCV 2024"},
 	{"Huber", "Huber: Robust Estimation of a Location Parameter, 1964, here scaled to the slope of L1"},
-	{"RobustNeRF", "Sabour et al.: RobustNeRF, CVPR 2023, its vote of neighbours; what is judged by is VkSplat's own"},
+	{"RobustNeRF", "Sabour et al.: RobustNeRF, CVPR 2023, its vote of neighbours; what is judged by is vksplat's own"},
 	{"PPISP", "PPISP, arXiv 2601.18336, CVPR 2026, without its response curve"},
 	{"Brush", "ArthurBrussee/brush"},
 	{"nerfstudio", "the camera optimiser of nerfstudio-project/nerfstudio, which is off by default as well; " +
-		"gradients, anchor and trial are VkSplat's own"},
+		"gradients, anchor and trial are vksplat's own"},
 	{"Splatfacto", "Splatfacto of nerfstudio-project/nerfstudio, where num_downscales is 2"},
 }
 

@@ -12,7 +12,7 @@ import "vksplat/shaders/layout"
 const leastSide = layout.TileSize
 
 // Level returns how many times photos are halved at a step counted from 0. It depends on nothing else, so that a run
-// that is resumed goes on as it would have.
+// that is resumed continues as it would have.
 func (c Config) Level(step int) int {
 	if c.NumDownscales == 0 {
 		return 0
@@ -21,7 +21,7 @@ func (c Config) Level(step int) int {
 }
 
 // levelOf returns how many times a photo of width x height is halved at a step counted from 0.
-func (c Config) levelOf(step, width, height int) int {
+func levelOf(c *Config, step, width, height int) int {
 	level := c.Level(step)
 	for level > 0 && min(width, height)>>level < leastSide {
 		level--
@@ -34,7 +34,7 @@ func (c Config) levelOf(step, width, height int) int {
 // pixels exact.
 func (c *Config) LevelParams(p *layout.StepParams, step int) {
 	v := &p.View
-	level := c.levelOf(step, int(v.Width), int(v.Height))
+	level := levelOf(c, step, int(v.Width), int(v.Height))
 	p.Level, p.PhotoWidth, p.PhotoHeight = uint32(level), v.Width, v.Height
 	share := 1 / float32(int(1)<<level)
 	for i := range v.Focal {

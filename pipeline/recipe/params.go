@@ -12,8 +12,8 @@ import (
 // Adam's averages go back over as many views as for one (Malladi et al. 2022; gsplat, Grendel).
 func (c *Config) OptimiserParams(p *layout.StepParams, step int, sceneScale float64, views int) {
 	root := math.Sqrt(float64(views))
-	c.settingParams(p, sceneScale, root*c.cooldown(step))
-	p.LrMeans = float32(root * c.lrMeans(step, sceneScale))
+	c.settingParams(p, sceneScale, root*cooldown(c, step))
+	p.LrMeans = float32(root * lrMeans(c, step, sceneScale))
 	gain1, gain2 := batchGain(layout.AdamBeta1, views), batchGain(layout.AdamBeta2, views)
 	p.BatchBeta1, p.BatchRest1 = float32(1-gain1), float32(gain1)
 	p.BatchBeta2, p.BatchRest2 = float32(1-gain2), float32(gain2)
@@ -36,7 +36,7 @@ func (c *Config) StrategyParams(p *layout.StepParams, step int, sceneScale float
 	p.ResetLogit = float32(math.Log(c.ResetOpacity / (1 - c.ResetOpacity)))
 	p.NoiseScale = 0
 	if c.Strategy == StrategyMCMC {
-		p.NoiseScale = float32(math.Sqrt(float64(views)) * c.lrMeans(step, sceneScale) * c.NoiseLR)
+		p.NoiseScale = float32(math.Sqrt(float64(views)) * lrMeans(c, step, sceneScale) * c.NoiseLR)
 	}
 }
 
@@ -56,18 +56,18 @@ func (c *Config) CleanParams(p *layout.StepParams) {
 }
 
 // progress returns how much of the schedule has passed before a step counted from 0: 0 to 1.
-func (c *Config) progress(step int) float64 { return min(1, float64(step)/float64(c.DecaySteps())) }
+func progress(c *Config, step int) float64 { return min(1, float64(step)/float64(c.DecaySteps())) }
 
 // lrMeans returns the learning rate of the means at a step counted from 0, world units.
-func (c *Config) lrMeans(step int, sceneScale float64) float64 {
-	return c.LRMeans * sceneScale * math.Pow(c.LRMeansFinal, c.progress(step)) * c.cooldown(step)
+func lrMeans(c *Config, step int, sceneScale float64) float64 {
+	return c.LRMeans * sceneScale * math.Pow(c.LRMeansFinal, progress(c, step)) * cooldown(c, step)
 }
 
 // cooldown returns what all learning rates of splats are multiplied by at a step counted from 0: 1 until the last share
 // LRCooldown of the schedule, then falling exponentially to LRCooldownFinal.
-func (c *Config) cooldown(step int) float64 {
+func cooldown(c *Config, step int) float64 {
 	begin := 1 - c.LRCooldown
-	if at := c.progress(step); at > begin {
+	if at := progress(c, step); at > begin {
 		return math.Pow(c.LRCooldownFinal, (at-begin)/c.LRCooldown)
 	}
 	return 1

@@ -17,32 +17,15 @@ func (c Config) Cleans(step int) bool {
 	return c.Carve > 0 && c.RefineEvery > 0 && step == c.Iterations-1 && !c.Refines(step)
 }
 
-// resets reports whether opacities are reset after step (counted from 0).
-func (c Config) resets(step int) bool {
-	return c.RefineEvery > 0 && c.ResetEvery > 0 && step > 0 && step < c.RefineStop && step%c.ResetEvery == 0
-}
-
-// reorderEvery is how many steps lie between two times that splats are put in order, about: it takes as long as one or
-// two steps, and splats in order save a tenth of each.
-const reorderEvery = 500
-
-// reorders reports whether the splats are put in order after step (counted from 0): after the first, since nobody knows
-// in which order a capture's points come; now and then with a refinement, which adds and copies splats in no order; and
-// with the last one. A run of a single step gains nothing by it.
-func (c Config) reorders(step int) bool {
-	return step == 0 && c.Iterations > 1 ||
-		c.Refines(step) && (step%reorderEvery < c.RefineEvery || step+c.RefineEvery >= c.RefineStop)
-}
-
-// refinement returns which refinement the one after step is, from 1 on.
-func (c Config) refinement(step int) int { return step/c.RefineEvery - c.RefineStart/c.RefineEvery }
+// refinement returns which refinement of c the one after step is, from 1 on.
+func refinement(c *Config, step int) int { return step/c.RefineEvery - c.RefineStart/c.RefineEvery }
 
 // Refinements returns how many there are in a whole run.
 func (c Config) Refinements() int {
 	if c.RefineEvery <= 0 {
 		return 0
 	}
-	return max(0, c.refinement(min(c.RefineStop, c.DecaySteps())-1))
+	return max(0, refinement(&c, min(c.RefineStop, c.DecaySteps())-1))
 }
 
 // Scaled returns the configuration with f times as many steps, and with everything that is counted in steps scaled
@@ -91,11 +74,11 @@ func (c Config) ForShare(share float64) Config {
 // and late refinements, which only replace what was pruned, disturb little. MCMC grows by its factor, or, where that
 // would not reach N, by the same larger one at each refinement.
 //
-// A run that goes on with more iterations may refine more often than its schedule has: those refinements keep what the
-// last of the schedule made.
+// A run that is resumed with more iterations may refine more often than its schedule has: those refinements keep what
+// the last of the schedule made.
 func (c Config) TargetSplats(start, ceiling, step int) int {
 	all := c.Refinements()
-	r := min(c.refinement(step), all)
+	r := min(refinement(&c, step), all)
 	if c.Strategy == Strategy3DGS {
 		if c.Splats == 0 || all == 0 {
 			return c.Splats

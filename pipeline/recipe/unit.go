@@ -54,35 +54,32 @@ func (u Unit) StepsBefore() int {
 // After returns the unit that follows u. carves says that floaters are carved before refinements.
 func (c *Config) After(u Unit, carves bool) Unit {
 	u.Number++
-	switch {
-	case u.Kind == Step && carves && c.refinesOrCleans(u.Step):
-		u.Kind = Carve
-	case (u.Kind == Step || u.Kind == Carve) && c.refinesOrCleans(u.Step):
-		u.Kind = Refine
-	case u.Kind != Reorder && u.Kind != Reset && c.reorders(u.Step):
-		u.Kind = Reorder
-	case u.Kind != Reset && c.resets(u.Step):
-		u.Kind = Reset
-	default:
-		u.Kind, u.Step = Step, u.Step+1
+	for u.Kind++; u.Kind <= Reset; u.Kind++ {
+		if c.Comes(u, carves) {
+			return u
+		}
 	}
+	u.Kind, u.Step = Step, u.Step+1
 	return u
 }
 
-// Comes reports whether the schedule has u.
+// reorderEvery is how many steps lie between two times that splats are put in order, about: it takes as long as one or
+// two steps, and splats in order save a tenth of each.
+const reorderEvery = 500
+
+// Comes reports whether the schedule has u. A refinement may be one that only removes. Splats are put in order after
+// the first step, since a capture's points come in no known order; now and then with a refinement, which adds and
+// copies splats in no order; and with the last one. A run of a single step gains nothing by it.
 func (c *Config) Comes(u Unit, carves bool) bool {
-	switch u.Kind {
-	case Carve:
-		return carves && c.refinesOrCleans(u.Step)
-	case Refine:
-		return c.refinesOrCleans(u.Step)
+	step := u.Step
+	switch refines := c.Refines(step); u.Kind {
+	case Carve, Refine:
+		return (carves || u.Kind == Refine) && (refines || c.Cleans(step))
 	case Reorder:
-		return c.reorders(u.Step)
+		return step == 0 && c.Iterations > 1 ||
+			refines && (step%reorderEvery < c.RefineEvery || step+c.RefineEvery >= c.RefineStop)
 	case Reset:
-		return c.resets(u.Step)
+		return c.RefineEvery > 0 && c.ResetEvery > 0 && step > 0 && step < c.RefineStop && step%c.ResetEvery == 0
 	}
 	return true
 }
-
-// refinesOrCleans reports whether a refinement follows a step, if only one that removes.
-func (c *Config) refinesOrCleans(step int) bool { return c.Refines(step) || c.Cleans(step) }

@@ -64,7 +64,7 @@ func newFisheyeTerms[T Real](p vec3[T]) fisheyeTerms[T] {
 	s, z := p[0]*p[0]+p[1]*p[1], p[2]
 	f := fisheyeTerms[T]{k: -1 / (s + z*z)}
 	u := s / (z * z)
-	if u >= 0.04 {
+	if u >= 0.04 || z < 0 {
 		r := sqrt(s)
 		f.g = atan2(r, z) / r
 		f.h = (-z*f.k - f.g) / s

@@ -81,19 +81,3 @@ func RelNorm[A, B Real](out []A, ref []B) float64 {
 	}
 	return ratio(diff, norm)
 }
-
-// RelNormWhere is RelNorm over the rows (width elements each) that keep accepts.
-func RelNormWhere[A, B Real](out []A, ref []B, width int, keep func(row int) bool) float64 {
-	if len(out) != len(ref) {
-		return math.Inf(1)
-	}
-	var a []A
-	var b []B
-	for row := range len(ref) / width {
-		if keep(row) {
-			a = append(a, out[row*width:(row+1)*width]...)
-			b = append(b, ref[row*width:(row+1)*width]...)
-		}
-	}
-	return RelNorm(a, b)
-}

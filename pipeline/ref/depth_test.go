@@ -73,3 +73,17 @@ func TestDepthLossKeepsAlpha(t *testing.T) {
 		t.Errorf("a pixel without splats has gradients %g and %g", vSums[0], vAlphas[0])
 	}
 }
+
+// BackwardDepth is Backward where the sums of inverse depths have gradients, too, in one band.
+func BackwardDepth[T Real](p *Params[T], v *View[T], proj *Projection[T], vRender [][4]T, vSums []T) *Params[T] {
+	l := NewLists(proj, v.Grid())
+	vSlots, vBeside := RasterizeBwdDepth(proj.Splats, InverseDepths(p, v, proj), l, v, v.Grid(), vRender, vSums)
+	vProjected, vInverse := make([]ProjectedGrad[T], p.N), make([]T, p.N)
+	ReduceSlots(vProjected, vSlots, l, v.Grid().Cols, l.tiles)
+	for slot, x := range vBeside {
+		vInverse[l.SplatFromSlot[slot]] += x[2]
+	}
+	g := ProjectBwd(p, v, proj, vProjected)
+	AddInverseDepthGrads(g, p, v, proj, vInverse)
+	return g
+}

@@ -169,3 +169,13 @@ func TestWideLensNear(t *testing.T) {
 		}
 	}
 }
+
+// TestFisheyeBehind has a point right behind a fisheye, which is far off the axis.
+func TestFisheyeBehind(t *testing.T) {
+	for _, x := range []float64{0.01, 0.1, 0.19, 0.21, 1} {
+		v := View[float64]{Fx: 1, Fy: 1, Fisheye: true}
+		if got, want := v.projectPoint(vec3[float64]{x, 0, -1})[0], math.Pi-math.Atan(x); math.Abs(got-want) > 1e-12 {
+			t.Errorf("x = %g: got %g, want %g", x, got, want)
+		}
+	}
+}

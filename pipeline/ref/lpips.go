@@ -101,36 +101,3 @@ func LPIPSDistance[T Real](a, b Maps[T], weights []T) []T {
 	}
 	return rows
 }
-
-// LPIPSLayer is a convolution with ReLU, or a maximum over windows where there are no kernels.
-type LPIPSLayer[T Real] struct {
-	Side, Stride, Pad int
-	Kernels, Biases   []T
-	Channels          []T // weights of the comparison; nil: this layer is not compared
-}
-
-// LPIPS returns the distance of two pictures (Zhang et al. 2018): the sum over the compared layers of the mean over the
-// pixels.
-func LPIPS[T Real](layers []LPIPSLayer[T], x, y []T, width, height int, normalize bool) T {
-	gain, offset := LPIPSGain[T](normalize)
-	a, b := LPIPSInput(x, width, height, gain, offset), LPIPSInput(y, width, height, gain, offset)
-	var sum T
-	for _, l := range layers {
-		step := func(m Maps[T]) Maps[T] {
-			if l.Kernels == nil {
-				return MaxPool(m, l.Side, l.Stride)
-			}
-			return Convolve(m, l.Kernels, l.Biases, l.Side, l.Stride, l.Pad)
-		}
-		a, b = step(a), step(b)
-		if l.Channels == nil {
-			continue
-		}
-		var whole T
-		for _, row := range LPIPSDistance(a, b, l.Channels) {
-			whole += row
-		}
-		sum += whole / T(a.Height*a.Width)
-	}
-	return sum
-}

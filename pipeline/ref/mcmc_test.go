@@ -164,3 +164,40 @@ func TestPenalise(t *testing.T) {
 		}
 	}
 }
+
+// RefineMCMC runs one refinement on a model that is large enough: the dead are put in the place of the living, then
+// splats are added.
+func RefineMCMC[T Real](m *Model[T], c MCMCConfig[T]) {
+	n := m.N
+	weights, dead := Weigh(m, c, layout.RoundRelocate)
+	var homes []uint32
+	for i, d := range dead {
+		if d {
+			homes = append(homes, uint32(i))
+		}
+	}
+	sources, drawn := DrawSources(weights, homes, c.Seed, c.Step, layout.RoundRelocate)
+	CopySources(m, homes, sources, drawn, c, layout.RoundRelocate)
+
+	after := MCMCPlan(n, c.Target, math.MaxInt32)
+	weights, _ = Weigh(m, c, layout.RoundGrow)
+	m.extend(after)
+	homes = homes[:0]
+	for i := n; i < after; i++ {
+		homes = append(homes, uint32(i))
+	}
+	sources, drawn = DrawSources(weights, homes, c.Seed, c.Step, layout.RoundGrow)
+	CopySources(m, homes, sources, drawn, c, layout.RoundGrow)
+}
+
+// extend makes room for n splats.
+func (m *Model[T]) extend(n int) {
+	more := NewModel(NewParams[T](n, m.Degree))
+	for i := range m.N {
+		more.copySplat(i, &m.Params, i)
+		more.M.copySplat(i, &m.M, i)
+		more.V.copySplat(i, &m.V, i)
+		more.Grad2D[i], more.Count[i] = m.Grad2D[i], m.Count[i]
+	}
+	*m = *more
+}

@@ -26,15 +26,6 @@ func RoundBFloat(x float32, random uint16) uint16 {
 // belowLargest compares x with the largest bfloat16.
 func belowLargest(x float32) bool { return math.Abs(float64(x)) < float64(BFloatValue(0x7F7F)) }
 
-// RoundMoments rounds a first and a second moment, both towards 0 if one of them is beyond the largest bfloat16 or no
-// number.
-func RoundMoments(m, v float32, first, second uint16) (uint16, uint16) {
-	if !belowLargest(m) || !belowLargest(v) {
-		first, second = 0, 0
-	}
-	return RoundBFloat(m, first), RoundBFloat(v, second)
-}
-
 // Rounding says which random numbers round what a step stores.
 type Rounding struct {
 	Seed uint64
@@ -53,21 +44,3 @@ func (c Rounding) Bits(splat, r int) (first, second, value uint16) {
 // rowBits returns the random bits of a row: Weyl's sequence from a random word, a bijection for every row. Each half
 // goes round by the golden ratio.
 func rowBits(word uint32, r int) uint32 { return word + uint32(r)*0x9E379E37 }
-
-// Store rounds what a step has computed to what a model in mixed precision can hold.
-func (c Rounding) Store(m *Model[float32]) {
-	row := 0
-	first, second := m.M.Tensors(), m.V.Tensors()
-	for k, t := range m.Params.Tensors() {
-		for i := range t.Data {
-			splat, r := i/t.Width, row+i%t.Width
-			a, b, value := c.Bits(splat, r)
-			a, b = RoundMoments(first[k].Data[i], second[k].Data[i], a, b)
-			first[k].Data[i], second[k].Data[i] = BFloatValue(a), BFloatValue(b)
-			if r >= layout.RowSh {
-				t.Data[i] = layout.HalfValue(layout.RoundHalf(t.Data[i], value))
-			}
-		}
-		row += t.Width
-	}
-}

@@ -257,3 +257,30 @@ func TestTrainsBelowUnit(t *testing.T) {
 		t.Errorf("without gradients it becomes %g on average, want %g", decayed, want)
 	}
 }
+
+// RoundMoments rounds a first and a second moment, both towards 0 if one of them is beyond the largest bfloat16 or no
+// number.
+func RoundMoments(m, v float32, first, second uint16) (uint16, uint16) {
+	if !belowLargest(m) || !belowLargest(v) {
+		first, second = 0, 0
+	}
+	return RoundBFloat(m, first), RoundBFloat(v, second)
+}
+
+// Store rounds what a step has computed to what a model in mixed precision can hold.
+func (c Rounding) Store(m *Model[float32]) {
+	row := 0
+	first, second := m.M.Tensors(), m.V.Tensors()
+	for k, t := range m.Params.Tensors() {
+		for i := range t.Data {
+			splat, r := i/t.Width, row+i%t.Width
+			a, b, value := c.Bits(splat, r)
+			a, b = RoundMoments(first[k].Data[i], second[k].Data[i], a, b)
+			first[k].Data[i], second[k].Data[i] = BFloatValue(a), BFloatValue(b)
+			if r >= layout.RowSh {
+				t.Data[i] = layout.HalfValue(layout.RoundHalf(t.Data[i], value))
+			}
+		}
+		row += t.Width
+	}
+}

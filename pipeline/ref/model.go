@@ -17,15 +17,6 @@ func NewParams[T Real](n, degree int) *Params[T] {
 	return p
 }
 
-// ParamsOf wraps arrays that are in the order of their rows. Each has as many elements as n splats of the degree take.
-func ParamsOf[T Real](n, degree int, arrays [][]T) *Params[T] {
-	p := &Params[T]{N: n, Degree: degree}
-	for k, a := range p.arrays() {
-		*a.data = arrays[k]
-	}
-	return p
-}
-
 // Coefficients returns K, the number of spherical harmonics coefficients per colour channel.
 func (p *Params[T]) Coefficients() int { return (p.Degree + 1) * (p.Degree + 1) }
 

@@ -6,7 +6,7 @@ import (
 	"vksplat/shaders/layout"
 )
 
-// twin: mark_visible send_visible join_packets copy_records send_grads settle
+// twin: begin finish mark_visible send_visible join_packets copy_records send_grads settle
 
 // Failure is what counters hold of units that failed: the first of them decides Unit.
 type Failure struct {

@@ -7,19 +7,6 @@ package ref
 // dy.
 type ProjectedGrad[T Real] [9]T
 
-func (a *ProjectedGrad[T]) add(b *ProjectedGrad[T]) {
-	for k := range a {
-		a[k] += b[k]
-	}
-}
-
-// RasterizeBwd returns each pair's gradient, by slot, summed over the tile's pixels in row-major order. vRender is
-// dL/d(r, g, b, alpha) per pixel, alpha being 1 - final transmittance. [n_isects]
-func RasterizeBwd[T Real](splats []Projected[T], l *Lists, v *View[T], g Grid, vRender [][4]T) []ProjectedGrad[T] {
-	vSlots, _ := RasterizeBwdAbs(splats, l, v, g, vRender)
-	return vSlots
-}
-
 // RasterizeBwdAbs also returns each pair's absolute gradients of the mean, each component summed over the tile's pixels
 // (Ye et al. 2024). [n_isects]
 func RasterizeBwdAbs[T Real](splats []Projected[T], l *Lists, v *View[T], g Grid, vRender [][4]T) ([]ProjectedGrad[T],

@@ -18,25 +18,8 @@ var stateZero = [4]float32{1.0 / (1 << 10), 1.0 / (1 << 10), 1.0 / (1 << 10), 1.
 // LargestPacked is the largest colour of a packed state.
 const LargestPacked = 64 - 1.0/128 - 1.0/1024
 
-// packNumber rounds to nearest and clamps to 0 and the largest packed number; what is no number becomes the largest.
-func packNumber(x, zero float32) uint32 {
-	if x < 0 {
-		x = 0
-	}
-	n := uint64(math.Float32bits(x+zero)&0x7FFFFFFF) - uint64(math.Float32bits(zero)) + 1<<(stateDropped-1)
-	return uint32(min(n>>stateDropped, stateLargest))
-}
-
 func unpackNumber(n uint32, zero float32) float32 {
 	return math.Float32frombits(n<<stateDropped+math.Float32bits(zero)) - zero
-}
-
-// PackState returns the two words of a state: red and, above, green; blue and the transmittance.
-func PackState(s [4]float32) (w [2]uint32) {
-	for k, x := range s {
-		w[k/2] |= packNumber(x, stateZero[k]) << (16 * (k % 2))
-	}
-	return w
 }
 
 // UnpackState returns what PackState has rounded.

@@ -195,3 +195,20 @@ func TestPackedErrors(t *testing.T) {
 		}
 	}
 }
+
+// packNumber rounds to nearest and clamps to 0 and the largest packed number; what is no number becomes the largest.
+func packNumber(x, zero float32) uint32 {
+	if x < 0 {
+		x = 0
+	}
+	n := uint64(math.Float32bits(x+zero)&0x7FFFFFFF) - uint64(math.Float32bits(zero)) + 1<<(stateDropped-1)
+	return uint32(min(n>>stateDropped, stateLargest))
+}
+
+// PackState returns the two words of a state: red and, above, green; blue and the transmittance.
+func PackState(s [4]float32) (w [2]uint32) {
+	for k, x := range s {
+		w[k/2] |= packNumber(x, stateZero[k]) << (16 * (k % 2))
+	}
+	return w
+}

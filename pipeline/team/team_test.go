@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	must "vksplat/internal/musttest"
 	"vksplat/vk"
 	"vksplat/vk/vktest"
 )
@@ -12,17 +13,12 @@ import (
 // TestTeam makes a team of three devices, larger packets for it, and ends it.
 func TestTeam(t *testing.T) {
 	devices := []*vk.Device{vktest.Device(t), vktest.Device(t), vktest.Device(t)}
-	team, err := New(devices, Options{Records: 100, Beside: AbsWords, InFlight: 2})
-	if err != nil {
-		t.Fatal(err)
-	}
+	team := must.Get(New(devices, Options{Records: 100, Beside: AbsWords, InFlight: 2}))(t)
 	if team.Records() != 128 || team.Links(1).Records != 128 || team.Links(1).Pieces != 1 {
 		t.Errorf("packets of %d records, %+v", team.Records(), team.Links(1))
 	}
 	team.PieceRecords(500)
-	if err := team.Resize(1000); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, team.Resize(1000))
 	for rank := range devices {
 		l := team.Links(rank)
 		if l.Records != 1024 || team.Imported() != (l.Pieces == MostPieces) {

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"testing"
 
+	"vksplat/internal/geom"
+	must "vksplat/internal/musttest"
 	"vksplat/scene"
 	"vksplat/scene/synth"
 )
@@ -16,10 +18,7 @@ import (
 // city is a small capture of the made-up city, without photos.
 func city(t *testing.T) (*scene.Capture, []int) {
 	t.Helper()
-	s, err := synth.New(synth.Options{City: true, Images: 40, Width: 64, Height: 48, Points: 3000})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(synth.New(synth.Options{City: true, Images: 40, Width: 64, Height: 48, Points: 3000}))(t)
 	c := &scene.Capture{Cameras: s.Cameras(), Points: s.Points(), Frame: scene.Identity()}
 	train, _ := c.Split(8)
 	return c, train
@@ -27,10 +26,7 @@ func city(t *testing.T) (*scene.Capture, []int) {
 
 func sightOf(t *testing.T, c *scene.Capture, train []int) *Sight {
 	t.Helper()
-	s, err := NewSight(c, train, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(NewSight(c, train, nil))(t)
 	return s
 }
 
@@ -40,10 +36,7 @@ func TestCores(t *testing.T) {
 	c, train := city(t)
 	s := sightOf(t, c, train)
 	for _, shape := range [][2]int{{1, 1}, {2, 2}, {3, 1}, {1, 4}, {3, 2}} {
-		list, err := s.Divide(shape[0], shape[1], 0.2)
-		if err != nil {
-			t.Fatal(err)
-		}
+		list := must.Get(s.Divide(shape[0], shape[1], 0.2))(t)
 		if len(list) != shape[0]*shape[1] {
 			t.Fatalf("%v: %d blocks", shape, len(list))
 		}
@@ -79,10 +72,7 @@ func TestBalance(t *testing.T) {
 		x := float64(i) / 1000
 		list = append(list, weighed{[2]float64{x * x * x, math.Mod(x*617, 1)}, 1})
 	}
-	cores, err := split(list, 4, 2)
-	if err != nil {
-		t.Fatal(err)
-	}
+	cores := must.Get(split(list, 4, 2))(t)
 	for k, core := range cores {
 		n := 0
 		for _, w := range list {
@@ -106,10 +96,7 @@ func TestBalance(t *testing.T) {
 func TestSight(t *testing.T) {
 	c, train := city(t)
 	s := sightOf(t, c, train)
-	list, err := s.Divide(2, 2, 0.2)
-	if err != nil {
-		t.Fatal(err)
-	}
+	list := must.Get(s.Divide(2, 2, 0.2))(t)
 	trained := make([]int, len(c.Cameras))
 	for k := range list {
 		b := &list[k]
@@ -146,10 +133,7 @@ func TestSight(t *testing.T) {
 	if slices.Contains(trained, 0) {
 		t.Errorf("cameras by how many blocks have them: %v", trained)
 	}
-	again, err := sightOf(t, c, train).Divide(2, 2, 0.2)
-	if err != nil {
-		t.Fatal(err)
-	}
+	again := must.Get(sightOf(t, c, train).Divide(2, 2, 0.2))(t)
 	for k := range list {
 		if list[k].Core != again[k].Core || !slices.Equal(list[k].Cameras, again[k].Cameras) ||
 			!slices.Equal(list[k].Points, again[k].Points) {
@@ -161,17 +145,11 @@ func TestSight(t *testing.T) {
 // TestHeldOutSight: a capture without the held-out photos is divided into the same blocks.
 func TestHeldOutSight(t *testing.T) {
 	c, train := city(t)
-	list, err := sightOf(t, c, train).Divide(2, 2, 0.2)
-	if err != nil {
-		t.Fatal(err)
-	}
+	list := must.Get(sightOf(t, c, train).Divide(2, 2, 0.2))(t)
 	c.HoldOutEvery(8)
 	c = c.Training()
 	all, _ := c.Split(0)
-	without, err := sightOf(t, c, all).Divide(2, 2, 0.2)
-	if err != nil {
-		t.Fatal(err)
-	}
+	without := must.Get(sightOf(t, c, all).Divide(2, 2, 0.2))(t)
 	for k := range list {
 		if list[k].Core != without[k].Core || list[k].Margin != without[k].Margin ||
 			!slices.Equal(list[k].Points, without[k].Points) {
@@ -188,9 +166,9 @@ func cameras(b *Block) (ids []int) {
 // TestGround: up and the longer side, of a flight that is turned any way in the capture's frame, also one that only
 // looks down.
 func TestGround(t *testing.T) {
-	up := unit([3]float64{0.3, -0.8, 0.4})
-	along := unit(cross(up, [3]float64{0, 0, 1}))
-	across := cross(up, along)
+	up := geom.Vec([3]float64{0.3, -0.8, 0.4}).Unit()
+	along := geom.Vec(geom.Cross(up, [3]float64{0, 0, 1})).Unit()
+	across := geom.Cross(up, along)
 	var cams []scene.Camera
 	for i := range 60 {
 		x, y := float64(i%12), float64(i/12)
@@ -198,28 +176,26 @@ func TestGround(t *testing.T) {
 		if i/12%2 == 1 {
 			turn = -1 // the next row is flown back
 		}
-		down := scaled(up, -1)
-		ahead := scaled(along, turn)
-		right := cross(down, scaled(ahead, -1)) // y of a camera is down in its picture: against the flight
+		down := geom.Scale(up, -1)
+		ahead := geom.Scale(along, turn)
+		right := geom.Cross(down, geom.Scale(ahead, -1)) // y of a camera is down in its picture: against the flight
 		cam := scene.Camera{Width: 64, Height: 48, Fx: 50, Fy: 50, Cx: 32, Cy: 24}
 		for k := range 3 {
 			cam.R[k], cam.R[3+k], cam.R[6+k] = right[k], -ahead[k], down[k]
 		}
-		at := add(add(scaled(along, x), scaled(across, y)), scaled(up, 3+0.1*math.Sin(float64(i))))
+		ground := geom.Add(geom.Scale(along, x), geom.Scale(across, y))
+		at := geom.Add(ground, geom.Scale(up, 3+0.1*math.Sin(float64(i))))
 		for r := range 3 {
-			cam.T[r] = -dot([3]float64(cam.R[3*r:3*r+3]), at)
+			cam.T[r] = -geom.Dot([3]float64(cam.R[3*r:3*r+3]), at)
 		}
 		cams = append(cams, cam)
 	}
-	found, err := findUp(cams)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if dot(found, up) < 0.999 {
+	found := must.Get(findUp(cams))(t)
+	if geom.Dot(found, up) < 0.999 {
 		t.Errorf("up is %v, want %v", found, up)
 	}
 	g := newGround(cams, up)
-	if math.Abs(dot(g.X, along)) < 0.999 {
+	if math.Abs(geom.Dot(g.X, along)) < 0.999 {
 		t.Errorf("the longer side lies along %v, want %v", g.X, along)
 	}
 	if err := g.Check(); err != nil {
@@ -240,10 +216,7 @@ func TestGround(t *testing.T) {
 
 func TestRectJSON(t *testing.T) {
 	in := Rect{[2]float64{math.Inf(-1), 1.25}, [2]float64{3, math.Inf(1)}}
-	data, err := json.Marshal(in)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(json.Marshal(in))(t)
 	if want := `{"min":[null,1.25],"max":[3,null]}`; string(data) != want {
 		t.Errorf("%s, want %s", data, want)
 	}
@@ -257,23 +230,12 @@ func TestRectJSON(t *testing.T) {
 func TestPicture(t *testing.T) {
 	c, train := city(t)
 	s := sightOf(t, c, train)
-	list, err := s.Divide(2, 2, 0.2)
-	if err != nil {
-		t.Fatal(err)
-	}
+	list := must.Get(s.Divide(2, 2, 0.2))(t)
 	path := filepath.Join(t.TempDir(), "plan.png")
-	if err := s.WritePicture(path, list, func(i int) bool { return i%8 == 0 }); err != nil {
-		t.Fatal(err)
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.WritePicture(path, list, func(i int) bool { return i%8 == 0 }))
+	f := must.Get(os.Open(path))(t)
 	defer f.Close()
-	img, err := png.Decode(f)
-	if err != nil {
-		t.Fatal(err)
-	}
+	img := must.Get(png.Decode(f))(t)
 	seen := map[[3]uint32]int{}
 	for y := range img.Bounds().Dy() {
 		for x := range img.Bounds().Dx() {

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"vksplat/internal/atomicfile"
+	"vksplat/internal/geom"
 	"vksplat/scene"
 	"vksplat/scene/colmap"
 )
@@ -40,7 +41,7 @@ func WriteCoverage(path string, c *scene.Capture) error {
 	if err != nil { // cameras that look everywhere have some plane, too
 		up, _ = planeOf(c.Cameras)
 	}
-	g := newGround(c.Cameras, unit(up))
+	g := newGround(c.Cameras, geom.Vec(up).Unit())
 	places, shades := make([][2]float64, len(c.Points)), make([]int, len(c.Points))
 	for i := range c.Points {
 		places[i] = g.At(c.Points[i].Pos)

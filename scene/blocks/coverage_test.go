@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	must "vksplat/internal/musttest"
 	"vksplat/scene"
 	"vksplat/scene/load"
 	"vksplat/scene/synth"
@@ -15,26 +16,13 @@ import (
 // TestCoverage draws all cameras, and points in the colours of how many photos see them.
 func TestCoverage(t *testing.T) {
 	dir := t.TempDir()
-	if err := synth.Write(dir, synth.Options{Images: 12, Width: 32, Height: 24, Points: 500}); err != nil {
-		t.Fatal(err)
-	}
-	c, err := load.Capture(dir, scene.LoadOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, synth.Write(dir, synth.Options{Images: 12, Width: 32, Height: 24, Points: 500}))
+	c := must.Get(load.Capture(dir, scene.LoadOptions{}))(t)
 	path := filepath.Join(dir, "coverage.png")
-	if err := WriteCoverage(path, c); err != nil {
-		t.Fatal(err)
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, WriteCoverage(path, c))
+	f := must.Get(os.Open(path))(t)
 	defer f.Close()
-	img, err := png.Decode(f)
-	if err != nil {
-		t.Fatal(err)
-	}
+	img := must.Get(png.Decode(f))(t)
 	seen := map[color.Color]int{}
 	ground := img.Bounds()
 	ground.Max.Y -= legend

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math"
 
+	"vksplat/internal/geom"
 	"vksplat/scene"
 )
 
@@ -19,13 +20,14 @@ type Ground struct {
 }
 
 // At returns where on the ground a point stands, in the capture's units.
-func (g *Ground) At(p [3]float64) [2]float64 { return [2]float64{dot(g.X, p), dot(g.Y, p)} }
+func (g *Ground) At(p [3]float64) [2]float64 { return [2]float64{geom.Dot(g.X, p), geom.Dot(g.Y, p)} }
 
 // Check refuses axes that do not span a plane.
 func (g *Ground) Check() error {
 	const tolerance = 1e-6
 	for _, pair := range [][2][3]float64{{g.X, g.Y}, {g.Y, g.Up}, {g.Up, g.X}} {
-		if !(math.Abs(dot(pair[0], pair[1])) < tolerance) || !(math.Abs(dot(pair[0], pair[0])-1) < tolerance) {
+		a, b := pair[0], pair[1]
+		if !(math.Abs(geom.Dot(a, b)) < tolerance) || !(math.Abs(geom.Dot(a, a)-1) < tolerance) {
 			return fmt.Errorf("the axes of the ground %v, %v, %v are not at right angles, or not of length 1", g.X, g.Y,
 				g.Up)
 		}
@@ -40,18 +42,18 @@ func newGround(cams []scene.Camera, up [3]float64) Ground {
 	if math.Abs(up[0]) > 0.8 {
 		first = [3]float64{0, 1, 0}
 	}
-	first = unit(add(first, scaled(up, -dot(first, up))))
-	second := cross(up, first)
+	first = geom.Vec(geom.Sub(first, geom.Scale(up, geom.Dot(first, up)))).Unit()
+	second := geom.Cross(up, first)
 	best, area := Ground{}, math.Inf(1)
 	for degree := range 90 {
 		sin, cos := math.Sincos(float64(degree) * math.Pi / 180)
-		g := Ground{X: add(scaled(first, cos), scaled(second, sin)), Y: add(scaled(second, cos), scaled(first, -sin)),
-			Up: up}
+		g := Ground{Up: up, X: geom.Add(geom.Scale(first, cos), geom.Scale(second, sin)),
+			Y: geom.Add(geom.Scale(second, cos), geom.Scale(first, -sin))}
 		size := boundsOf(cams, &g).size()
 		if a := size[0] * size[1]; a < area*(1-1e-9) {
 			best, area = g, a
 			if size[1] > size[0]*(1+1e-9) {
-				best.X, best.Y = g.Y, scaled(g.X, -1)
+				best.X, best.Y = g.Y, geom.Scale(g.X, -1)
 			}
 		}
 	}
@@ -125,16 +127,4 @@ func (r *Rect) UnmarshalJSON(data []byte) error {
 		}
 	}
 	return nil
-}
-
-func dot(a, b [3]float64) float64 { return a[0]*b[0] + a[1]*b[1] + a[2]*b[2] }
-
-func add(a, b [3]float64) [3]float64 { return [3]float64{a[0] + b[0], a[1] + b[1], a[2] + b[2]} }
-
-func scaled(a [3]float64, s float64) [3]float64 { return [3]float64{a[0] * s, a[1] * s, a[2] * s} }
-
-func unit(a [3]float64) [3]float64 { return scaled(a, 1/math.Sqrt(dot(a, a))) }
-
-func cross(a, b [3]float64) [3]float64 {
-	return [3]float64{a[1]*b[2] - a[2]*b[1], a[2]*b[0] - a[0]*b[2], a[0]*b[1] - a[1]*b[0]}
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/kelindar/bitmap"
 
 	"vksplat/internal/fault"
+	"vksplat/internal/geom"
 	"vksplat/internal/parallel"
 	"vksplat/scene"
 	"vksplat/scene/colmap"
@@ -51,7 +52,7 @@ func NewSight(c *scene.Capture, train []int, up *[3]float64) (*Sight, error) {
 		}
 		up = &found
 	}
-	s.Ground = newGround(cams, unit(*up))
+	s.Ground = newGround(cams, geom.Vec(*up).Unit())
 	s.bounds = boundsOf(cams, &s.Ground)
 	s.list = weigh(c, train, &s.Ground)
 	s.places = make([][2]float64, len(c.Points))

@@ -8,35 +8,31 @@ import (
 	"strings"
 	"testing"
 
+	must "vksplat/internal/musttest"
 	"vksplat/scene"
 	"vksplat/scene/load"
 	"vksplat/scene/load/loadtest"
 )
 
-func TestFixture(t *testing.T) {
-	root := loadtest.Fixture(t, "images")
-	c := loadtest.MustLoad(t, root, loadtest.AnyModel())
-	loadtest.CheckFixture(t, c, true)
-	if c.Format != scene.FormatBundler {
-		t.Error(c.Format)
-	}
-	// the file named in place of the folder
-	c = loadtest.MustLoad(t, filepath.Join(root, "bundle", "bundle.out"), loadtest.AnyModel())
-	loadtest.CheckFixture(t, c, true)
+func TestFormat(t *testing.T) {
+	loadtest.Format{Name: scene.FormatBundler, Photos: "images", File: "bundle/bundle.out", Points: true,
+		Refused: map[string]loadtest.Refusal{
+			"version": {"v0.3", "v0.4", "version 0.3 is read"},
+			"focal":   {"60.25 ", "-60.25 ", "has the focal length -60.25"},
+			"number":  {"60.25 ", "x ", `"x" is not a number`},
+			"count":   {"\n5 8", "\n4 8", ""},
+			"huge":    {"\n5 8", "\n5 2000000000", "the file ends where a number is expected"},
+		},
+		NotFinite: map[string]string{"\n60.25 -0.08": "\n@ -0.08", "60.25 -0.080000000000000002": "60.25 @",
+			"-0.22140732061784546": "@", "-2.4738633753705961": "@"},
+		Spellings: loadtest.NotFinite,
+	}.Check(t)
 }
 
-func TestRefusals(t *testing.T) {
-	for name, c := range map[string]struct{ from, to, want string }{
-		"version": {"v0.3", "v0.4", "version 0.3 is read"},
-		"focal":   {"60.25 ", "-60.25 ", "has the focal length -60.25"},
-		"number":  {"60.25 ", "x ", `"x" is not a number`},
-		"count":   {"\n5 8", "\n4 8", ""},
-		"huge":    {"\n5 8", "\n5 2000000000", "the file ends where a number is expected"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			loadtest.CheckEdited(t, loadtest.Fixture(t, "images"), "bundle/bundle.out", c.from, c.to, c.want)
-		})
-	}
+// The file may be named in place of the folder.
+func TestFileNamed(t *testing.T) {
+	file := filepath.Join(loadtest.Fixture(t, "images"), "bundle", "bundle.out")
+	loadtest.CheckFixture(t, loadtest.MustLoad(t, file, loadtest.AnyModel()), true)
 }
 
 // Photos of one name in two folders, under names of another machine, are those of their folders.
@@ -48,16 +44,11 @@ func TestFolders(t *testing.T) {
 			found = at
 		}
 	}
-	data, err := os.ReadFile(found)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile(found))(t)
 	text := strings.ReplaceAll(string(data), "./shot_", "/data/left/shot_")
 	text = strings.ReplaceAll(text, "left/shot_4", "right/shot_3")
-	if err := errors.Join(os.WriteFile(found, []byte(text), 0o666), os.Mkdir(filepath.Join(root, "right"), 0o777),
-		os.Rename(filepath.Join(root, "left", "shot_4.png"), filepath.Join(root, "right", "shot_3.png"))); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(os.WriteFile(found, []byte(text), 0o666), os.Mkdir(filepath.Join(root, "right"), 0o777),
+		os.Rename(filepath.Join(root, "left", "shot_4.png"), filepath.Join(root, "right", "shot_3.png"))))
 	c := loadtest.MustLoad(t, root, loadtest.AnyModel())
 	var names []string
 	for _, cam := range c.Cameras {
@@ -76,12 +67,8 @@ func TestFolders(t *testing.T) {
 func TestFirstLine(t *testing.T) {
 	root := loadtest.Fixture(t, "images")
 	file := filepath.Join(root, "bundle", "bundle.out")
-	if err := os.WriteFile(file, []byte("# Bundle file v0.3"), 0o666); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Truncate(file, 64<<20); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, []byte("# Bundle file v0.3"), 0o666))
+	must.Do(t, os.Truncate(file, 64<<20))
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	_, err := load.Capture(root, loadtest.AnyModel())
@@ -96,14 +83,10 @@ func TestOtherTexts(t *testing.T) {
 	root := loadtest.Fixture(t, "images")
 	for name, text := range map[string]string{"a.txt": "a.jpg\nmatches:\n", "b.txt": "", "c.txt": "# made by\n"} {
 		file := filepath.Join(root, "bundle", name)
-		if err := errors.Join(os.WriteFile(file, []byte(text), 0o666), os.Truncate(file, 60<<20)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, errors.Join(os.WriteFile(file, []byte(text), 0o666), os.Truncate(file, 60<<20)))
 	}
 	long := strings.Repeat("a_photo_of_another_capture.jpg\n", 3000)
-	if err := os.WriteFile(filepath.Join(root, "bundle", "d.txt"), []byte(long), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(root, "bundle", "d.txt"), []byte(long), 0o666))
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	c := loadtest.MustLoad(t, root, loadtest.AnyModel())
@@ -114,16 +97,7 @@ func TestOtherTexts(t *testing.T) {
 	}
 }
 
-func TestNotFinite(t *testing.T) {
-	fixture := func() string { return loadtest.Fixture(t, "images") }
-	for from, to := range map[string]string{"\n60.25 -0.08": "\n@ -0.08", "60.25 -0.080000000000000002": "60.25 @",
-		"-0.22140732061784546": "@", "-2.4738633753705961": "@"} {
-		loadtest.CheckNotFinite(t, fixture, "bundle/bundle.out", from, to, "bad-poses", loadtest.NotFinite)
-	}
-	loadtest.CheckNotFinite(t, fixture, "bundle/bundle.out", "\n0.5 0.25 -0.25", "\n0.5 @ -0.25", "bad-points",
-		loadtest.NotFinite)
-}
-
-func TestDamage(t *testing.T) {
-	loadtest.CheckDamage(t, loadtest.Fixture(t, "images"), "bundle/bundle.out")
+func TestPointsNotFinite(t *testing.T) {
+	loadtest.CheckNotFinite(t, func() string { return loadtest.Fixture(t, "images") }, "bundle/bundle.out",
+		"\n0.5 0.25 -0.25", "\n0.5 @ -0.25", "bad-points", loadtest.NotFinite)
 }

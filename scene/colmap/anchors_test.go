@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"vksplat/internal/geom"
+	must "vksplat/internal/musttest"
 	"vksplat/scene"
 )
 
@@ -27,9 +28,7 @@ func anchorModel(t *testing.T) (c *scene.Capture) {
 		points = append(points, scene.Point{Pos: [3]float64{0.02 * float64(k%8-4), 0.01 * float64(k/8-2),
 			2 + 0.1*float64(k%3)}})
 	}
-	if err := Write(dir, cams, points); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, Write(dir, cams, points))
 	le := binary.LittleEndian
 	images := le.AppendUint64(nil, uint64(len(cams)))
 	for i, cam := range cams {
@@ -54,9 +53,7 @@ func anchorModel(t *testing.T) (c *scene.Capture) {
 		images = appendFloats(images, 10, 10)
 		images = le.AppendUint64(images, 999) // no point of the model
 	}
-	if err := os.WriteFile(filepath.Join(dir, "images.bin"), images, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(dir, "images.bin"), images, 0o644))
 	c = &scene.Capture{Format: scene.FormatColmap, Model: dir}
 	for _, cam := range cams {
 		c.Cameras = append(c.Cameras, cam.Rescaled(100, 50))
@@ -68,10 +65,7 @@ func anchorModel(t *testing.T) (c *scene.Capture) {
 func TestAnchors(t *testing.T) {
 	c := anchorModel(t)
 	for _, most := range []int{1000, 12} {
-		list, err := Anchors(c, most)
-		if err != nil {
-			t.Fatal(err)
-		}
+		list := must.Get(Anchors(c, most))(t)
 		want := []int{39, 19, 0} // of seven in the last photo it cannot be told
 		if most == 12 {
 			want[0] = len(list[0])
@@ -98,9 +92,7 @@ func TestAnchors(t *testing.T) {
 			t.Errorf("%s: %v, %v", name, list, err)
 		}
 	}
-	if err := os.Truncate(filepath.Join(c.Model, "images.bin"), 700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Truncate(filepath.Join(c.Model, "images.bin"), 700))
 	if _, err := Anchors(c, 10); err == nil {
 		t.Error("a file that ends too early: no error")
 	}
@@ -118,10 +110,7 @@ func TestInPicture(t *testing.T) {
 		if err != nil || cams[0].Lens == nil {
 			t.Fatal(name, err)
 		}
-		o, err := k.Optics(200, 100)
-		if err != nil {
-			t.Fatal(err)
-		}
+		o := must.Get(k.Optics(200, 100))(t)
 		for _, point := range [][3]float64{{0, 0, 1}, {0.3, -0.1, 1}, {-0.5, 0.25, 1.5}} {
 			x, y, _ := o.Project(point)
 			u, v, _, _ := cams[0].Project(point, 0, math.Inf(1))

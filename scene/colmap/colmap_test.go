@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"vksplat/internal/geom"
+	must "vksplat/internal/musttest"
 	"vksplat/scene"
 	"vksplat/scene/scenetest"
 )
@@ -32,10 +33,7 @@ func TestWriteColmapRefuses(t *testing.T) {
 // addModelSeeds gives a fuzz target a good file and bad ones.
 func addModelSeeds(f *testing.F, file string) {
 	f.Helper()
-	data, err := os.ReadFile(filepath.Join(tinyModel(f), "sparse", "0", file))
-	if err != nil {
-		f.Fatal(err)
-	}
+	data := must.Get(os.ReadFile(filepath.Join(tinyModel(f), "sparse", "0", file)))(f)
 	f.Add(data)
 	f.Add(data[:len(data)-3])
 	f.Add(scenetest.Claim(slices.Clone(data)))
@@ -46,9 +44,7 @@ func addModelSeeds(f *testing.F, file string) {
 func tinyModel(t testing.TB) string {
 	t.Helper()
 	root := t.TempDir()
-	if err := Write(filepath.Join(root, "sparse", "0"), scenetest.TinyCameras(), scenetest.TinyPoints()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, Write(filepath.Join(root, "sparse", "0"), scenetest.TinyCameras(), scenetest.TinyPoints()))
 	return root
 }
 

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	must "vksplat/internal/musttest"
 	"vksplat/scene/colmap"
 	"vksplat/scene/load/loadtest"
 )
@@ -24,17 +25,13 @@ func TestModelsOfNetworks(t *testing.T) {
 	model := filepath.Join(root, "sparse", "0")
 	for from, to := range map[string]string{"cameras.bin": "cameras.bin", "images.bin": "images.bin",
 		"points3D.bin": "points3D.bin", "points3D.ply": "points.ply"} {
-		if err := os.Rename(filepath.Join(model, from), filepath.Join(root, "sparse", to)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Rename(filepath.Join(model, from), filepath.Join(root, "sparse", to)))
 	}
 	loadtest.Removed("sparse/0")(t, root)
 	loadtest.CheckFixture(t, loadtest.MustLoad(t, root, loadtest.AnyModel()), true)
 
-	if err := os.Rename(filepath.Join(root, "sparse", "points.ply"), filepath.Join(root, "sparse",
-		"points3D.ply")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Rename(filepath.Join(root, "sparse", "points.ply"), filepath.Join(root, "sparse",
+		"points3D.ply")))
 	loadtest.Removed("sparse/points3D.bin")(t, root)
 	c = loadtest.MustLoad(t, root, loadtest.AnyModel())
 	loadtest.CheckFixture(t, c, true)

@@ -31,21 +31,7 @@ type Form struct {
 	Tracks func(r io.Reader, put func(t *Track)) error
 }
 
-var BinaryModel = Form{".bin",
-	func(r io.Reader) (map[uint32]Camera, error) {
-		c, err := fileCursor(r)
-		if err != nil {
-			return nil, err
-		}
-		return ParseCameras(c)
-	},
-	func(r io.Reader) ([]Image, error) {
-		c, err := fileCursor(r)
-		if err != nil {
-			return nil, err
-		}
-		return ParseImages(c)
-	},
+var BinaryModel = Form{".bin", withCursor(ParseCameras), withCursor(ParseImages),
 	func(r io.Reader) ([]scene.Point, int, error) {
 		c, err := fileCursor(r)
 		if err != nil {
@@ -60,6 +46,17 @@ var BinaryModel = Form{".bin",
 		}
 		return err
 	},
+}
+
+// withCursor parses a file by its cursor.
+func withCursor[T any](parse func(c *cursor) (T, error)) func(r io.Reader) (T, error) {
+	return func(r io.Reader) (out T, err error) {
+		c, err := fileCursor(r)
+		if err != nil {
+			return out, err
+		}
+		return parse(c)
+	}
 }
 
 // fileCursor returns a cursor over a file, whose size bounds what its records can claim.
@@ -126,34 +123,15 @@ func (f *Form) CountImages(dir string) uint64 {
 
 // Read fills Points and gives the records of the photos.
 func Read(c *scene.Capture, f *Form) ([]scene.Record, error) {
-	var cameras map[uint32]Camera
-	var views []Image
-	var bad int
-	read := func(name string, parse func(r io.Reader) error) error {
-		return f.Read(filepath.Join(c.Model, name+f.Ext), parse)
-	}
-	err := read("cameras", func(r io.Reader) (err error) {
-		cameras, err = f.Cameras(r)
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	err = read("images", func(r io.Reader) (err error) {
-		views, err = f.Images(r)
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	records, err := Records(filepath.Join(c.Model, "images"+f.Ext), cameras, views)
+	records, err := f.Records(c.Model)
 	if err != nil {
 		return nil, err
 	}
 	if cloud := f.cloud(c.Model); cloud != "" {
 		return records, ply.ReadCloud(c, cloud)
 	}
-	err = read("points3D", func(r io.Reader) (err error) {
+	var bad int
+	err = f.Read(filepath.Join(c.Model, "points3D"+f.Ext), func(r io.Reader) (err error) {
 		c.Points, bad, err = f.points(r)
 		return err
 	})
@@ -200,7 +178,29 @@ func (f *Form) Read(file string, parse func(r io.Reader) error) error {
 	return nil
 }
 
-func Records(file string, cameras map[uint32]Camera, views []Image) ([]scene.Record, error) {
+// Records gives those of the photos of a model, by name.
+func (f *Form) Records(dir string) ([]scene.Record, error) {
+	file := filepath.Join(dir, "images"+f.Ext)
+	var cameras map[uint32]Camera
+	err := f.Read(filepath.Join(dir, "cameras"+f.Ext), func(r io.Reader) (err error) {
+		cameras, err = f.Cameras(r)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	var views []Image
+	err = f.Read(file, func(r io.Reader) (err error) {
+		views, err = f.Images(r)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return recordsOf(file, cameras, views)
+}
+
+func recordsOf(file string, cameras map[uint32]Camera, views []Image) ([]scene.Record, error) {
 	op := "read " + filepath.Base(file)
 	if len(views) == 0 {
 		return nil, &fault.Error{Op: op, Path: file, Err: errors.New("the model has no registered images"),

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	must "vksplat/internal/musttest"
 	"vksplat/scene"
 	"vksplat/scene/scenetest"
 )
@@ -99,10 +100,7 @@ func TestLongLines(t *testing.T) {
 func addTextSeeds(f *testing.F, file string) {
 	root := tinyModel(f)
 	scenetest.TextModelOf(f, root, "\n", scenetest.TinyCameras(), scenetest.TinyPoints())
-	data, err := os.ReadFile(filepath.Join(root, "sparse", "0", file))
-	if err != nil {
-		f.Fatal(err)
-	}
+	data := must.Get(os.ReadFile(filepath.Join(root, "sparse", "0", file)))(f)
 	f.Add(data)
 	f.Add(data[:len(data)/2])
 	f.Add([]byte("\xef\xbb\xbf#\r\n\r\n"))

@@ -60,24 +60,17 @@ func Write(dir string, cams []scene.Camera, pts []scene.Point) error {
 	return nil
 }
 
-// intrinsics is what a record of cameras.bin says.
-type intrinsics struct {
-	model         scene.LensModel
-	width, height int
-	params        []float64
-}
-
 // intrinsicsOf is what a camera's photo was taken with: its lens if it has one.
-func intrinsicsOf(c *scene.Camera) intrinsics {
+func intrinsicsOf(c *scene.Camera) scene.Calibration {
 	if c.Lens != nil {
-		k := c.Lens.Calibration
-		return intrinsics{k.Model, k.Width, k.Height, k.Params}
+		return c.Lens.Calibration
 	}
-	return intrinsics{scene.LensPinhole, c.Width, c.Height, []float64{c.Fx, c.Fy, c.Cx, c.Cy}}
+	return scene.Calibration{Model: scene.LensPinhole, Width: c.Width, Height: c.Height,
+		Params: []float64{c.Fx, c.Fy, c.Cx, c.Cy}}
 }
 
 // shareIntrinsics gives each camera the number, from 1, of its intrinsics.
-func shareIntrinsics(cams []scene.Camera) (ids []uint32, distinct []intrinsics) {
+func shareIntrinsics(cams []scene.Camera) (ids []uint32, distinct []scene.Calibration) {
 	seen := map[string]uint32{}
 	ids = make([]uint32, len(cams))
 	for i := range cams {
@@ -94,15 +87,15 @@ func shareIntrinsics(cams []scene.Camera) (ids []uint32, distinct []intrinsics) 
 	return ids, distinct
 }
 
-func appendColmapCameras(b []byte, distinct []intrinsics) []byte {
+func appendColmapCameras(b []byte, distinct []scene.Calibration) []byte {
 	le := binary.LittleEndian
 	b = le.AppendUint64(b, uint64(len(distinct)))
 	for i, k := range distinct {
 		b = le.AppendUint32(b, uint32(i+1))
-		b = le.AppendUint32(b, uint32(k.model))
-		b = le.AppendUint64(b, uint64(k.width))
-		b = le.AppendUint64(b, uint64(k.height))
-		b = appendFloats(b, k.params...)
+		b = le.AppendUint32(b, uint32(k.Model))
+		b = le.AppendUint64(b, uint64(k.Width))
+		b = le.AppendUint64(b, uint64(k.Height))
+		b = appendFloats(b, k.Params...)
 	}
 	return b
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"testing"
 
+	must "vksplat/internal/musttest"
 	"vksplat/scene"
 	"vksplat/scene/load"
 	"vksplat/scene/scenetest"
@@ -18,18 +19,10 @@ import (
 func drawn(t *testing.T, points int) (*scene.Capture, *synth.Capture) {
 	t.Helper()
 	o := synth.Options{Images: 6, Width: 96, Height: 72, Points: points, Scale: 2.5, Offset: [3]float64{7, -3, 11}}
-	s, err := synth.New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(synth.New(o))(t)
 	dir := t.TempDir()
-	if err := synth.Write(dir, o); err != nil {
-		t.Fatal(err)
-	}
-	c, err := load.Capture(dir, scene.LoadOptions{Model: scene.AnyModel, Downscale: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, synth.Write(dir, o))
+	c := must.Get(load.Capture(dir, scene.LoadOptions{Model: scene.AnyModel, Downscale: 1}))(t)
 	return c, s
 }
 
@@ -116,9 +109,7 @@ func TestTracked(t *testing.T) {
 		b = le.AppendUint32(le.AppendUint32(b, uint32(seen+1)), 0)
 		want[seen]++
 	}
-	if err := os.WriteFile(filepath.Join(c.Model, "points3D.bin"), b, 0o666); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(c.Model, "points3D.bin"), b, 0o666))
 	known, tracked, err := Points(c, c.Points)
 	if err != nil || !tracked {
 		t.Fatalf("tracked %v, %v", tracked, err)

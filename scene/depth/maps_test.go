@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	must "vksplat/internal/musttest"
 	"vksplat/scene"
 	"vksplat/scene/photo"
 	"vksplat/scene/picture"
@@ -28,9 +29,7 @@ func png16(t *testing.T, width int, values []float64) []byte {
 		binary.BigEndian.PutUint16(img.Pix[2*i:], uint16(min(max(math.Round(v), 0), 65535)))
 	}
 	var b bytes.Buffer
-	if err := png.Encode(&b, img); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, png.Encode(&b, img))
 	return b.Bytes()
 }
 
@@ -61,13 +60,8 @@ func exr(t *testing.T, width int, values []float64) []byte {
 func exrOf(t *testing.T, p *picture.Picture) []byte {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "map.exr")
-	if err := picture.Write(file, p, picture.Options{Format: picture.FormatEXR}); err != nil {
-		t.Fatal(err)
-	}
-	data, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, picture.Write(file, p, picture.Options{Format: picture.FormatEXR}))
+	data := must.Get(os.ReadFile(file))(t)
 	return data
 }
 
@@ -133,10 +127,7 @@ func TestMaps(t *testing.T) {
 				scenetest.Put(t, file, data)
 				defer os.Remove(file)
 			}
-			r, err := Maps(c, points, m.o)
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := must.Get(Maps(c, points, m.o))(t)
 			if len(r.Missing)+len(r.Off) > 0 || m.unit > 0 && math.Abs(r.Unit/m.unit-1) > 0.01 ||
 				r.Fitted != (m.o.Unit == 0 && !m.params) {
 				t.Errorf("missing %v, off %v, unit %g, fitted %v", r.Missing, r.Off, r.Unit, r.Fitted)
@@ -197,10 +188,7 @@ func TestMapsMisfit(t *testing.T) {
 			name := strings.TrimSuffix(c.Cameras[i].Name, ".png") + ".npy"
 			scenetest.Put(t, filepath.Join(m.o.Dir, name), depthsNPY(96, m.made(i, z)))
 		}
-		r, err := Maps(c, points, m.o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(Maps(c, points, m.o))(t)
 		if len(r.Off) != m.off {
 			t.Errorf("%s: %d maps do not fit, want %d: %v", m.name, len(r.Off), m.off, r.Off)
 		}
@@ -270,9 +258,7 @@ func FuzzMap(f *testing.F) {
 func TestFileOf(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"a.png", "a.normal.png", "a.depth.npy", "b.png", "e\u0301.exr"} {
-		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, name), nil, 0o644))
 	}
 	for _, c := range []struct{ photo, kind, want string }{
 		{"a.jpg", "normal", "a.normal.png"}, {"a.jpg", "depth", "a.depth.npy"}, {"b.jpg", "normal", "b.png"},

@@ -15,6 +15,7 @@ import (
 
 	"vksplat/internal/fault"
 	"vksplat/internal/geom"
+	must "vksplat/internal/musttest"
 	"vksplat/scene"
 	"vksplat/scene/picture"
 	"vksplat/scene/scenetest"
@@ -161,10 +162,7 @@ func TestNormalsOfPanorama(t *testing.T) {
 	const width, height = 512, 256
 	k := scene.Calibration{Model: scene.LensEquirectangular, Width: width, Height: height,
 		Params: []float64{width, height}}
-	views, err := k.Views(scene.Camera{Name: "a.png", R: geom.Identity}, width, height, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	views := must.Get(k.Views(scene.Camera{Name: "a.png", R: geom.Identity}, width, height, 1))(t)
 	var normals [][3]float64
 	for i := range width * height {
 		x, y := float64(i%width)+0.5, float64(i/width)+0.5
@@ -174,10 +172,7 @@ func TestNormalsOfPanorama(t *testing.T) {
 	}
 	dir := t.TempDir()
 	scenetest.Put(t, filepath.Join(dir, "a.npy"), normalsNPY(width, normals, false))
-	n, err := ReadNormals(&scene.Capture{Cameras: views}, NormalOptions{Dir: dir, Frame: FrameOpenCV})
-	if err != nil {
-		t.Fatal(err)
-	}
+	n := must.Get(ReadNormals(&scene.Capture{Cameras: views}, NormalOptions{Dir: dir, Frame: FrameOpenCV}))(t)
 	for i := range views {
 		c, worst := &views[i], 0.0
 		for p, word := range n.Known[i].Cells {
@@ -203,10 +198,7 @@ func TestNormalCells(t *testing.T) {
 	}
 	dir := t.TempDir()
 	scenetest.Put(t, filepath.Join(dir, "a.npy"), normalsNPY(6, normals, false))
-	n, err := ReadNormals(&scene.Capture{Cameras: []scene.Camera{c}}, NormalOptions{Dir: dir})
-	if err != nil {
-		t.Fatal(err)
-	}
+	n := must.Get(ReadNormals(&scene.Capture{Cameras: []scene.Camera{c}}, NormalOptions{Dir: dir}))(t)
 	if n.Frame != FrameOpenCV { // of a camera that looks along the world's axes those of the world are the same
 		t.Errorf("axes of %s", n.Frame)
 	}

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"vksplat/internal/fault"
+	must "vksplat/internal/musttest"
 	"vksplat/scene"
 	"vksplat/scene/ply"
 	"vksplat/scene/splatfile"
@@ -30,23 +31,70 @@ func row(t *testing.T, blocks, side, levels int) string {
 		s.SH[12*i] = float32(i%7) / 7
 	}
 	dir := t.TempDir()
-	one := filepath.Join(dir, "one", splatfile.StreamedMain)
-	if err := os.Mkdir(filepath.Dir(one), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	model := splatfile.Memory(s, ply.Meta{})
-	if _, err := splatfile.ByName(one).Write(one, model, splatfile.WriteOptions{Levels: levels}); err != nil {
-		t.Fatal(err)
-	}
-	var places [][3]float64
-	for i := range blocks {
-		places = append(places, [3]float64{float64(10 * i), 0, 0})
-	}
 	path := filepath.Join(dir, splatfile.StreamedMain)
-	if err := splatfile.Repeat(one, path, places); err != nil {
+	var whole streamedModel
+	for i := range blocks {
+		name := fmt.Sprintf("block_%d", i)
+		file := filepath.Join(dir, name, splatfile.StreamedMain)
+		must.Do(t, os.Mkdir(filepath.Dir(file), 0o700))
+		must.Get(splatfile.ByName(file).Write(file, splatfile.Memory(s, ply.Meta{}),
+			splatfile.WriteOptions{Levels: levels}))(t)
+		text, err := os.ReadFile(file)
+		var block streamedModel
+		if err == nil {
+			err = json.Unmarshal(text, &block)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		whole.add(name, block)
+		for k := range s.N {
+			s.Means[3*k] += 10
+		}
+	}
+	text, err := json.Marshal(whole)
+	if err == nil {
+		err = os.WriteFile(path, text, 0o600)
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
 	return path
+}
+
+// streamedModel is the JSON of a streamed model.
+type streamedModel struct {
+	Version int          `json:"version"`
+	Count   int          `json:"count"`
+	Levels  int          `json:"lodLevels"`
+	Files   []string     `json:"filenames"`
+	Tree    streamedNode `json:"tree"`
+}
+
+type streamedNode struct {
+	Bound    json.RawMessage           `json:"bound,omitempty"`
+	Children []streamedNode            `json:"children,omitempty"`
+	Runs     map[string]map[string]int `json:"lods,omitempty"`
+}
+
+// add adds a model, whose files are in a folder, beside those that are there.
+func (m *streamedModel) add(folder string, block streamedModel) {
+	m.Version, m.Levels, m.Count = block.Version, block.Levels, m.Count+block.Count
+	block.Tree.shift(len(m.Files))
+	for _, name := range block.Files {
+		m.Files = append(m.Files, folder+"/"+name)
+	}
+	m.Tree.Children = append(m.Tree.Children, block.Tree)
+}
+
+// shift adds to the numbers of files.
+func (n *streamedNode) shift(by int) {
+	for _, run := range n.Runs {
+		run["file"] += by
+	}
+	for i := range n.Children {
+		n.Children[i].shift(by)
+	}
 }
 
 // page is how many splats a page of the device has.
@@ -54,10 +102,7 @@ const page = 128
 
 func open(t *testing.T, path string, ram int64) *Model {
 	t.Helper()
-	m, err := Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := must.Get(Open(path))(t)
 	t.Cleanup(func() {
 		if err := m.Close(); err != nil {
 			t.Error(err)
@@ -161,10 +206,7 @@ func TestChoosePages(t *testing.T) {
 		if _, scanned := fmt.Sscanf(fault.Hint(err), "raise --max-splats to %d", &enough); scanned != nil {
 			t.Fatal(err, fault.Hint(err))
 		}
-		parts, err := m.Choose(&c, enough)
-		if err != nil {
-			t.Fatal(err)
-		}
+		parts := must.Get(m.Choose(&c, enough))(t)
 		room := 0
 		for _, part := range parts {
 			room += (m.Sizes()[part] + m.page - 1) / m.page * m.page
@@ -358,10 +400,8 @@ func TestAheadDropped(t *testing.T) {
 func TestMissing(t *testing.T) {
 	path := row(t, 2, 20, 4)
 	m := open(t, path, 1<<30)
-	name := filepath.Join(filepath.Dir(path), "part_0", "0_0", "quats.webp")
-	if err := os.WriteFile(name, []byte("RIFF"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	name := filepath.Join(filepath.Dir(path), "block_0", "0_0", "quats.webp")
+	must.Do(t, os.WriteFile(name, []byte("RIFF"), 0o600))
 	m.Ahead([]int{0, 1, 2, 3, 4, 5, 6, 7})
 	failed := 0
 	for part := range m.Sizes() {
@@ -369,7 +409,7 @@ func TestMissing(t *testing.T) {
 			failed++
 		}
 	}
-	if failed != 2 { // both copies are in it
+	if failed != 1 { // the coarser levels are in folders of their own
 		t.Errorf("%d parts failed", failed)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	must "vksplat/internal/musttest"
 	"vksplat/scene"
 	"vksplat/scene/exported"
 	"vksplat/scene/scenetest"
@@ -85,10 +86,7 @@ func TestLocateFolders(t *testing.T) {
 		}
 		var files, called []string
 		for _, r := range records {
-			rel, err := filepath.Rel(root, r.File)
-			if err != nil {
-				t.Fatal(err)
-			}
+			rel := must.Get(filepath.Rel(root, r.File))(t)
 			files, called = append(files, filepath.ToSlash(rel)), append(called, r.Cam.Name)
 		}
 		if got := strings.Join(files, " "); got != test.want {

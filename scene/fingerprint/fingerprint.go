@@ -12,11 +12,10 @@ import (
 	"math"
 	"os"
 	"runtime"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"vksplat/internal/fault"
+	"vksplat/internal/parallel"
 	"vksplat/scene"
 	"vksplat/scene/photo"
 )
@@ -201,16 +200,13 @@ func fingerprintError(path string, err error) error {
 // hash hashes all files, and then everything.
 func (f *Fingerprint) hash(ctx context.Context, workers int) (sum [sha256.Size]byte, err error) {
 	sums, errs := make([][sha256.Size]byte, len(f.notes)), make([]error, len(f.notes))
-	var next atomic.Int64
-	var wg sync.WaitGroup
-	for range min(workers, len(f.notes)) {
-		wg.Go(func() {
-			for i := int(next.Add(1)) - 1; i < len(f.notes) && ctx.Err() == nil; i = int(next.Add(1)) - 1 {
+	parallel.Workers(len(f.notes), workers, func() func(i int) {
+		return func(i int) {
+			if ctx.Err() == nil {
 				sums[i], errs[i] = f.notes[i].hash(ctx)
 			}
-		})
-	}
-	wg.Wait()
+		}
+	})
 	if ctx.Err() != nil {
 		return sum, fmt.Errorf("fingerprint capture: %w", context.Cause(ctx))
 	}

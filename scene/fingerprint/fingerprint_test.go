@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"vksplat/internal/fault"
+	must "vksplat/internal/musttest"
 	"vksplat/scene"
 	"vksplat/scene/load/loadtest"
 	"vksplat/scene/scenetest"
@@ -17,15 +18,9 @@ import (
 
 func fingerprintOf(t *testing.T, c *scene.Capture) [32]byte {
 	t.Helper()
-	f, err := Start(c, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(Start(c, 0))(t)
 	defer f.Close()
-	sum, err := f.Wait(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	sum := must.Get(f.Wait(t.Context()))(t)
 	return sum
 }
 
@@ -37,9 +32,7 @@ func TestFingerprint(t *testing.T) {
 		t.Error("the same capture has another fingerprint")
 	}
 	moved := filepath.Join(t.TempDir(), "elsewhere")
-	if err := os.CopyFS(moved, os.DirFS(root)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.CopyFS(moved, os.DirFS(root)))
 	if other := fingerprintOf(t, loadtest.MustLoad(t, moved, loadtest.AnyModel())); other != first {
 		t.Error("a copy has another fingerprint")
 	}
@@ -96,14 +89,9 @@ func TestParts(t *testing.T) {
 	parts := func(change func(c *scene.Capture)) (list [2][32]byte) {
 		c := loadtest.MustLoad(t, root, loadtest.AnyModel())
 		change(c)
-		f, err := Start(c, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := must.Get(Start(c, 0))(t)
 		defer f.Close()
-		if _, err := f.Wait(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(f.Wait(t.Context()))(t)
 		list[0], list[1] = f.Parts()
 		return list
 	}
@@ -189,22 +177,16 @@ func TestFingerprintOfChangedPhoto(t *testing.T) {
 			scenetest.WritePhoto(t, path, 2*scenetest.TinyWidth, scenetest.TinyHeight)
 		}, errChanged},
 		"newer": {func(t *testing.T, path string) {
-			if err := os.Chtimes(path, time.Time{}, time.Now().Add(time.Hour)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.Chtimes(path, time.Time{}, time.Now().Add(time.Hour)))
 		}, errChanged},
 		"gone": {func(t *testing.T, path string) {
-			if err := os.Remove(path); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.Remove(path))
 		}, os.ErrNotExist},
 		"same": {func(*testing.T, string) {}, nil},
 	} {
 		c := loadtest.MustLoad(t, loadtest.TinyCapture(t), loadtest.AnyModel())
 		f := &Fingerprint{}
-		if err := f.note(c.Cameras); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, f.note(c.Cameras))
 		test.change(t, c.Cameras[1].Path)
 		_, err := f.hash(t.Context(), 2)
 		if !errors.Is(err, test.want) || test.want != nil &&
@@ -215,13 +197,8 @@ func TestFingerprintOfChangedPhoto(t *testing.T) {
 	// While it is read, too: the second look finds it.
 	c := loadtest.MustLoad(t, loadtest.TinyCapture(t), loadtest.AnyModel())
 	f := &Fingerprint{}
-	if err := f.note(c.Cameras[:1]); err != nil {
-		t.Fatal(err)
-	}
-	file, err := os.Open(f.notes[0].path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, f.note(c.Cameras[:1]))
+	file := must.Get(os.Open(f.notes[0].path))(t)
 	defer file.Close()
 	if err := f.notes[0].same(file); err != nil {
 		t.Error(err)
@@ -237,10 +214,7 @@ func TestFingerprintInBackground(t *testing.T) {
 	root := loadtest.TinyCapture(t)
 	want := fingerprintOf(t, loadtest.MustLoad(t, root, loadtest.AnyModel()))
 	c := loadtest.MustLoad(t, root, loadtest.AnyModel())
-	f, err := Start(c, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(Start(c, 1))(t)
 	c.Normalise()
 	c.Points = nil
 	if sum, err := f.Wait(t.Context()); err != nil || sum != want || !f.Done() {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"vksplat/internal/geom"
+	must "vksplat/internal/musttest"
 	"vksplat/internal/philox"
 	"vksplat/scene"
 )
@@ -102,9 +103,7 @@ func TestInitialise(t *testing.T) {
 	if s.N != 1000 || s.Degree != 3 {
 		t.Fatalf("%d splats of degree %d", s.N, s.Degree)
 	}
-	if err := s.Validate(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Validate())
 	for i, p := range points {
 		want := math.Log(bruteSpacing(points, i))
 		for c := range 3 {
@@ -169,9 +168,7 @@ func TestInitialiseFewPoints(t *testing.T) {
 		{[]scene.Point{at(math.NaN()), at(1), at(math.Inf(1)), at(2), at(1e300)}, 1},
 	} {
 		s := Initialise(c.points, 1, 0, 0.1, 1)
-		if err := s.Validate(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.Validate())
 		if s.N > 0 && math.Abs(math.Exp(float64(s.LogScales[0]))-c.want) > 1e-6*c.want {
 			t.Errorf("%v: scale %v, want %v", c.points, math.Exp(float64(s.LogScales[0])), c.want)
 		}

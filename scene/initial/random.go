@@ -95,27 +95,10 @@ type viewBox struct {
 // scales to each side.
 func boxInView(cams []scene.Camera, sceneScale float64) viewBox {
 	everywhere := viewBox{half: 3 * sceneScale}
-	// The sum over axes of the squared distance is least where A p = b.
-	var a [9]float64
-	var b [3]float64
-	for _, cam := range cams {
-		d, o := [3]float64{cam.R[6], cam.R[7], cam.R[8]}, cam.Center()
-		for i := range 3 {
-			for j := range 3 {
-				m := -d[i] * d[j]
-				if i == j {
-					m++
-				}
-				a[3*i+j] += m / float64(len(cams))
-				b[i] += m * o[j] / float64(len(cams))
-			}
-		}
-	}
-	if !(geom.Det3(a) > 1e-4) {
+	p, spread := scene.Focus(cams)
+	if !(spread > 1e-4) {
 		return everywhere // the axes are nearly parallel
 	}
-	inverse := geom.InverseTransposed(a) // a is symmetric
-	p := geom.Rotate(inverse, b)
 	var depths []float64
 	behind := 0
 	for _, cam := range cams {

@@ -13,6 +13,7 @@ import (
 
 	"vksplat/internal/fault"
 	"vksplat/internal/geom"
+	must "vksplat/internal/musttest"
 	"vksplat/scene"
 	"vksplat/scene/ply"
 	"vksplat/scene/scenetest"
@@ -28,9 +29,7 @@ func mustInit(t *testing.T, c *scene.Capture, o Options) *scene.Splats {
 	if err != nil {
 		t.Fatal(err, fault.Hint(err))
 	}
-	if err := s.Validate(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Validate())
 	return s
 }
 
@@ -211,9 +210,7 @@ func TestInitFromPLY(t *testing.T) {
 		model.SH[i] = float32(i) / 100
 	}
 	file := filepath.Join(dir, "model.ply")
-	if err := ply.Write(file, model, ply.Meta{Origin: &[3]float64{10, 20, 30}}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, ply.Write(file, model, ply.Meta{Origin: &[3]float64{10, 20, 30}}))
 	o = initOptions(InitPLY)
 	o.File = file
 	got := mustInit(t, c, o)
@@ -362,9 +359,7 @@ func TestCount(t *testing.T) {
 	c := scenetest.Ring(10, 50)
 	c.Normalise()
 	file := filepath.Join(t.TempDir(), "model.ply")
-	if err := ply.Write(file, Initialise(cloud(20), 1, 2, 0.3, 2), ply.Meta{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, ply.Write(file, Initialise(cloud(20), 1, 2, 0.3, 2), ply.Meta{}))
 	for kind, want := range map[string]int{InitRandom: 77, InitPoints: len(c.Points), InitPLY: 20} {
 		o := initOptions(kind)
 		o.Points, o.File = 77, file

@@ -173,14 +173,9 @@ func parseINRIA(f strictjson.Object) (e inriaCamera, err error) {
 	if err := f.Numbers("position", e.Position[:]); err != nil {
 		return e, err
 	}
-	rows, err := f.List("rotation")
-	if err == nil && len(rows) != len(e.Rotation) {
-		err = f.Errorf("field rotation has %d rows, %d are expected", len(rows), len(e.Rotation))
-	}
-	for i := 0; i < len(rows) && err == nil; i++ {
-		row := strictjson.Object{Members: map[string]json.RawMessage{"rotation": rows[i]},
-			Where: fmt.Sprintf("%srow %d of ", f.Where, i)}
-		err = row.Numbers("rotation", e.Rotation[i][:])
+	turn, err := Rotation(f)
+	for i := range e.Rotation {
+		copy(e.Rotation[i][:], turn[3*i:])
 	}
 	return e, err
 }
@@ -222,13 +217,9 @@ func fromINRIA(e *inriaCamera) (scene.Camera, error) {
 	default:
 		return c, fmt.Errorf("camera_model %q is not %s or %s", e.Model, scene.Pinhole, scene.Fisheye)
 	}
-	rotation, err := Orthonormal(e.Rotation)
-	if err != nil {
-		return c, err
-	}
 	for i := range 3 {
 		for j := range 3 {
-			c.R[3*i+j] = rotation[j][i]
+			c.R[3*i+j] = e.Rotation[j][i]
 		}
 	}
 	c.T = geom.TranslationOf(c.R, e.Position)
@@ -255,56 +246,30 @@ func usableName(name string) error {
 	return nil
 }
 
-// Orthonormal returns the rotation nearest to a matrix that is one up to the
-// rounding of a text file: Newton's iteration for the polar factor,
-// M <- (3M - M M^T M) / 2. A matrix further off, or a mirror, is an error.
-func Orthonormal(m [3][3]float64) ([3][3]float64, error) {
+// Rotation reads the field rotation, three rows, and returns the rotation nearest to it. A matrix that is off one by
+// more than the rounding of a text file, or a mirror, is an error.
+func Rotation(f strictjson.Object) (turn [9]float64, err error) {
 	const tolerance = 1e-3
-	if off := orthogonalityError(&m); !(off <= tolerance) {
-		return m, fmt.Errorf("rotation is not orthonormal: off by %.2g", off)
+	rows, err := f.List("rotation")
+	if err == nil && len(rows) != 3 {
+		err = f.Errorf("field rotation has %d rows, 3 are expected", len(rows))
 	}
-	det := m[0][0]*(m[1][1]*m[2][2]-m[1][2]*m[2][1]) -
-		m[0][1]*(m[1][0]*m[2][2]-m[1][2]*m[2][0]) +
-		m[0][2]*(m[1][0]*m[2][1]-m[1][1]*m[2][0])
-	if det < 0 {
-		return m, errors.New("rotation is a mirror: its determinant is negative")
+	for i := 0; i < len(rows) && err == nil; i++ {
+		row := strictjson.Object{Members: map[string]json.RawMessage{"rotation": rows[i]},
+			Where: fmt.Sprintf("%srow %d of ", f.Where, i)}
+		err = row.Numbers("rotation", turn[3*i:3*i+3])
 	}
-	for range 3 {
-		g := gram(&m)
-		var next [3][3]float64
-		for i := range 3 {
-			for j := range 3 {
-				gm := g[i][0]*m[0][j] + g[i][1]*m[1][j] + g[i][2]*m[2][j]
-				next[i][j] = 1.5*m[i][j] - 0.5*gm
-			}
-		}
-		m = next
+	if err != nil {
+		return turn, err
 	}
-	return m, nil
-}
-
-// gram returns M M^T.
-func gram(m *[3][3]float64) (g [3][3]float64) {
-	for i := range 3 {
-		for j := range 3 {
-			g[i][j] = m[i][0]*m[j][0] + m[i][1]*m[j][1] + m[i][2]*m[j][2]
-		}
+	turn, scale, skew, err := geom.NearestRotation(turn)
+	if err == nil && !(max(skew, math.Abs(scale-1)) <= tolerance) {
+		err = fmt.Errorf("the matrix is not orthonormal: off by %.2g", max(skew, math.Abs(scale-1)))
 	}
-	return g
-}
-
-// orthogonalityError is the largest entry of |M M^T - I|, NaN if M holds one.
-func orthogonalityError(m *[3][3]float64) float64 {
-	var worst float64
-	for i, row := range gram(m) {
-		for j, v := range row {
-			if i == j {
-				v--
-			}
-			worst = math.Max(worst, math.Abs(v))
-		}
+	if err != nil {
+		return turn, f.Errorf("field rotation: %v", err)
 	}
-	return worst
+	return turn, nil
 }
 
 // CfgArgs is the part of INRIA's cfg_args that viewers and scripts read.

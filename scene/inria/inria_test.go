@@ -12,6 +12,7 @@ import (
 
 	"vksplat/internal/fault"
 	"vksplat/internal/geom"
+	must "vksplat/internal/musttest"
 	"vksplat/internal/strictjson"
 	"vksplat/scene"
 )
@@ -30,9 +31,7 @@ func testCameras() []scene.Camera {
 func TestCamerasRoundTrip(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "cameras.json")
 	want := testCameras()
-	if err := WriteCameras(path, want, 1); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, WriteCameras(path, want, 1))
 	got, info, err := ReadCameras(path)
 	if err != nil || len(got) != len(want) || info.Centred != 0 || len(info.HeldOut) != 1 ||
 		!info.HeldOut[want[1].Name] {
@@ -63,13 +62,8 @@ func TestCamerasGolden(t *testing.T) {
 	// The camera stands at (1, 2, 3) and looks along the world's x axis.
 	c := scene.Camera{Name: "p.jpg", Width: 4, Height: 2, Fx: 3, Fy: 5, Cx: 2, Cy: 1,
 		R: [9]float64{0, -1, 0, 0, 0, -1, 1, 0, 0}, T: [3]float64{2, 3, -1}}
-	if err := WriteCameras(path, []scene.Camera{c}); err != nil {
-		t.Fatal(err)
-	}
-	got, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, WriteCameras(path, []scene.Camera{c}))
+	got := must.Get(os.ReadFile(path))(t)
 	want := `[{"id":0,"img_name":"p.jpg","width":4,"height":2,"position":[1,2,3],"rotation":[[0,0,1],[-1,0,0],[0,-1,0]],"fy":5,"fx":3,"cx":2,"cy":1}]` + "\n"
 	if s := strings.ReplaceAll(string(got), "-0,", "0,"); strings.ReplaceAll(s, "-0]", "0]") != want {
 		t.Errorf("got  %s\nwant %s", got, want)
@@ -104,7 +98,7 @@ func TestReadCamerasRefuses(t *testing.T) {
 		`[` + strings.Replace(entry, `"fx":3`, `"fx":0`, 1) + `]`:                    "focal",
 		`[` + strings.Replace(entry, `"fx":3`, `"fx":3,"cx":1`, 1) + `]`:             "one of cx, cy",
 		`[` + strings.Replace(entry, `"fx":3`, `"fx":3,"camera_model":"x"`, 1) + `]`: "camera_model",
-		`[` + strings.Replace(entry, `[0,0,1]`, `[0,0,2]`, 1) + `]`:                  "orthonormal",
+		`[` + strings.Replace(entry, `[0,0,1]`, `[0,0,2]`, 1) + `]`:                  "off a rotation",
 		`[` + strings.Replace(entry, `[0,0,1]`, `[0,0,-1]`, 1) + `]`:                 "mirror",
 	}
 	for key, bad := range map[string]string{
@@ -121,40 +115,29 @@ func TestReadCamerasRefuses(t *testing.T) {
 		cases[`[`+strings.Replace(entry, key, bad, 1)+`]`] = "entry 0: "
 	}
 	for text, want := range cases {
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, []byte(text), 0o644))
 		_, _, err := ReadCameras(path)
 		if err == nil || !strings.Contains(err.Error(), want) || !errors.Is(err, fault.ErrData) ||
 			fault.Hint(err) == "" || strings.Contains(err.Error(), "Go ") || strings.Contains(err.Error(), "scene.") {
 			t.Errorf("%s: %v, want %q", text, err, want)
 		}
 	}
-	if err := os.WriteFile(path, []byte(`[`+strings.ReplaceAll(entry, "[0,0,1]", "[0,0.0001,1]")+`]`),
-		0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte(`[`+strings.ReplaceAll(entry, "[0,0,1]", "[0,0.0001,1]")+`]`),
+		0o644))
 	cams, _, err := ReadCameras(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := [3][3]float64{[3]float64(cams[0].R[:3]), [3]float64(cams[0].R[3:6]), [3]float64(cams[0].R[6:])}
-	if off := orthogonalityError(&m); off > 1e-15 {
+	if _, _, off, err := geom.NearestRotation(cams[0].R); err != nil || off > 1e-15 {
 		t.Errorf("a rounded rotation is off by %g after reading", off)
 	}
 }
 
 func TestCfgArgs(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "cfg_args")
-	err := WriteCfgArgs(path, CfgArgs{SHDegree: 3, SourcePath: "/d/it's \\ \u00e4\n\xff", ModelPath: "out",
-		Images: "images", Resolution: -1, Eval: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, WriteCfgArgs(path, CfgArgs{SHDegree: 3, SourcePath: "/d/it's \\ \u00e4\n\xff", ModelPath: "out",
+		Images: "images", Resolution: -1, Eval: true}))
+	got := must.Get(os.ReadFile(path))(t)
 	want := `Namespace(sh_degree=3, source_path='/d/it\'s \\ ä\U0000000a\udcff', model_path='out', images='images', depths='', resolution=-1, ` +
 		`white_background=False, train_test_exp=False, data_device='cuda', eval=True)`
 	if string(got) != want {

@@ -9,15 +9,19 @@ import (
 // checkEnds looks for photos that were cut short, by the few bytes at their ends: decoding tells, too, but a run comes
 // to some photos late or never.
 func (r *Report) checkEnds(c *scene.Capture) {
+	names, all := photosThat(c, photo.CutShort)
+	r.about(SeverityWarning, "cut-photos", names, "%d of %d photos end early and cannot be decoded", len(names), all)
+}
+
+// photosThat names the photos whose files are of a kind, and counts all.
+func photosThat(c *scene.Capture, are func(path string) bool) (names []string, all int) {
 	groups := scene.PhotoGroups(c.Cameras)
-	cut := make([]bool, len(groups))
-	parallel.For(len(groups), func(i int) { cut[i] = photo.CutShort(c.Cameras[groups[i].First].Path) })
-	var names []string
+	found := make([]bool, len(groups))
+	parallel.For(len(groups), func(i int) { found[i] = are(c.Cameras[groups[i].First].Path) })
 	for i, g := range groups {
-		if cut[i] {
+		if found[i] {
 			names = append(names, c.Cameras[g.First].PhotoName())
 		}
 	}
-	r.about(SeverityWarning, "cut-photos", names, "%d of %d photos end early and cannot be decoded", len(names),
-		len(groups))
+	return names, len(groups)
 }

@@ -16,6 +16,7 @@ import (
 
 	"vksplat/internal/fault"
 	"vksplat/internal/geom"
+	must "vksplat/internal/musttest"
 	"vksplat/scene"
 	"vksplat/scene/load/loadtest"
 	"vksplat/scene/photo"
@@ -24,10 +25,7 @@ import (
 
 func inspected(t *testing.T, c *scene.Capture, deep bool) *Report {
 	t.Helper()
-	r, err := Capture(context.Background(), c, Options{Pixels: deep, Coverage: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(Capture(context.Background(), c, Options{Pixels: deep, Coverage: true}))(t)
 	if _, err := json.Marshal(r); err != nil {
 		t.Error(err)
 	}
@@ -164,9 +162,7 @@ func drawing(t *testing.T, path string, side int) {
 		}
 	}
 	var b bytes.Buffer
-	if err := png.Encode(&b, img); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, png.Encode(&b, img))
 	scenetest.Put(t, path, b.Bytes())
 }
 
@@ -190,10 +186,7 @@ func TestInspectPixels(t *testing.T) {
 		t.Errorf("%v, %v", *c.Brightness, *c.Sharpness)
 	}
 	file := filepath.Join(root, "images", "p4.png")
-	data, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile(file))(t)
 	scenetest.Put(t, file, data[:len(data)-30])
 	r = inspected(t, loadtest.MustLoad(t, root, loadtest.AnyModel()), true)
 	if p, ok := r.problem("undecodable-photos"); !ok || p.Count != 1 || p.Severity != SeverityWarning {
@@ -234,14 +227,9 @@ func TestInspectOrientation(t *testing.T) {
 
 // TestCutPhotos finds files that were cut short by their ends alone, and no others, whatever cameras append.
 func TestCutPhotos(t *testing.T) {
-	shot, err := os.ReadFile("../photo/testdata/420.jpg")
-	if err != nil {
-		t.Fatal(err)
-	}
+	shot := must.Get(os.ReadFile("../photo/testdata/420.jpg"))(t)
 	var file bytes.Buffer
-	if err := png.Encode(&file, image.NewGray(image.Rect(0, 0, 90, 90))); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, png.Encode(&file, image.NewGray(image.Rect(0, 0, 90, 90))))
 	film := make([]byte, 3*photo.EndBytes)
 	// An APP1 segment of 10 bytes with the end of a thumbnail.
 	thumbnail := append([]byte("\xff\xd8\xff\xe1\x00\x0a\xff\xd8abcd\xff\xd9"), shot[2:]...)
@@ -267,10 +255,7 @@ func TestCutPhotos(t *testing.T) {
 	}
 	root := loadtest.TinyCapture(t)
 	path := filepath.Join(root, "images", "p4.png")
-	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile(path))(t)
 	scenetest.Put(t, path, data[:len(data)-30])
 	if p, ok := inspected(t, loadtest.MustLoad(t, root, loadtest.AnyModel()), false).problem("cut-photos"); !ok ||
 		!slices.Equal(p.Names, []string{"p4.png"}) || p.Remedy == "" {
@@ -284,18 +269,13 @@ func TestUnusedPoints(t *testing.T) {
 	few := c.Points[:1]
 	c.Points = nil
 	for _, unused := range []bool{false, true} {
-		r, err := Capture(context.Background(), c, Options{Unused: unused})
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(Capture(context.Background(), c, Options{Unused: unused}))(t)
 		if _, told := r.problem("no-points"); told == unused {
 			t.Errorf("points unused %v: %+v", unused, r.Problems)
 		}
 		some := *c
 		some.Points = few
-		if r, err = Capture(context.Background(), &some, Options{Unused: unused}); err != nil {
-			t.Fatal(err)
-		}
+		r = must.Get(Capture(context.Background(), &some, Options{Unused: unused}))(t)
 		if _, told := r.problem("few-points"); told == unused {
 			t.Errorf("few points unused %v: %+v", unused, r.Problems)
 		}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	must "vksplat/internal/musttest"
 	"vksplat/scene"
 	"vksplat/scene/photo"
 	"vksplat/scene/scenetest"
@@ -33,10 +34,7 @@ func TestInspectSmallPhotos(t *testing.T) {
 // lensOf makes the cameras of a capture views of photos of one calibration.
 func lensOf(t *testing.T, c *scene.Capture, k scene.Calibration, n int) {
 	for i := range c.Cameras[:n] {
-		views, err := k.Views(c.Cameras[i], k.Width, k.Height, 1)
-		if err != nil {
-			t.Fatal(err)
-		}
+		views := must.Get(k.Views(c.Cameras[i], k.Width, k.Height, 1))(t)
 		c.Cameras[i] = views[0]
 	}
 }
@@ -92,10 +90,7 @@ func TestInspectCoverage(t *testing.T) {
 		c := scenetest.Ring(10, 1000)
 		change(c)
 		all := inspected(t, c, false)
-		brief, err := Capture(t.Context(), c, Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		brief := must.Get(Capture(t.Context(), c, Options{}))(t)
 		if !reflect.DeepEqual(all.Problems, brief.Problems) {
 			t.Errorf("%s: %+v, with all points counted %+v", name, brief.Problems, all.Problems)
 		}
@@ -130,10 +125,7 @@ func TestInspectPanoramas(t *testing.T) {
 			Params: []float64{float64(test.width), float64(test.height)}}
 		var faces []scene.Camera
 		for _, cam := range c.Cameras {
-			views, err := k.Views(cam, k.Width, k.Height, 4)
-			if err != nil {
-				t.Fatal(err)
-			}
+			views := must.Get(k.Views(cam, k.Width, k.Height, 4))(t)
 			faces = append(faces, views...)
 		}
 		c.Cameras = faces
@@ -171,10 +163,7 @@ func TestInspectFaces(t *testing.T) {
 			if i == sky {
 				cam.T[2] = 100
 			}
-			views, err := k.Views(cam, 256, 128, 1)
-			if err != nil {
-				t.Fatal(err)
-			}
+			views := must.Get(k.Views(cam, 256, 128, 1))(t)
 			c.Cameras = append(c.Cameras, views...)
 		}
 		return c

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"vksplat/internal/fault"
+	must "vksplat/internal/musttest"
 	"vksplat/scene"
 	"vksplat/scene/load/loadtest"
 	"vksplat/scene/photo"
@@ -43,10 +44,7 @@ func tinyNames(n int) (names []string) {
 
 // withOrientation puts an EXIF orientation into a PNG.
 func withOrientation(t *testing.T, path string, tag uint16) {
-	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile(path))(t)
 	block := scenetest.ExifBlock(binary.BigEndian, tag)
 	chunk := binary.BigEndian.AppendUint32(nil, uint32(len(block)))
 	chunk = append(append(chunk, "eXIf"...), block...)
@@ -60,10 +58,8 @@ func TestInspectMasks(t *testing.T) {
 	black := scenetest.Halves(scenetest.TinyWidth, scenetest.TinyHeight, 0)
 	damaged := func(t *testing.T, path string) { // a whole header and half a picture
 		var b bytes.Buffer
-		if err := png.Encode(&b,
-			image.NewNRGBA(image.Rect(0, 0, scenetest.TinyWidth, scenetest.TinyHeight))); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, png.Encode(&b,
+			image.NewNRGBA(image.Rect(0, 0, scenetest.TinyWidth, scenetest.TinyHeight))))
 		scenetest.Put(t, path, b.Bytes()[:b.Len()-40])
 	}
 	draw := func(img scene.Image) func(*testing.T, string) {
@@ -166,11 +162,8 @@ func TestInspectMaskedFaces(t *testing.T) {
 				return [4]uint8{0, 0, 0, 255}
 			}))
 		}
-		views, err := scene.Calibration{Model: scene.LensEquirectangular, Width: 128, Height: 64,
-			Params: []float64{128, 64}}.Views(cam, 128, 64, 1)
-		if err != nil {
-			t.Fatal(err)
-		}
+		views := must.Get(scene.Calibration{Model: scene.LensEquirectangular, Width: 128, Height: 64,
+			Params: []float64{128, 64}}.Views(cam, 128, 64, 1))(t)
 		c.Cameras = append(c.Cameras, views...)
 	}
 	r := inspected(t, c, true)
@@ -192,11 +185,8 @@ func TestDecodeViews(t *testing.T) {
 		scenetest.Paint(96, 48,
 			func(x, y int) [4]uint8 { return [4]uint8{uint8(7 * x), uint8(5 * y), uint8(x * y), 255} }))
 	scenetest.WriteImage(t, cam.Mask, scenetest.Halves(96, 48, 50))
-	views, err := scene.Calibration{Model: scene.LensEquirectangular, Width: 96, Height: 48,
-		Params: []float64{96, 48}}.Views(cam, 96, 48, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	views := must.Get(scene.Calibration{Model: scene.LensEquirectangular, Width: 96, Height: 48,
+		Params: []float64{96, 48}}.Views(cam, 96, 48, 1))(t)
 	views[2].Width = -1
 	images, errs := photo.DecodeViews(views)
 	masked := 0
@@ -216,9 +206,7 @@ func TestDecodeViews(t *testing.T) {
 	scenetest.Put(t, cam.Mask, []byte("no"))
 	for _, err := range []error{nil, errors.New("gone")} {
 		if err != nil {
-			if err := os.Remove(cam.Path); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.Remove(cam.Path))
 		}
 		_, errs := photo.DecodeViews(views)
 		for i := range errs {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"vksplat/internal/fault"
+	must "vksplat/internal/musttest"
 	"vksplat/scene/photo"
 )
 
@@ -15,12 +16,8 @@ func TestFindPairs(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name string, w, h int) {
 		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
-			t.Fatal(err)
-		}
-		if err := photo.WritePNG(path, make([]float32, 3*w*h), w, h); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(filepath.Dir(path), 0o777))
+		must.Do(t, photo.WritePNG(path, make([]float32, 3*w*h), w, h))
 	}
 	write("renders/a/1.png", 12, 11)
 	write("renders/2.PNG", 8, 9)
@@ -55,10 +52,8 @@ func TestFindPairs(t *testing.T) {
 		fault.Hint(err) == "" || !strings.Contains(err.Error(), "1 of 2 masks have another shape than their photos") {
 		t.Errorf("a mask of another shape: %v", err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, "masks", "a", "1.png"), []byte("\x89PNG\r\n\x1a\nxx"),
-		0o666); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(dir, "masks", "a", "1.png"), []byte("\x89PNG\r\n\x1a\nxx"),
+		0o666))
 	if _, err = FindPairs(renders, gt, filepath.Join(dir, "masks"), false); !errors.Is(err, fault.ErrData) ||
 		!strings.Contains(err.Error(), "decode mask") {
 		t.Errorf("a broken mask: %v", err)
@@ -75,12 +70,8 @@ func TestFindPairs(t *testing.T) {
 	refused("1 of 3 pictures", gt, renders)
 	write("renders/3.png", 9, 8)
 	refused("it has 9 x 8 pixels", renders, gt)
-	if err := os.WriteFile(filepath.Join(renders, "3.png"), []byte("\x89PNG\r\n\x1a\nxx"), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(renders, "3.png"), []byte("\x89PNG\r\n\x1a\nxx"), 0o666))
 	refused("3.png", renders, gt)
-	if err := os.MkdirAll(filepath.Join(dir, "empty"), 0o777); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(filepath.Join(dir, "empty"), 0o777))
 	refused("no picture", filepath.Join(dir, "empty"), gt)
 }

@@ -6,9 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 
 	"vksplat/internal/fault"
+	"vksplat/internal/parallel"
 	"vksplat/scene"
 	"vksplat/scene/photo"
 )
@@ -30,20 +30,13 @@ type look struct {
 func (r *Report) checkPixels(ctx context.Context, c *scene.Capture) error {
 	groups := scene.PhotoGroups(c.Cameras)
 	looks := make([]look, len(c.Cameras))
-	var wg sync.WaitGroup
-	next := make(chan scene.Span)
-	for range min(inspectWorkers, len(groups)) {
-		wg.Go(func() {
-			for g := range next {
+	parallel.Workers(len(groups), inspectWorkers, func() func(i int) {
+		return func(i int) {
+			if g := groups[i]; ctx.Err() == nil {
 				lookAtPhoto(c.Cameras[g.First:g.End], looks[g.First:g.End])
 			}
-		})
-	}
-	for i := 0; i < len(groups) && ctx.Err() == nil; i++ {
-		next <- groups[i]
-	}
-	close(next)
-	wg.Wait()
+		}
+	})
 	if ctx.Err() != nil {
 		return fmt.Errorf("inspect photos: %w", context.Cause(ctx))
 	}

@@ -225,20 +225,10 @@ func (r *Report) judgePoints(v *coverage, seen int) {
 
 // checkOrientation names photos whose tags ask to be turned.
 func (r *Report) checkOrientation(c *scene.Capture) {
-	groups := scene.PhotoGroups(c.Cameras)
-	tagged := make([]bool, len(groups))
-	parallel.For(len(groups), func(i int) {
-		if path := c.Cameras[groups[i].First].Path; path != "" {
-			o, err := photo.Orientation(path)
-			tagged[i] = err == nil && o > 1 && o <= 8
-		}
+	turned, _ := photosThat(c, func(path string) bool {
+		o, err := photo.Orientation(path)
+		return err == nil && o > 1
 	})
-	var turned []string
-	for i, g := range groups {
-		if tagged[i] {
-			turned = append(turned, c.Cameras[g.First].PhotoName())
-		}
-	}
 	r.about(SeverityNote, "orientation-tags", turned,
 		"%d of %d photos carry an orientation tag; it is ignored, because their calibration is of the pixels as stored",
 		len(turned), r.Photos)

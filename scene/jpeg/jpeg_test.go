@@ -7,6 +7,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	must "vksplat/internal/musttest"
 )
 
 // A transform that leaves out zeros gives the samples of the whole one, also where they are far out of range.
@@ -30,10 +32,7 @@ func TestIDCTShortcuts(t *testing.T) {
 
 func TestHuffmanTable(t *testing.T) {
 	counts := [16]uint8{0, 2, 1, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 1}
-	table, err := newHuffTable(counts, []uint8{0x01, 0x1A, 0x00, 0xF0, 0x33})
-	if err != nil {
-		t.Fatal(err)
-	}
+	table := must.Get(newHuffTable(counts, []uint8{0x01, 0x1A, 0x00, 0xF0, 0x33}))(t)
 	var r entropyData
 	// Codes 00, 01, 100, 101000000000, 1010000000010000, then one that is none.
 	r.load([]byte{0b00_01_100_1, 0b01000000, 0b000_10100, 0b00000010, 0b000_11111, 0xFF, 0})
@@ -56,9 +55,7 @@ func TestHuffmanTable(t *testing.T) {
 // TestJPEGTablesFirst reads files whose Huffman tables stand before the frame, as ffmpeg writes them.
 func TestJPEGTablesFirst(t *testing.T) {
 	var b bytes.Buffer
-	if err := stdjpeg.Encode(&b, image.NewGray(image.Rect(0, 0, 24, 16)), nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, stdjpeg.Encode(&b, image.NewGray(image.Rect(0, 0, 24, 16)), nil))
 	var frame, tables, rest []byte
 	data := b.Bytes()
 	at := 2
@@ -77,10 +74,7 @@ func TestJPEGTablesFirst(t *testing.T) {
 	if w, h, err := Size(bytes.NewReader(moved)); err != nil || w != 24 || h != 16 {
 		t.Errorf("%d x %d, %v", w, h, err)
 	}
-	want, err := Decode(data)
-	if err != nil {
-		t.Fatal(err)
-	}
+	want := must.Get(Decode(data))(t)
 	if got, err := Decode(moved); err != nil || !bytes.Equal(got.Pix, want.Pix) {
 		t.Errorf("other pixels, %v", err)
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"vksplat/internal/fault"
+	must "vksplat/internal/musttest"
 	"vksplat/scene"
 	"vksplat/scene/load"
 	"vksplat/scene/load/loadtest"
@@ -21,10 +22,7 @@ const file = "poses_bounds.npy"
 func edit(t *testing.T, root string, numbers map[int]float64) {
 	t.Helper()
 	name := filepath.Join(root, file)
-	data, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile(name))(t)
 	for i, v := range numbers {
 		binary.LittleEndian.PutUint64(data[len(data)-8*(4*17-i):], math.Float64bits(v))
 	}

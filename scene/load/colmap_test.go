@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	must "vksplat/internal/musttest"
 	"vksplat/scene"
 	"vksplat/scene/colmap"
 	"vksplat/scene/load"
@@ -27,10 +28,7 @@ func TestCameraModels(t *testing.T) {
 			root := loadtest.TinyCapture(t)
 			loadtest.Edit(t, root, "cameras.bin", func([]byte) []byte { return scenetest.CameraOfModel(id) })
 			c := &scene.Capture{Model: filepath.Join(root, "sparse", "0")}
-			records, err := colmap.Read(c, &colmap.BinaryModel)
-			if err != nil {
-				t.Fatal(err)
-			}
+			records := must.Get(colmap.Read(c, &colmap.BinaryModel))(t)
 			k := records[0].Lens.Calibration(1, 1)
 			if k.Model != scene.LensModel(id) || k.Width != scenetest.TinyWidth || k.Height != scenetest.TinyHeight ||
 				len(k.Params) != model.Params || k.Params[model.Params-1] != float64(19+model.Params) {
@@ -62,18 +60,12 @@ func TestPhotosElsewhere(t *testing.T) {
 			t.Fatal(err)
 		}
 		to := filepath.Join(root, folder)
-		if err := os.MkdirAll(to, 0o777); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(to, 0o777))
 		for _, e := range entries {
-			if err := os.Rename(filepath.Join(images, e.Name()), filepath.Join(to, e.Name())); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.Rename(filepath.Join(images, e.Name()), filepath.Join(to, e.Name())))
 		}
 		scenetest.WritePhoto(t, filepath.Join(root, "other", "unrelated.png"), 4, 3)
-		if err := os.Remove(images); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Remove(images))
 		c, err := load.Capture(root, loadtest.AnyModel())
 		if folder == "pictures/deep" { // which only a person can know
 			scenetest.CheckRefusal(t, err, []string{"there is no folder images or input"}, "images DIR", nil)
@@ -156,10 +148,7 @@ func TestEveryTruncation(t *testing.T) {
 			return err
 		},
 	} {
-		data, err := os.ReadFile(filepath.Join(root, "sparse", "0", file))
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := must.Get(os.ReadFile(filepath.Join(root, "sparse", "0", file)))(t)
 		for n := range data {
 			if parse(data[:n]) == nil {
 				t.Errorf("%s: %d of %d bytes were accepted", file, n, len(data))

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	must "vksplat/internal/musttest"
 	"vksplat/internal/philox"
 	"vksplat/scene"
 	"vksplat/scene/colmap"
@@ -37,34 +38,19 @@ func largeModel(t *testing.T) string {
 	t.Helper()
 	root := loadtest.TinyCapture(t)
 	model, le := filepath.Join(root, "sparse", "0"), binary.LittleEndian
-	images, err := os.ReadFile(filepath.Join(model, "images.bin"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	views, err := colmap.ParseImages(colmap.NewCursor(bytes.NewReader(images), int64(len(images))))
-	if err != nil {
-		t.Fatal(err)
-	}
+	images := must.Get(os.ReadFile(filepath.Join(model, "images.bin")))(t)
+	views := must.Get(colmap.ParseImages(colmap.NewCursor(bytes.NewReader(images), int64(len(images)))))(t)
 	write := func(name string, n int, record func(i int, b []byte) []byte) {
-		f, err := os.Create(filepath.Join(model, name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := must.Get(os.Create(filepath.Join(model, name)))(t)
 		w := bufio.NewWriterSize(f, 1<<20)
 		b := le.AppendUint64(nil, uint64(n))
 		for i := range n {
-			if _, err := w.Write(b); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(w.Write(b))(t)
 			b = record(i, b[:0])
 		}
 		_, _ = w.Write(b)
-		if err := w.Flush(); err != nil {
-			t.Fatal(err)
-		}
-		if err := f.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, w.Flush())
+		must.Do(t, f.Close())
 	}
 	observed := make([]byte, 24*(3*manyPoints/len(views)))
 	write("images.bin", len(views), func(i int, b []byte) []byte {

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"vksplat/internal/fault"
+	must "vksplat/internal/musttest"
 	"vksplat/scene"
 	"vksplat/scene/load"
 	"vksplat/scene/load/loadtest"
@@ -26,10 +27,7 @@ func TestOrientationOfCapture(t *testing.T) {
 	}
 	counts := map[int]int{}
 	for _, f := range files {
-		v, err := photo.Orientation(f)
-		if err != nil {
-			t.Fatal(err)
-		}
+		v := must.Get(photo.Orientation(f))(t)
 		counts[v]++
 	}
 	if fmt.Sprint(counts) != "map[1:4 6:19]" {
@@ -64,9 +62,7 @@ func TestCaptureHints(t *testing.T) {
 func TestWebPCapture(t *testing.T) {
 	root := loadtest.TinyCapture(t)
 	name := scenetest.TinyCameras()[1].Name
-	if err := os.Remove(filepath.Join(root, "images", name)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Remove(filepath.Join(root, "images", name)))
 	shot := filepath.Join(root, "images", strings.TrimSuffix(name, ".png")+".WEBP")
 	scenetest.Put(t, shot, readTestdata(t, "lossless.webp"))
 	c := loadtest.MustLoad(t, root, loadtest.AnyModel())

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	must "vksplat/internal/musttest"
 	"vksplat/scene"
 	"vksplat/scene/inspect"
 )
@@ -14,10 +15,7 @@ import (
 // inspected gives what inspection finds in a capture, without its pixels.
 func inspected(t *testing.T, c *scene.Capture) *inspect.Report {
 	t.Helper()
-	r, err := inspect.Capture(context.Background(), c, inspect.Options{Coverage: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(inspect.Capture(context.Background(), c, inspect.Options{Coverage: true}))(t)
 	return r
 }
 
@@ -32,9 +30,6 @@ func problem(r *inspect.Report, code string) (inspect.Problem, bool) {
 // readTestdata reads a photo of package photo's tests.
 func readTestdata(t testing.TB, name string) []byte {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join("..", "photo", "testdata", name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile(filepath.Join("..", "photo", "testdata", name)))(t)
 	return data
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"vksplat/internal/fault"
+	must "vksplat/internal/musttest"
 	"vksplat/scene"
 	"vksplat/scene/colmap"
 	"vksplat/scene/load"
@@ -291,9 +292,7 @@ func TestPhotosLeftOut(t *testing.T) {
 func TestDeniedPhotos(t *testing.T) {
 	root := loadtest.TinyCapture(t)
 	file := filepath.Join(root, "images", "p3.png")
-	if err := os.Chmod(file, 0); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Chmod(file, 0))
 	if f, err := os.Open(file); err == nil {
 		f.Close()
 		t.Skip("this user reads everything")
@@ -344,10 +343,8 @@ func TestModelChoice(t *testing.T) {
 	root := loadtest.TinyCapture(t)
 	cams := scenetest.TinyCameras()
 	for n, count := range map[int]int{0: 3, 1: 5, 10: 4} {
-		if err := colmap.Write(filepath.Join(root, "sparse", fmt.Sprint(n)), cams[:count],
-			scenetest.TinyPoints()); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, colmap.Write(filepath.Join(root, "sparse", fmt.Sprint(n)), cams[:count],
+			scenetest.TinyPoints()))
 	}
 	c := loadtest.MustLoad(t, root, loadtest.AnyModel())
 	w, ok := scenetest.WarningOf(c, "other-models")
@@ -367,13 +364,9 @@ func TestModelPlaces(t *testing.T) {
 	// Each later place is found once the earlier ones are gone.
 	for _, place := range []string{"sparse", "colmap/sparse/0", "distorted/sparse/0", "."} {
 		to := filepath.Join(root, filepath.FromSlash(place))
-		if err := os.MkdirAll(to, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(to, 0o755))
 		for _, file := range colmap.ModelFiles {
-			if err := os.Rename(filepath.Join(model, file+".bin"), filepath.Join(to, file+".bin")); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.Rename(filepath.Join(model, file+".bin"), filepath.Join(to, file+".bin")))
 		}
 		model = to
 		if c := loadtest.MustLoad(t, root, loadtest.AnyModel()); c.Model != to ||

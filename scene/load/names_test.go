@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/text/unicode/norm"
 
+	must "vksplat/internal/musttest"
 	"vksplat/scene"
 	"vksplat/scene/colmap"
 	"vksplat/scene/load"
@@ -65,9 +66,7 @@ func TestAccents(t *testing.T) {
 			!c.HeldOut[form.model[2]] || len(c.HeldOut) != 2 {
 			t.Errorf("%v: %v", err, c.HeldOut)
 		}
-		if err := os.Rename(filepath.Join(root, "images"), filepath.Join(root, "photos")); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Rename(filepath.Join(root, "images"), filepath.Join(root, "photos")))
 		checkNames(t, loadtest.MustLoad(t, root, loadtest.AnyModel()), form.model[:], form.files[:])
 	}
 	// The same goes for a file of cameras that names its photos by their paths.
@@ -106,10 +105,7 @@ func TestAbsoluteTracks(t *testing.T) {
 		cams[i].Name = "/elsewhere/" + cams[i].Name
 	}
 	scenetest.TextModelOf(t, root, "\n", cams, scenetest.TinyPoints())
-	c, err := load.Capture(root, loadtest.AnyModel())
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(load.Capture(root, loadtest.AnyModel()))(t)
 	seen := 0
 	if err := colmap.EachTrack(c, func(_ int, cams []int) { seen += len(cams) }); err != nil || seen == 0 {
 		t.Errorf("%v: %d cameras", err, seen)
@@ -124,9 +120,7 @@ func TestInPlace(t *testing.T) {
 		names := scenetest.TinyCameras()
 		move := func(i int) {
 			file := filepath.Join(root, "images", names[i].Name)
-			if err := os.Rename(file, filepath.Join(root, "images", "P"+names[i].Name[1:2]+ext)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.Rename(file, filepath.Join(root, "images", "P"+names[i].Name[1:2]+ext)))
 		}
 		want := filepath.Join("images", "P1"+ext) + " is there, but " + kind + " is not read"
 		const hint = "convert the photos, their poses stay"

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	must "vksplat/internal/musttest"
 	"vksplat/scene"
 	"vksplat/scene/colmap"
 	"vksplat/scene/load"
@@ -20,9 +21,7 @@ import (
 // out of a capture are left out here.
 func TestTracks(t *testing.T) {
 	dir := t.TempDir()
-	if err := synth.Write(dir, synth.Options{Images: 4, Width: 32, Height: 24, Points: 8}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, synth.Write(dir, synth.Options{Images: 4, Width: 32, Height: 24, Points: 8}))
 	model := filepath.Join(dir, "sparse", "0")
 	// Image ids are 1 to 4 in the order of the names. Image 99 is in no file; the second point is beyond all bounds.
 	tracks := [][]uint32{{1, 3}, {2}, {}, {4, 99, 2}}
@@ -45,34 +44,23 @@ func TestTracks(t *testing.T) {
 		}
 		text.WriteString("\n")
 	}
-	if err := os.WriteFile(filepath.Join(model, "points3D.bin"), b, 0o666); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(model, "points3D.bin"), b, 0o666))
 	check := func(form string) {
-		c, err := load.Capture(dir, scene.LoadOptions{Model: scene.AnyModel})
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := must.Get(load.Capture(dir, scene.LoadOptions{Model: scene.AnyModel}))(t)
 		var got [][]int
-		err = colmap.EachTrack(c, func(point int, cams []int) {
+		must.Do(t, colmap.EachTrack(c, func(point int, cams []int) {
 			if point != len(got) {
 				t.Errorf("%s: point %d comes after %d", form, point, len(got))
 			}
 			got = append(got, append([]int{}, cams...))
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		}))
 		if len(got) != len(c.Points) || !slices.EqualFunc(got, want, slices.Equal) {
 			t.Errorf("%s: tracks %v of %d points, want %v", form, got, len(c.Points), want)
 		}
 	}
 	check("binary")
 	var images, cameras strings.Builder
-	c, err := load.Capture(dir, scene.LoadOptions{Model: scene.AnyModel})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(load.Capture(dir, scene.LoadOptions{Model: scene.AnyModel}))(t)
 	for i, cam := range c.Cameras {
 		q := cam.Quat()
 		fmt.Fprintf(&images, "%d %g %g %g %g %g %g %g 1 %s\n\n", i+1, q[0], q[1], q[2], q[3], cam.T[0], cam.T[1],
@@ -82,12 +70,8 @@ func TestTracks(t *testing.T) {
 	fmt.Fprintf(&cameras, "1 PINHOLE %d %d %g %g %g %g\n", cam.Width, cam.Height, cam.Fx, cam.Fy, cam.Cx, cam.Cy)
 	for name, content := range map[string]string{"points3D": text.String(), "images": images.String(),
 		"cameras": cameras.String()} {
-		if err := os.Remove(filepath.Join(model, name+".bin")); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(model, name+".txt"), []byte(content), 0o666); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Remove(filepath.Join(model, name+".bin")))
+		must.Do(t, os.WriteFile(filepath.Join(model, name+".txt"), []byte(content), 0o666))
 	}
 	check("text")
 }

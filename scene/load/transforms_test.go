@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"vksplat/internal/geom"
+	must "vksplat/internal/musttest"
 	"vksplat/internal/strictjson"
 	"vksplat/scene"
 	"vksplat/scene/load"
@@ -309,9 +310,7 @@ func TestFormats(t *testing.T) {
 	if c.Format != scene.FormatTransforms || c.Cameras[0].Fx != 40 || len(c.Warnings) > 0 {
 		t.Errorf("%s, %v", c.Format, c.Warnings)
 	}
-	if err := os.Remove(filepath.Join(root, "images", "p4.png")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Remove(filepath.Join(root, "images", "p4.png")))
 	scenetest.WritePhoto(t, filepath.Join(root, "images", "extra.png"), 3, 3)
 	c = loadtest.MustLoad(t, root, scene.LoadOptions{Model: scene.AnyModel, Format: scene.FormatTransforms})
 	if _, ok := scenetest.WarningOf(c, "missing-photos"); !ok || len(c.Cameras) != 4 {
@@ -348,10 +347,7 @@ func TestNotFiniteJSON(t *testing.T) {
 	for _, number := range []string{"61.25", "0.0625", "0.7775"} {
 		check(number, "@")
 	}
-	data, err := os.ReadFile(filepath.Join(capture(), "transforms.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile(filepath.Join(capture(), "transforms.json")))(t)
 	row := string(regexp.MustCompile(`"transform_matrix":\s*\[\s*\[[^]]*\]`).Find(data))
 	numbers := regexp.MustCompile(`-?\d[^,\]\s]*`).FindAllStringIndex(row, -1)
 	if len(numbers) != 4 {

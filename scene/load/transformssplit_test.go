@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"vksplat/internal/geom"
+	must "vksplat/internal/musttest"
 	"vksplat/scene"
 	"vksplat/scene/colmap"
 	"vksplat/scene/load"
@@ -274,18 +275,10 @@ func TestJSONAllocation(t *testing.T) {
 func TestFoxTransforms(t *testing.T) {
 	root := scenetest.SharedCapture(t, "fox")
 	c := &scene.Capture{Root: root, Model: filepath.Join(root, "sparse", "0"), Format: scene.FormatColmap}
-	colmap, err := colmap.Read(c, &colmap.BinaryModel)
-	if err != nil {
-		t.Fatal(err)
-	}
+	colmap := must.Get(colmap.Read(c, &colmap.BinaryModel))(t)
 	j := &scene.Capture{Root: root, Model: filepath.Join(root, "transforms.json"), Format: scene.FormatTransforms}
-	records, err := transforms.Read(j, loadtest.AnyModel())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := load.FindPhotos(j, records, loadtest.AnyModel()); err != nil {
-		t.Fatal(err)
-	}
+	records := must.Get(transforms.Read(j, loadtest.AnyModel()))(t)
+	must.Get(load.FindPhotos(j, records, loadtest.AnyModel()))(t)
 	if len(records) != 50 || len(colmap) != 50 || len(j.Points) != len(c.Points) {
 		t.Fatalf("%d and %d photos, %d and %d points", len(records), len(colmap), len(j.Points), len(c.Points))
 	}

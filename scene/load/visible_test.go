@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"vksplat/internal/fault"
+	must "vksplat/internal/musttest"
 	"vksplat/internal/wording"
 	"vksplat/scene"
 	"vksplat/scene/inspect"
@@ -53,9 +54,7 @@ func TestMessagesAreVisible(t *testing.T) {
 	if runtime.GOOS == "linux" { // other systems refuse such names
 		root := loadtest.TinyCapture(t)
 		bad := filepath.Join(root, evil)
-		if err := os.Mkdir(bad, 0o777); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Mkdir(bad, 0o777))
 		_, err := load.Capture(bad, loadtest.AnyModel())
 		said = append(said, err.Error())
 		top := scenetest.TinyTop()

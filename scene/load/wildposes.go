@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"math"
-	"path/filepath"
 	"slices"
 
 	"vksplat/internal/fault"
@@ -82,7 +81,7 @@ func badLens(c *scene.Capture, names []string) error {
 	if n := len(names); n > 1 {
 		whose = fmt.Sprintf("the camera of this and %d more of the photos", n-1)
 	}
-	return fault.Data("use calibration", names[0], "fix the calibration in "+filepath.Base(c.Model)+
+	return fault.Data("use calibration", names[0], "fix the calibration in "+c.Model+
 		", or calibrate again", "%s has parameters that are not finite or beyond %g", whose,
 		float64(scene.MaxCoordinate))
 }

@@ -12,6 +12,7 @@ import (
 
 	"vksplat/internal/fault"
 	"vksplat/internal/geom"
+	must "vksplat/internal/musttest"
 	"vksplat/scene"
 	"vksplat/scene/inspect"
 	"vksplat/scene/load"
@@ -25,10 +26,7 @@ import (
 // none.
 func walkAround(t *testing.T, photos, points int) *scene.Capture {
 	t.Helper()
-	s, err := synth.New(synth.Options{Images: photos, Width: 64, Height: 48, Points: max(points, 4)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(synth.New(synth.Options{Images: photos, Width: 64, Height: 48, Points: max(points, 4)}))(t)
 	c := &scene.Capture{Cameras: s.Cameras(), Frame: scene.Identity()}
 	if points > 0 {
 		c.Points = s.Points()
@@ -125,9 +123,7 @@ func checkWild(t *testing.T, c *scene.Capture, want []int) {
 		}
 	}
 	names = slices.Compact(names)
-	if err := load.DropWildPoses(c, false); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, load.DropWildPoses(c, false))
 	w, warned := scenetest.WarningOf(c, "wild-poses")
 	if warned != (len(names) > 0) || w.Count != len(names) || !slices.Equal(w.Names, scene.FirstNames(names)) {
 		t.Errorf("warning %+v, want one of %q", w, names)
@@ -193,10 +189,7 @@ func TestLoadWildPoses(t *testing.T) {
 		if _, test := c.Split(8); len(c.Cameras) != scenetest.TinyPhotos-1 || c.Cameras[test[0]].Name != "p1.png" {
 			t.Errorf("%s: %d cameras, %v held out", name, len(c.Cameras), test)
 		}
-		r, err := inspect.Capture(context.Background(), c, inspect.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(inspect.Capture(context.Background(), c, inspect.Options{}))(t)
 		i := slices.IndexFunc(r.Problems, func(p inspect.Problem) bool { return p.Code == "wild-poses" })
 		if i < 0 || r.Problems[i].Severity != inspect.SeverityWarning || r.Problems[i].Remedy == "" ||
 			!strings.Contains(r.Problems[i].String(), "1e+07") ||

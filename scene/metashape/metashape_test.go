@@ -10,12 +10,31 @@ import (
 	"vksplat/scene/scenetest"
 )
 
-func TestFixture(t *testing.T) {
-	root := loadtest.Fixture(t, "images")
-	c := loadtest.MustLoad(t, root, loadtest.AnyModel())
-	loadtest.CheckFixture(t, c, true)
-	if c.Format != scene.FormatMetashape || filepath.Base(c.Images) != "images" {
-		t.Errorf("%s in %s", c.Format, c.Images)
+func TestFormat(t *testing.T) {
+	loadtest.Format{Name: scene.FormatMetashape, Photos: "images", File: "cameras.xml", Points: true,
+		Refused: map[string]loadtest.Refusal{
+			"lens":     {`type="frame"`, `type="rpc"`, `camera type is "rpc"`},
+			"p3":       {"<p1>", "<p3>0.1</p3><p1>", "p3 and p4"},
+			"focal":    {"<f>61.5</f>", "<f>-3</f>", "its f is -3"},
+			"size":     {`width="64"`, `width="64000000"`, "the resolution is"},
+			"sensor":   {`sensor_id="0"`, `sensor_id="7"`, `sensor "7", which does not exist`},
+			"name":     {"IMG_0001", "IMG_0000", "two cameras have the photo"},
+			"disabled": {`enabled="true"`, `enabled="false"`, "none of its 1 chunks"},
+			"scale":    {`<scale locked="false">2.5`, `<scale locked="false">-1`, "scaled by -1"},
+			"matrix":   {`<rotation locked="false">`, `<rotation locked="false">1 `, "has 10 numbers"},
+		},
+		NotFinite: map[string]string{"<transform>-0.22140732061784546": "<transform>@", "<f>48</f>": "<f>@</f>",
+			"<k1>0.02</k1>": "<k1>@</k1>", "<location>1.5386245773028093": "<location>@",
+			"0.73957086273719863": "@", "<p2>0.002</p2>": "<p3>@</p3>"},
+		Spellings: loadtest.NotFinite,
+	}.Check(t)
+}
+
+// Photos without a pose, or disabled, are counted.
+func TestWarnings(t *testing.T) {
+	c := loadtest.MustLoad(t, loadtest.Fixture(t, "images"), loadtest.AnyModel())
+	if filepath.Base(c.Images) != "images" {
+		t.Errorf("photos in %s", c.Images)
 	}
 	for code, count := range map[string]int{"unaligned-photos": 1, "disabled-photos": 1, "moved-points": 0} {
 		if w, ok := scenetest.WarningOf(c, code); !ok || w.Count != count {
@@ -43,36 +62,4 @@ func TestPlaces(t *testing.T) {
 	}
 	loadtest.Removed("tie_points.ply")(t, root)
 	loadtest.CheckFixture(t, loadtest.MustLoad(t, root, loadtest.AnyModel()), false)
-}
-
-func TestRefusals(t *testing.T) {
-	for name, c := range map[string]struct{ from, to, want string }{
-		"lens":     {`type="frame"`, `type="rpc"`, `camera type is "rpc"`},
-		"p3":       {"<p1>", "<p3>0.1</p3><p1>", "p3 and p4"},
-		"focal":    {"<f>61.5</f>", "<f>-3</f>", "its f is -3"},
-		"size":     {`width="64"`, `width="64000000"`, "the resolution is"},
-		"sensor":   {`sensor_id="0"`, `sensor_id="7"`, `sensor "7", which does not exist`},
-		"name":     {"IMG_0001", "IMG_0000", "two cameras have the photo"},
-		"disabled": {`enabled="true"`, `enabled="false"`, "none of its 1 chunks"},
-		"scale":    {`<scale locked="false">2.5`, `<scale locked="false">-1`, "scaled by -1"},
-		"matrix":   {`<rotation locked="false">`, `<rotation locked="false">1 `, "has 10 numbers"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			loadtest.CheckEdited(t, loadtest.Fixture(t, "images"), "cameras.xml", c.from, c.to, c.want)
-		})
-	}
-}
-
-func TestNotFinite(t *testing.T) {
-	fixture := func() string { return loadtest.Fixture(t, "images") }
-	for from, to := range map[string]string{"<transform>-0.22140732061784546": "<transform>@", "<f>48</f>": "<f>@</f>",
-		"<k1>0.02</k1>": "<k1>@</k1>", "<location>1.5386245773028093": "<location>@",
-		"0.73957086273719863": "@", "<p2>0.002</p2>": "<p3>@</p3>"} {
-		loadtest.CheckNotFinite(t, fixture, "cameras.xml", from, to, "bad-poses", loadtest.NotFinite)
-	}
-}
-
-func TestDamage(t *testing.T) {
-	root := loadtest.Fixture(t, "images")
-	loadtest.CheckDamage(t, root, "cameras.xml")
 }

@@ -17,6 +17,7 @@ import (
 	"testing"
 
 	"vksplat/internal/fault"
+	must "vksplat/internal/musttest"
 	"vksplat/scene/safetensors"
 )
 
@@ -46,10 +47,7 @@ func writeLPIPS(t testing.TB, infos []safetensors.TensorInfo, set map[string]flo
 	t.Helper()
 	var tensors []safetensors.TensorData
 	for n, info := range infos {
-		size, err := info.Bytes()
-		if err != nil {
-			t.Fatal(err)
-		}
+		size := must.Get(info.Bytes())(t)
 		raw := make([]byte, 0, size)
 		for i := range size / 4 {
 			v := float32(i%100) + float32(n)
@@ -64,9 +62,7 @@ func writeLPIPS(t testing.TB, infos []safetensors.TensorInfo, set map[string]flo
 		}})
 	}
 	path := filepath.Join(t.TempDir(), "weights.safetensors")
-	if err := safetensors.Write(path, nil, tensors); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, safetensors.Write(path, nil, tensors))
 	return path
 }
 
@@ -74,16 +70,10 @@ func TestReadLPIPSWeights(t *testing.T) {
 	infos := append(lpipsTensors(LPIPSAlex),
 		safetensors.TensorInfo{Name: "classifier.6.bias", DType: "F16", Shape: []int{4}})
 	path := writeLPIPS(t, infos, nil)
-	raw, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := must.Get(os.ReadFile(path))(t)
 	hash := sha256.Sum256(raw)
 	for _, net := range []string{"", LPIPSAlex} {
-		w, err := ReadLPIPSWeights(path, net)
-		if err != nil {
-			t.Fatal(err)
-		}
+		w := must.Get(ReadLPIPSWeights(path, net))(t)
 		if w.Net != LPIPSAlex || w.SHA256 != hex.EncodeToString(hash[:]) {
 			t.Errorf("net %q, SHA-256 %s, want %x", w.Net, w.SHA256, hash)
 		}
@@ -145,9 +135,7 @@ func TestReadLPIPSWeightsErrors(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "none.safetensors")
 	_, err := ReadLPIPSWeights(path, "")
 	checkLPIPSError(t, "no file", path, err, "no such file")
-	if err := os.WriteFile(path, []byte("PK\x03\x04 and so on"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte("PK\x03\x04 and so on"), 0o644))
 	_, err = ReadLPIPSWeights(path, "")
 	checkLPIPSError(t, "another file", path, err, "not a safetensors file")
 }
@@ -212,10 +200,7 @@ func TestLPIPSScript(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	w, err := ReadLPIPSWeights(in("out.safetensors"), "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := must.Get(ReadLPIPSWeights(in("out.safetensors"), ""))(t)
 	if !strings.Contains(out, w.SHA256) {
 		t.Errorf("the script says %q, the file's SHA-256 is %s", out, w.SHA256)
 	}

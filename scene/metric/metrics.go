@@ -48,20 +48,8 @@ func (c colours) read(out []float64, first int, mask []uint32) {
 	}
 }
 
-// meanSquaredError returns the mean squared difference of two RGB images [pixels*3] over
-// the pixels that count; mask is as in Image.Mask, nil for all.
-// The sum is taken in float64 in a fixed order.
-func meanSquaredError(a, b []float32, mask []uint32) (float64, error) {
-	if len(a) != len(b) || len(a) == 0 || len(a)%3 != 0 {
-		return 0, fmt.Errorf("compare images: %d and %d values: %w", len(a), len(b), scene.ErrShape)
-	}
-	if err := checkMask(mask, len(a)/3); err != nil {
-		return 0, err
-	}
-	return meanSquare(colours{rgb: a}, colours{rgb: b}, len(a)/3, mask)
-}
-
-// meanSquare is meanSquaredError of n pixels.
+// meanSquare returns the mean squared difference of n pixels over those that count. The sum is taken in float64 in a
+// fixed order.
 func meanSquare(a, b colours, pixels int, mask []uint32) (float64, error) {
 	// One partial sum per block: the order of additions depends on the length
 	// alone, not on the number of workers.
@@ -135,16 +123,6 @@ func Quantise(render []float32) {
 	for i, v := range render {
 		render[i] = float32(scene.ByteValues[scene.ToByte(255*float64(v))])
 	}
-}
-
-// PSNR returns 10*log10(1/MSE) in decibels of two RGB images with values in 0..1 over the pixels that count.
-// Equal images give +Inf. Nothing is clamped.
-func PSNR(a, b []float32, mask []uint32) (float64, error) {
-	mse, err := meanSquaredError(a, b, mask)
-	if err != nil {
-		return 0, err
-	}
-	return -10 * math.Log10(mse), nil
 }
 
 func sumOf(v []float64) float64 {

@@ -3,6 +3,7 @@ package metric
 import (
 	"archive/zip"
 	"encoding/binary"
+	"fmt"
 	"io"
 	"math"
 	"math/rand/v2"
@@ -12,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	must "vksplat/internal/musttest"
 	"vksplat/scene"
 	"vksplat/scene/photo"
 )
@@ -226,10 +228,7 @@ func readArray(t *testing.T, path, name string) (data []float32, shape []int) {
 		t.Fatal(err)
 	}
 	defer z.Close()
-	f, err := z.Open(name + ".npy")
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(z.Open(name + ".npy"))(t)
 	defer f.Close()
 	raw, err := io.ReadAll(f)
 	if err != nil || len(raw) < 10 {
@@ -263,4 +262,39 @@ func BenchmarkSSIM(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
+}
+
+// meanSquaredError returns the mean squared difference of two RGB images [pixels*3] over
+// the pixels that count; mask is as in Image.Mask, nil for all.
+// The sum is taken in float64 in a fixed order.
+func meanSquaredError(a, b []float32, mask []uint32) (float64, error) {
+	if len(a) != len(b) || len(a) == 0 || len(a)%3 != 0 {
+		return 0, fmt.Errorf("compare images: %d and %d values: %w", len(a), len(b), scene.ErrShape)
+	}
+	if err := checkMask(mask, len(a)/3); err != nil {
+		return 0, err
+	}
+	return meanSquare(colours{rgb: a}, colours{rgb: b}, len(a)/3, mask)
+}
+
+// PSNR returns 10*log10(1/MSE) in decibels of two RGB images with values in 0..1 over the pixels that count.
+// Equal images give +Inf. Nothing is clamped.
+func PSNR(a, b []float32, mask []uint32) (float64, error) {
+	mse, err := meanSquaredError(a, b, mask)
+	if err != nil {
+		return 0, err
+	}
+	return -10 * math.Log10(mse), nil
+}
+
+// SSIM is meanSSIM of floats.
+func SSIM(a, b []float32, width, height int, padding Padding, mask []uint32) (float64, error) {
+	if width <= 0 || height <= 0 || len(a) != 3*width*height || len(b) != len(a) {
+		return 0, fmt.Errorf("compare images: %d and %d values for %dx%d pixels: %w", len(a), len(b), width, height,
+			scene.ErrShape)
+	}
+	if err := checkMask(mask, width*height); err != nil {
+		return 0, err
+	}
+	return meanSSIM(colours{rgb: a}, colours{rgb: b}, width, height, padding, mask)
 }

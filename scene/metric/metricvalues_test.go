@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	must "vksplat/internal/musttest"
 	"vksplat/scene"
 	"vksplat/scene/photo"
 )
@@ -84,10 +85,7 @@ func TestMetricsPublished(t *testing.T) {
 	measure("masked inria", quantised, PaddingSame, mask)
 	for _, how := range []string{ColorAffine, ColorQuadratic} {
 		correct := func(render []float32, mask []uint32) []float32 {
-			out, err := CorrectColors(how, photo, render, mask)
-			if err != nil {
-				t.Fatal(err)
-			}
+			out := must.Get(CorrectColors(how, photo, render, mask))(t)
 			return out
 		}
 		measure("gsplat "+how, correct(render, nil), PaddingValid, nil)
@@ -126,10 +124,7 @@ func TestCorrectColorsDegenerate(t *testing.T) {
 	} {
 		for _, how := range []string{ColorAffine, ColorQuadratic} {
 			photo, render := paint(at)
-			out, err := CorrectColors(how, photo, render, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			out := must.Get(CorrectColors(how, photo, render, nil))(t)
 			for i, v := range out {
 				if !(v >= 0 && v <= 1) {
 					t.Fatalf("%s, %s: value %d is %v", name, how, i, v)

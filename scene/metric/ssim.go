@@ -33,22 +33,6 @@ const (
 	ssimC2     = 0.03 * 0.03
 )
 
-// SSIM returns the mean structural similarity of two RGB images [height*width*3]
-// with values in 0..1: 11x11 Gaussian window of sigma 1.5, per channel, moments
-// in float64. Valid padding needs at least 11x11 pixels. With a mask, as in
-// Image.Mask, pixels that do not count are zero in both images, and a window
-// counts when its middle does.
-func SSIM(a, b []float32, width, height int, padding Padding, mask []uint32) (float64, error) {
-	if width <= 0 || height <= 0 || len(a) != 3*width*height || len(b) != len(a) {
-		return 0, fmt.Errorf("compare images: %d and %d values for %dx%d pixels: %w", len(a), len(b), width, height,
-			scene.ErrShape)
-	}
-	if err := checkMask(mask, width*height); err != nil {
-		return 0, err
-	}
-	return meanSSIM(colours{rgb: a}, colours{rgb: b}, width, height, padding, mask)
-}
-
 // comparingWorkers is how many cores one picture is compared on at most: where there are more, several pictures are
 // worked on at once.
 const comparingWorkers = 8
@@ -64,7 +48,9 @@ func CompareBytes() int64 {
 // are two plain rows, and one band filtered and packed, of sheets whose photos are up to 32768 pixels wide.
 const encodeMost = 4 << 20
 
-// meanSSIM is SSIM of images of the right sizes.
+// meanSSIM returns the mean structural similarity of two RGB images [height*width*3], values in 0..1: an 11x11 Gaussian
+// window of sigma 1.5, per channel, moments in float64. Valid padding needs at least 11x11 pixels. With a mask, as in
+// Image.Mask, pixels that do not count are zero in both images, and a window counts when its middle does.
 func meanSSIM(a, b colours, width, height int, padding Padding, mask []uint32) (float64, error) {
 	margin := 0
 	if padding == PaddingValid {

@@ -6,52 +6,39 @@ import (
 	"path/filepath"
 	"testing"
 
+	must "vksplat/internal/musttest"
 	"vksplat/scene"
 	"vksplat/scene/load/loadtest"
 	"vksplat/scene/scenetest"
 )
 
+func TestFormat(t *testing.T) {
+	loadtest.Format{Name: scene.FormatOpenSfM, Photos: "images", File: "reconstruction.json", Points: true,
+		Refused: map[string]loadtest.Refusal{
+			"lens":   {`"brown"`, `"fisheye624"`, `its projection_type is "fisheye624"`},
+			"camera": {`"camera": "v2 brown"`, `"camera": "other"`, `camera "other", which does not exist`},
+			"focal":  {`"focal_x": 0.94`, `"focal_x": 0`, "its focal length is 0"},
+			"size":   {`"width": 64`, `"width": 1e9`, "its size is 1e+09"},
+			"type":   {`"width": 64`, `"width": "64"`, "a number is expected"},
+			"shot":   {`"rotation": [`, `"rotation": [1.0, `, "a rotation of 4"},
+			"point":  {`"coordinates": [`, `"coordinates": [1.0, `, "has 4 coordinates"},
+		},
+	}.Check(t)
+}
+
 func TestFixture(t *testing.T) {
 	root := loadtest.Fixture(t, "images")
 	c := loadtest.MustLoad(t, root, loadtest.AnyModel())
-	loadtest.CheckFixture(t, c, true)
-	if c.Format != scene.FormatOpenSfM {
-		t.Error(c.Format)
-	}
 	if w, ok := scenetest.WarningOf(c, "other-components"); !ok || w.Count != 1 {
 		t.Errorf("%v", w)
 	}
 	// where OpenDroneMap has it
-	if err := os.Mkdir(filepath.Join(root, "opensfm"), 0o777); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Rename(filepath.Join(root, "reconstruction.json"), filepath.Join(root, "opensfm",
-		"reconstruction.json")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(filepath.Join(root, "opensfm"), 0o777))
+	must.Do(t, os.Rename(filepath.Join(root, "reconstruction.json"), filepath.Join(root, "opensfm",
+		"reconstruction.json")))
 	loadtest.CheckFixture(t, loadtest.MustLoad(t, root, loadtest.AnyModel()), true)
 	loadtest.CheckFixture(t, loadtest.MustLoad(t, filepath.Join(root, "opensfm", "reconstruction.json"),
 		loadtest.AnyModel()), true)
-}
-
-func TestRefusals(t *testing.T) {
-	for name, c := range map[string]struct{ from, to, want string }{
-		"lens":   {`"brown"`, `"fisheye624"`, `its projection_type is "fisheye624"`},
-		"camera": {`"camera": "v2 brown"`, `"camera": "other"`, `camera "other", which does not exist`},
-		"focal":  {`"focal_x": 0.94`, `"focal_x": 0`, "its focal length is 0"},
-		"size":   {`"width": 64`, `"width": 1e9`, "its size is 1e+09"},
-		"type":   {`"width": 64`, `"width": "64"`, "a number is expected"},
-		"shot":   {`"rotation": [`, `"rotation": [1.0, `, "a rotation of 4"},
-		"point":  {`"coordinates": [`, `"coordinates": [1.0, `, "has 4 coordinates"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			loadtest.CheckEdited(t, loadtest.Fixture(t, "images"), "reconstruction.json", c.from, c.to, c.want)
-		})
-	}
-}
-
-func TestDamage(t *testing.T) {
-	loadtest.CheckDamage(t, loadtest.Fixture(t, "images"), "reconstruction.json")
 }
 
 func TestNotFinite(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	must "vksplat/internal/musttest"
 	"vksplat/scene"
 	"vksplat/scene/load/loadtest"
 )
@@ -58,9 +59,7 @@ func TestPrimitives(t *testing.T) {
 	}
 	many := bytes.Replace(data, one[1], bytes.Join(slices.Repeat([][]byte{one[1]}, 200), []byte(",")), 1)
 	many = bytes.ReplaceAll(many, []byte(`"count": 8`), []byte(`"count": 0`))
-	if err := os.WriteFile(file, many, 0o666); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, many, 0o666))
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	c := loadtest.MustLoad(t, root, loadtest.AnyModel())

@@ -3,7 +3,6 @@ package photo
 import (
 	"bufio"
 	"bytes"
-	"encoding/binary"
 	"io"
 	"os"
 
@@ -11,6 +10,7 @@ import (
 	"vksplat/internal/parallel"
 	"vksplat/internal/pixelpool"
 	"vksplat/scene"
+	"vksplat/scene/jpeg"
 )
 
 // DecodeBytes returns about how many bytes of memory Decode takes beside the image that it returns, from the headers of
@@ -91,50 +91,28 @@ func decoderBytes(r *bufio.Reader) float64 {
 // jpegFrame reads the frame header of a JPEG: whether it is progressive, by the marker SOF2, and the samples that it
 // stores for a pixel. What cannot be told counts as progressive, with three components at full resolution.
 func jpegFrame(r *bufio.Reader) (progressive bool, samples float64) {
-	const full = 3
-	if _, err := r.Discard(2); err != nil {
-		return true, full
-	}
-	for range 1000 { // segments before the frame header; real files have a few dozen
-		var m [4]byte
-		if _, err := io.ReadFull(r, m[:2]); err != nil || m[0] != 0xff {
-			return true, full
+	progressive, samples = true, 3
+	// Whatever the error, a frame header that was found before it counts.
+	_ = jpeg.Segments(r, func(m uint8, _ int, content io.Reader) (done bool, err error) {
+		if m < 0xc0 || m > 0xc2 {
+			return false, nil
 		}
-		if m[1] == 0xff { // padding
-			if r.UnreadByte() != nil {
-				return true, full
-			}
-			continue
+		head, err := io.ReadAll(content)
+		if err == nil {
+			progressive, samples = m == 0xc2, jpegSamples(head, samples)
 		}
-		if _, err := io.ReadFull(r, m[2:]); err != nil {
-			return true, full
-		}
-		size := int(binary.BigEndian.Uint16(m[2:]))
-		switch {
-		case size < 2:
-			return true, full
-		case m[1] >= 0xc0 && m[1] <= 0xc2:
-			return m[1] == 0xc2, jpegSamples(r, full)
-		}
-		if _, err := r.Discard(size - 2); err != nil {
-			return true, full
-		}
-	}
-	return true, full
+		return true, err
+	})
+	return progressive, samples
 }
 
 // jpegSamples returns the samples for a pixel by the sampling factors of a frame header's components, otherwise where
 // they make no sense.
-func jpegSamples(r *bufio.Reader, otherwise float64) float64 {
-	head, err := r.Peek(6) // precision, height, width, components
-	if err != nil {
+func jpegSamples(head []byte, otherwise float64) float64 {
+	if len(head) < 6 || head[5] == 0 || len(head) < 6+3*int(head[5]) { // precision, height, width, components
 		return otherwise
 	}
 	n := int(head[5])
-	head, err = r.Peek(6 + 3*n)
-	if err != nil || n == 0 {
-		return otherwise
-	}
 	sum, across, down := 0, 1, 1
 	for i := range n {
 		h, v := int(head[6+3*i+1]>>4), int(head[6+3*i+1]&15)

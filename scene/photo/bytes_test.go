@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	must "vksplat/internal/musttest"
 	"vksplat/scene"
 	"vksplat/scene/scenetest"
 )
@@ -22,9 +23,7 @@ func TestDecodeBytes(t *testing.T) {
 	deep := image.NewNRGBA64(img.Rect)
 	encode := func(f func(b *bytes.Buffer) error) []byte {
 		var b bytes.Buffer
-		if err := f(&b); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, f(&b))
 		return b.Bytes()
 	}
 	small := encode(func(b *bytes.Buffer) error { return png.Encode(b, img) })
@@ -44,9 +43,7 @@ func TestDecodeBytes(t *testing.T) {
 		{"text.webp", []byte("some words"), 16}, {"empty", nil, 16},
 	} {
 		path := filepath.Join(t.TempDir(), c.name)
-		if err := os.WriteFile(path, c.data, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, c.data, 0o600))
 		cam := scene.Camera{Path: path, Width: w, Height: h}
 		if got, want := DecodeBytes(cam), int64(len(c.data))+int64(c.perPixel*w*h); got != want {
 			t.Errorf("%s: %d bytes, want %d", c.name, got, want)
@@ -89,9 +86,7 @@ func FuzzPhotoHeader(f *testing.F) {
 	}
 	path := filepath.Join(f.TempDir(), "photo.jpg")
 	f.Fuzz(func(t *testing.T, data []byte) {
-		if err := os.WriteFile(path, data, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, data, 0o600))
 		w, h, err := Size(path)
 		if err == nil && (w < 1 || h < 1 || w > scene.MaxPixels/h) {
 			t.Errorf("%d x %d", w, h)

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"vksplat/internal/fault"
+	must "vksplat/internal/musttest"
 	"vksplat/scene"
 	"vksplat/scene/scenetest"
 )
@@ -93,10 +94,7 @@ func TestDecodeRefuses(t *testing.T) {
 	huge := bytes.Clone(whole[:33])
 	copy(huge[16:], []byte{0, 0, 0x40, 0, 0, 0, 0x40, 0}) // 16384 x 16384, and the checksum of the header below
 	copy(huge[29:], scenetest.CrcOf(huge[12:29]))
-	photo, err := os.ReadFile("testdata/420.jpg")
-	if err != nil {
-		t.Fatal(err)
-	}
+	photo := must.Get(os.ReadFile("testdata/420.jpg"))(t)
 	corrupt := bytes.Clone(whole)
 	corrupt[len(corrupt)-20] ^= 0x55
 	for name, c := range map[string]struct {
@@ -139,10 +137,7 @@ func TestDecodeRealPhotos(t *testing.T) {
 	}
 	for _, f := range files[:3] {
 		img := decodeFile(t, f)
-		small, err := Decode(scene.Camera{Path: f, Width: img.Width / 4, Height: img.Height / 4})
-		if err != nil {
-			t.Fatal(err)
-		}
+		small := must.Get(Decode(scene.Camera{Path: f, Width: img.Width / 4, Height: img.Height / 4}))(t)
 		if a, b := meanLevel(img), meanLevel(small); a-b > 0.5 || b-a > 0.5 {
 			t.Errorf("%s: mean level %v, reduced %v", f, a, b)
 		}

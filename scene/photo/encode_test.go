@@ -10,6 +10,7 @@ import (
 	"slices"
 	"testing"
 
+	must "vksplat/internal/musttest"
 	"vksplat/scene"
 )
 
@@ -30,9 +31,7 @@ func TestSheetReadsBack(t *testing.T) {
 		render.Pix[i] = 255
 	}
 	path := filepath.Join(t.TempDir(), "sheet.png")
-	if err := WriteSheet(path, photo, FloatRGB(render)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, WriteSheet(path, photo, FloatRGB(render)))
 	gotPhoto, gotRender, err := ReadSheet(path)
 	if err != nil {
 		t.Fatal(err)
@@ -40,15 +39,9 @@ func TestSheetReadsBack(t *testing.T) {
 	if !bytes.Equal(gotPhoto.Pix, photo.Pix) || !bytes.Equal(gotRender.Pix, render.Pix) {
 		t.Error("photo and render are not what was written")
 	}
-	f, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(os.Open(path))(t)
 	defer f.Close() // only read from
-	written, err := png.Decode(f)
-	if err != nil {
-		t.Fatal(err)
-	}
+	written := must.Get(png.Decode(f))(t)
 	if got := Sheet(photo, render); !bytes.Equal(got.Pix, fromImage(written).Pix) {
 		t.Error("Sheet and WriteSheet draw different pictures")
 	}
@@ -57,12 +50,8 @@ func TestSheetReadsBack(t *testing.T) {
 func TestReadSheetErrors(t *testing.T) {
 	dir := t.TempDir()
 	narrow, text := filepath.Join(dir, "narrow.png"), filepath.Join(dir, "text.png")
-	if err := WritePNG(narrow, make([]float32, 3*9*2), 9, 2); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(text, []byte("no picture"), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, WritePNG(narrow, make([]float32, 3*9*2), 9, 2))
+	must.Do(t, os.WriteFile(text, []byte("no picture"), 0o666))
 	for _, path := range []string{narrow, text, filepath.Join(dir, "none.png")} {
 		if _, _, err := ReadSheet(path); err == nil {
 			t.Errorf("%s was read", path)
@@ -91,17 +80,12 @@ func TestEncode(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	back, err := png.Decode(bytes.NewReader(data))
-	if err != nil {
-		t.Fatal(err)
-	}
+	back := must.Get(png.Decode(bytes.NewReader(data)))(t)
 	img.Pix[3] = 255
 	if got := fromImage(back); !bytes.Equal(got.Pix, img.Pix) {
 		t.Error("PNG changed the colours")
 	}
-	if data, err = JPEG(img, 90); err != nil {
-		t.Fatal(err)
-	}
+	data = must.Get(JPEG(img, 90))(t)
 	c, err := jpeg.DecodeConfig(bytes.NewReader(data))
 	if err != nil || c.Width != 16 || c.Height != 8 {
 		t.Errorf("JPEG of %dx%d, %v", c.Width, c.Height, err)

@@ -41,21 +41,8 @@ func CutShort(path string) bool {
 // hasJPEGEnd looks for the end of a JPEG's pixels: in these no marker but a restart's comes before it, and segments in
 // front, which may hold a smaller JPEG, are passed over.
 func hasJPEGEnd(r *bufio.Reader) bool {
-	if _, err := r.Discard(2); err != nil {
+	if jpeg.Segments(r, func(uint8, int, io.Reader) (bool, error) { return false, nil }) != nil {
 		return false
-	}
-	for {
-		var m [4]byte
-		if _, err := io.ReadFull(r, m[:]); err != nil || m[0] != 0xff {
-			return false
-		}
-		size := int(binary.BigEndian.Uint16(m[2:]))
-		if _, err := r.Discard(max(size-2, 0)); err != nil {
-			return false
-		}
-		if m[1] == jpeg.MarkerSOS {
-			break
-		}
 	}
 	for {
 		if _, err := r.ReadSlice(0xff); err == bufio.ErrBufferFull {

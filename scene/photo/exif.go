@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"io"
 	"os"
+	"strconv"
 
 	"vksplat/internal/fault"
 	"vksplat/scene/jpeg"
@@ -44,7 +45,13 @@ func SidewaysTag(path string) (tag int, sideways bool) {
 	return tag, err == nil && tag > 4
 }
 
-func orientation(r io.ReaderAt, size int64) int { return tiffOrientation(exifOf(r, size)) }
+func orientation(r io.ReaderAt, size int64) int {
+	first, _ := tiffFolders(exifOf(r, size))
+	if v, err := strconv.Atoi(first[tagOrientation]); err == nil && v >= 1 && v <= 8 {
+		return v
+	}
+	return 1
+}
 
 // jpegExif returns the content of a JPEG's EXIF segment, nil if there is none before the image.
 func jpegExif(r io.Reader) (exif []byte) {
@@ -95,37 +102,4 @@ func chunkExif(r io.ReaderAt, size int64, isPNG bool) []byte {
 		at += n + padding
 	}
 	return nil
-}
-
-// tiffOrientation reads the tag from what an EXIF block holds, a small TIFF file; 1 if it is not there.
-func tiffOrientation(data []byte) int {
-	var order binary.ByteOrder = binary.LittleEndian
-	switch {
-	case len(data) < 8:
-		return 1
-	case string(data[:4]) == "MM\x00*":
-		order = binary.BigEndian
-	case string(data[:4]) != "II*\x00":
-		return 1
-	}
-	const tagOrientation, typeShort, entrySize = 0x112, 3, 12
-	at := uint64(order.Uint32(data[4:]))
-	if at+2 > uint64(len(data)) {
-		return 1
-	}
-	entries := data[at+2:]
-	for range order.Uint16(data[at:]) {
-		if len(entries) < entrySize {
-			return 1
-		}
-		if order.Uint16(entries) == tagOrientation {
-			v := int(order.Uint16(entries[8:]))
-			if order.Uint16(entries[2:]) != typeShort || v < 1 || v > 8 {
-				return 1
-			}
-			return v
-		}
-		entries = entries[entrySize:]
-	}
-	return 1
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"vksplat/internal/fault"
+	must "vksplat/internal/musttest"
 	"vksplat/scene/jpeg"
 	"vksplat/scene/scenetest"
 )
@@ -202,9 +203,7 @@ func FuzzExifOrientation(f *testing.F) {
 		if got < 1 || got > 8 {
 			t.Errorf("orientation %d", got)
 		}
-		if err := os.WriteFile(path, data, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, data, 0o600))
 		if again, err := Orientation(path); err != nil || again != got {
 			t.Errorf("the file gives %d, %v, its bytes %d", again, err, got)
 		}

@@ -16,6 +16,7 @@ import (
 const (
 	tagMake         = 0x10f
 	tagModel        = 0x110
+	tagOrientation  = 0x112
 	tagExposureTime = 0x829a
 	tagFNumber      = 0x829d
 	tagExif         = 0x8769
@@ -71,7 +72,11 @@ func exifFolders(path string) (first, second map[uint16]string) {
 	if err != nil || !info.Mode().IsRegular() {
 		return nil, nil
 	}
-	data := exifOf(f, info.Size())
+	return tiffFolders(exifOf(f, info.Size()))
+}
+
+// tiffFolders reads the two folders of tags in what an EXIF block holds, a small TIFF file.
+func tiffFolders(data []byte) (first, second map[uint16]string) {
 	var order binary.ByteOrder = binary.LittleEndian
 	switch {
 	case len(data) < 8:
@@ -134,7 +139,9 @@ func exifTags(data []byte, order binary.ByteOrder, offset uint32) map[uint16]str
 		case typeShort:
 			tags[order.Uint16(e)] = fmt.Sprint(order.Uint16(e[8:]))
 		case typeLong:
-			tags[order.Uint16(e)] = fmt.Sprint(value)
+			if tag := order.Uint16(e); tag != tagOrientation { // which has another type
+				tags[tag] = fmt.Sprint(value)
+			}
 		case typeFraction:
 			if value+8 <= uint64(len(data)) {
 				tags[order.Uint16(e)] = fmt.Sprintf("%d/%d", order.Uint32(data[value:]), order.Uint32(data[value+4:]))

@@ -89,6 +89,9 @@ func (e *foreignError) Error() string {
 
 // notPhoto says what data, which is no photo that can be decoded, is instead.
 func notPhoto(data []byte) error {
+	if len(data) == 0 {
+		return errors.New("the file is empty")
+	}
 	for i := range foreignKinds {
 		if k := &foreignKinds[i]; k.begins(data) {
 			return &foreignError{k}

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"vksplat/internal/fault"
+	must "vksplat/internal/musttest"
 	"vksplat/scene"
 	"vksplat/scene/scenetest"
 )
@@ -100,10 +101,7 @@ func TestSixteenBits(t *testing.T) {
 	for i := range 1 << 16 {
 		binary.BigEndian.PutUint16(src.Pix[2*i:], uint16(i))
 	}
-	got, err := DecodeStored(scenetest.PngBytes(t, src))
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := must.Get(DecodeStored(scenetest.PngBytes(t, src)))(t)
 	for i := range 1 << 16 {
 		if want := uint8((i + 128) / 257); got.Pix[4*i] != want || got.Pix[4*i+2] != want || got.Pix[4*i+3] != 255 {
 			t.Fatalf("%d becomes %v, want %d", i, got.Pix[4*i:4*i+4], want)
@@ -139,14 +137,8 @@ func TestPNGTransparentColour(t *testing.T) {
 		"gray8":  {gray8, colour(uint16(gray8.GrayAt(x, y).Y))},
 		"gray16": {gray16, colour(gray16.Gray16At(x, y).Y)},
 	} {
-		plain, err := DecodeStored(scenetest.PngBytes(t, c.src))
-		if err != nil {
-			t.Fatal(err)
-		}
-		got, err := DecodeStored(scenetest.WithChunk(scenetest.PngBytes(t, c.src), "tRNS", c.colour))
-		if err != nil {
-			t.Fatal(err)
-		}
+		plain := must.Get(DecodeStored(scenetest.PngBytes(t, c.src)))(t)
+		got := must.Get(DecodeStored(scenetest.WithChunk(scenetest.PngBytes(t, c.src), "tRNS", c.colour)))(t)
 		for i := range 35 {
 			want := [4]uint8(plain.Pix[4*i:])
 			if c.src.At(i%7, i/7) == c.src.At(x, y) {

@@ -9,29 +9,21 @@ import (
 	"strings"
 	"testing"
 
+	must "vksplat/internal/musttest"
 	"vksplat/scene"
 	"vksplat/scene/jpeg"
 )
 
 func readTestdata(t testing.TB, name string) []byte {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join("testdata", name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile(filepath.Join("testdata", name)))(t)
 	return data
 }
 
 func decodeFile(t *testing.T, path string) scene.Image {
 	t.Helper()
-	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	img, err := DecodeStored(data)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile(path))(t)
+	img := must.Get(DecodeStored(data))(t)
 	return img
 }
 
@@ -46,15 +38,9 @@ func compareReferences(t *testing.T, pattern string, atLeast int) {
 	for _, reference := range files {
 		file := strings.TrimSuffix(reference, ".png")
 		t.Run(filepath.Base(file), func(t *testing.T) {
-			f, err := os.Open(reference)
-			if err != nil {
-				t.Fatal(err)
-			}
+			f := must.Get(os.Open(reference))(t)
 			defer f.Close()
-			decoded, err := png.Decode(f)
-			if err != nil {
-				t.Fatal(err)
-			}
+			decoded := must.Get(png.Decode(f))(t)
 			got, want := decodeFile(t, file), fromImage(decoded)
 			if got.Width != want.Width || got.Height != want.Height {
 				t.Fatalf("got %d x %d, want %d x %d", got.Width, got.Height, want.Width, want.Height)
@@ -92,10 +78,7 @@ func cutAt(t *testing.T, data []byte, m uint8) (before, from []byte) {
 func TestJPEGTolerates(t *testing.T) {
 	for _, name := range []string{"restart.jpg", "420progressive.jpg", "separate.jpg"} {
 		whole := readTestdata(t, name)
-		want, err := DecodeStored(whole)
-		if err != nil {
-			t.Fatal(err)
-		}
+		want := must.Get(DecodeStored(whole))(t)
 		before, scan := cutAt(t, whole, jpeg.MarkerSOS)
 		for what, data := range map[string][]byte{
 			"no end":          whole[:len(whole)-2],
@@ -186,10 +169,7 @@ func TestJPEGStandardTables(t *testing.T) {
 		}
 		bare = append(bytes.Clone(before), from[binary.BigEndian.Uint16(from):]...)
 	}
-	want, err := DecodeStored(whole)
-	if err != nil {
-		t.Fatal(err)
-	}
+	want := must.Get(DecodeStored(whole))(t)
 	if got, err := DecodeStored(bare); err != nil || len(bare) > len(whole)-400 || !bytes.Equal(got.Pix, want.Pix) {
 		t.Errorf("%d of %d bytes decode otherwise: %v", len(bare), len(whole), err)
 	}

@@ -138,6 +138,13 @@ func (l *Locator) search(file string, near func(file string) string) string {
 	if rel, err := filepath.Rel(l.root, file); err == nil && filepath.IsLocal(rel) {
 		return ""
 	}
+	return l.byEnd(file, near)
+}
+
+// ByEnd gives the file below the root that the longest end of a path names, "" if there is none.
+func (l *Locator) ByEnd(file string) string { return l.byEnd(file, l.near) }
+
+func (l *Locator) byEnd(file string, near func(file string) string) string {
 	parts := strings.Split(filepath.ToSlash(file), "/")
 	for i := max(1, len(parts)-mostEnds); i < len(parts); i++ {
 		if end := filepath.Join(parts[i:]...); filepath.IsLocal(end) {

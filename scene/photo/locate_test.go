@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	must "vksplat/internal/musttest"
 	"vksplat/scene"
 )
 
@@ -36,10 +37,7 @@ func TestLocatorBounds(t *testing.T) {
 }
 
 func TestEndsBounds(t *testing.T) {
-	x, err := IndexDir(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	x := must.Get(IndexDir(t.TempDir()))(t)
 	cams := []scene.Camera{{Name: strings.Repeat("/a", 1<<20)}, {Name: strings.Repeat("/a", 2000)}}
 	start := time.Now()
 	if x.FindByEnds(cams); time.Since(start) > 5*time.Second {

@@ -10,18 +10,15 @@ import (
 	"testing"
 
 	"vksplat/internal/fault"
+	must "vksplat/internal/musttest"
 	"vksplat/scene"
 	"vksplat/scene/scenetest"
 )
 
 func writeText(t testing.TB, path, text string) {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(filepath.Dir(path), 0o777))
+	must.Do(t, os.WriteFile(path, []byte(text), 0o666))
 }
 
 // TestMaskOfBentCamera: pixels where the lens shows nothing do not count, nor do those that a mask leaves out.
@@ -32,21 +29,12 @@ func TestMaskOfBentCamera(t *testing.T) {
 	scenetest.WriteImage(t, filepath.Join(dir, "mask.png"), scenetest.Halves(8, 4, 4))
 	k := scene.Calibration{Model: scene.LensOpenCVFisheye, Width: 80, Height: 60,
 		Params: []float64{30, 30, 40, 30, -0.3, 0, 0, 0}}
-	views, err := k.Views(scene.Camera{Name: "a.png", Path: filepath.Join(dir, "a.png")}, 80, 60, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	taken, err := views[0].AsTaken()
-	if err != nil {
-		t.Fatal(err)
-	}
+	views := must.Get(k.Views(scene.Camera{Name: "a.png", Path: filepath.Join(dir, "a.png")}, 80, 60, 1))(t)
+	taken := must.Get(views[0].AsTaken())(t)
 	for _, mask := range []string{"", filepath.Join(dir, "mask.png")} {
 		cam := taken
 		cam.Mask = mask
-		img, err := Decode(cam)
-		if err != nil {
-			t.Fatal(err)
-		}
+		img := must.Get(Decode(cam))(t)
 		if img.Width != 80 || img.Height != 60 || img.Pix[4*(30*80+40)] != 40 {
 			t.Errorf("a picture of %dx%d, with %v in the middle", img.Width, img.Height, img.Pix[4*(30*80+40)])
 		}
@@ -67,10 +55,7 @@ func TestMaskOfPlainCamera(t *testing.T) {
 		for _, width := range []int{20, 10, 5} {
 			cam := scene.Camera{Path: filepath.Join(dir, "a.png"), Width: width, Height: width / 2,
 				Mask: filepath.Join(dir, "mask.png"), MaskInverted: inverted}
-			img, err := Decode(cam)
-			if err != nil {
-				t.Fatal(err)
-			}
+			img := must.Get(Decode(cam))(t)
 			if len(img.Mask) != (width*(width/2)+31)/32 {
 				t.Fatalf("%d words for %d x %d", len(img.Mask), width, width/2)
 			}
@@ -90,10 +75,7 @@ func TestMaskThreshold(t *testing.T) {
 		{0, 255, 0, 255}, {255, 0, 255, 255}, {255, 255, 255, 255}, {0, 0, 0, 0}}
 	scenetest.WriteImage(t, filepath.Join(dir, "m.png"),
 		scenetest.Paint(8, 1, func(x, _ int) [4]uint8 { return values[x] }))
-	m, err := ReadMask(filepath.Join(dir, "m.png"), false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := must.Get(ReadMask(filepath.Join(dir, "m.png"), false))(t)
 	for i, want := range []bool{true, false, true, false, true, false, true, false} {
 		if Counts(m.Words, i) != want {
 			t.Errorf("%v: %v", values[i], !want)
@@ -197,9 +179,7 @@ func TestAttachMasks(t *testing.T) {
 	want := []string{"", "b.JPG.png", "e.jpeg", "pano.png", "pano.png", "sub/C.MASK.png", "sub/d.mask.jpg"}
 	for _, dir := range []string{"", "masks", filepath.Join(root, "masks")} {
 		c := capture()
-		if err := AttachMasks(c, dir, dir != ""); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, AttachMasks(c, dir, dir != ""))
 		for i, cam := range c.Cameras {
 			file := ""
 			if want[i] != "" {
@@ -250,11 +230,8 @@ func TestDecodeInParallel(t *testing.T) {
 			Params: []float64{40, 40, 48, 24, -0.0232, 0.0924, -0.0591, 0.003, 0.0048, -0.0009,
 				0.0002, 0.0005, -0.0009, -0.0001, 0.00007, -0.00017}},
 	} {
-		views, err := k.Views(scene.Camera{Name: "a.png", Path: filepath.Join(dir, "a.png"),
-			Mask: filepath.Join(dir, "mask.png")}, 96, 48, 1)
-		if err != nil {
-			t.Fatal(err)
-		}
+		views := must.Get(k.Views(scene.Camera{Name: "a.png", Path: filepath.Join(dir, "a.png"),
+			Mask: filepath.Join(dir, "mask.png")}, 96, 48, 1))(t)
 		cams = append(cams, views...)
 	}
 	// sees black alone
@@ -300,10 +277,7 @@ func TestGrowMask(t *testing.T) {
 		return [4]uint8{255, 255, 255, 255}
 	}))
 	for _, n := range []int{0, 1, 4, 100} {
-		m, err := readMaskOf(&scene.Camera{Mask: filepath.Join(dir, "m.png"), MaskGrow: n})
-		if err != nil {
-			t.Fatal(err)
-		}
+		m := must.Get(readMaskOf(&scene.Camera{Mask: filepath.Join(dir, "m.png"), MaskGrow: n}))(t)
 		for y := range height {
 			for x := range width {
 				want := true

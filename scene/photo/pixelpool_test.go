@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"testing"
 
+	must "vksplat/internal/musttest"
 	"vksplat/internal/pixelpool"
 	"vksplat/scene"
 	"vksplat/scene/scenetest"
@@ -24,9 +25,7 @@ func waves(t *testing.T, width, height int) string {
 	copy(img.Pix, scenetest.Paint(width, height,
 		func(x, y int) [4]uint8 { return [4]uint8{uint8(x / 3), uint8(y / 2), uint8(x * y / 500), 255} }).Pix)
 	var b bytes.Buffer
-	if err := jpeg.Encode(&b, img, nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, jpeg.Encode(&b, img, nil))
 	path := filepath.Join(t.TempDir(), "a.jpg")
 	scenetest.Put(t, path, b.Bytes())
 	return path
@@ -40,10 +39,7 @@ func TestRecycledPixels(t *testing.T) {
 	lens.Path = path
 	for _, cam := range []scene.Camera{{Path: path, Width: 600, Height: 400}, {Path: path, Width: 300, Height: 200},
 		lens} {
-		first, err := Decode(cam)
-		if err != nil {
-			t.Fatal(err)
-		}
+		first := must.Get(Decode(cam))(t)
 		want := bytes.Clone(first.Pix)
 		for range 4 {
 			img, err := Decode(cam)
@@ -66,10 +62,7 @@ func TestDecodingLeavesLittleGarbage(t *testing.T) {
 	for _, scale := range []int{1, 2} {
 		cam := scene.Camera{Path: path, Width: w / scale, Height: h / scale}
 		decode := func() {
-			img, err := Decode(cam)
-			if err != nil {
-				t.Fatal(err)
-			}
+			img := must.Get(Decode(cam))(t)
 			Recycle(img)
 		}
 		decode()

@@ -8,6 +8,7 @@ import (
 	"io"
 	"testing"
 
+	must "vksplat/internal/musttest"
 	"vksplat/scene"
 )
 
@@ -22,14 +23,12 @@ func TestEncodeRGB(t *testing.T) {
 		} {
 			w, h := size[0], size[1]
 			var file bytes.Buffer
-			if err := encodeRGB(&file, w, h, func(y int, rgb []uint8) {
+			must.Do(t, encodeRGB(&file, w, h, func(y int, rgb []uint8) {
 				for x := range w {
 					c := at(x, y)
 					rgb[3*x], rgb[3*x+1], rgb[3*x+2] = uint8(c>>16), uint8(c>>8), uint8(c)
 				}
-			}); err != nil {
-				t.Fatal(err)
-			}
+			}))
 			img, err := png.Decode(&file)
 			if err != nil {
 				t.Fatalf("%dx%d, kind %d: %v", w, h, kind, err)
@@ -69,10 +68,7 @@ func (d *fullDisk) Write(p []byte) (int, error) {
 
 func TestEncodeRGBError(t *testing.T) {
 	img := scene.Image{Width: 90, Height: 90, Pix: make([]uint8, 4*90*90)}
-	whole, err := PNG(img)
-	if err != nil {
-		t.Fatal(err)
-	}
+	whole := must.Get(PNG(img))(t)
 	for room := range whole {
 		if err := EncodePNG(&fullDisk{room}, flattened(img)); !errors.Is(err, io.ErrShortWrite) {
 			t.Fatalf("with room for %d of %d bytes: %v", room, len(whole), err)

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"vksplat/internal/geom"
+	must "vksplat/internal/musttest"
 	"vksplat/internal/parallel"
 	"vksplat/scene"
 	"vksplat/scene/lenscases"
@@ -128,18 +129,12 @@ func TestUndistortAgainstTruth(t *testing.T) {
 		photo := throughLens(t, pose, c.k, 3)
 		keep(t, "photo_"+c.k.Model.String(), photo)
 		for _, downscale := range []int{1, 2} {
-			views, err := c.k.Views(pose, 128, 96, downscale)
-			if err != nil {
-				t.Fatal(err)
-			}
+			views := must.Get(c.k.Views(pose, 128, 96, downscale))(t)
 			cam := views[0]
 			if (cam.Model == scene.Fisheye) != c.fish {
 				t.Fatalf("%v became %v", c.k, cam.Model)
 			}
-			got, err := picture((&cam), photo, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			got := must.Get(picture((&cam), photo, nil))(t)
 			truth := directly(cam, 3*downscale)
 			keep(t, fmt.Sprintf("got_%v_%d", c.k.Model, downscale), got)
 			keep(t, fmt.Sprintf("truth_%v_%d", c.k.Model, downscale), truth)
@@ -154,14 +149,8 @@ func TestUndistortAgainstTruth(t *testing.T) {
 			if downscale == 1 || cam.Lens == nil || c.fish {
 				continue
 			}
-			full, err := c.k.Views(pose, 128, 96, 1)
-			if err != nil {
-				t.Fatal(err)
-			}
-			step, err := undistort(photo, &full[0], nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			full := must.Get(c.k.Views(pose, 128, 96, 1))(t)
+			step := must.Get(undistort(photo, &full[0], nil))(t)
 			if two := picturePSNR(resize(step, cam.Width, cam.Height), truth, 0); psnr < two-0.2 {
 				t.Errorf("%v: %.2f dB with one resampling, %.2f with two", c.k.Model, psnr, two)
 			}
@@ -207,19 +196,13 @@ func TestPanorama(t *testing.T) {
 // Interpolated places are those that the model gives, to 1/500 pixel.
 func TestPlacesAreExact(t *testing.T) {
 	for i, c := range lenscases.All {
-		views, err := scene.Calibration{Model: scene.LensModel(c.Model), Width: 800, Height: 1000,
-			Params: c.Params}.Views(scene.Camera{Name: "a"}, 200, 250, 1)
-		if err != nil {
-			t.Fatal(err)
-		}
+		views := must.Get(scene.Calibration{Model: scene.LensModel(c.Model), Width: 800, Height: 1000,
+			Params: c.Params}.Views(scene.Camera{Name: "a"}, 200, 250, 1))(t)
 		for _, cam := range views {
 			if cam.Lens == nil {
 				continue
 			}
-			s, err := newSampler(&cam, 200, 250)
-			if err != nil {
-				t.Fatal(err)
-			}
+			s := must.Get(newSampler(&cam, 200, 250))(t)
 			p := newPlacer(s)
 			smooth, outside := 0, 0
 			for y := range cam.Height {
@@ -297,10 +280,7 @@ func TestUndistortWeightsByAlpha(t *testing.T) {
 	for _, downscale := range []int{1, 2} {
 		cam := oneView(t, scene.Calibration{Model: scene.LensSimpleRadial, Width: 64, Height: 48,
 			Params: []float64{60, 32, 24, -0.1}}, 64, 48, downscale)
-		got, err := undistort(photo, &cam, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		got := must.Get(undistort(photo, &cam, nil))(t)
 		for i := 0; i < len(got.Pix); i += 4 {
 			if p := got.Pix[i : i+4]; p[3] > 16 &&
 				(absDiff(p[0], 200) > 1 || absDiff(p[1], 100) > 1 || absDiff(p[2], 50) > 1) {
@@ -402,9 +382,6 @@ func lensName(i int) string { return fmt.Sprintf("%d %v", i, lenscases.All[i].Mo
 
 func mustOptics(t testing.TB, k scene.Calibration, width, height int) *scene.Optics {
 	t.Helper()
-	o, err := k.Optics(width, height)
-	if err != nil {
-		t.Fatal(err)
-	}
+	o := must.Get(k.Optics(width, height))(t)
 	return o
 }

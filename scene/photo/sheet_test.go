@@ -9,20 +9,15 @@ import (
 	"path/filepath"
 	"testing"
 
+	must "vksplat/internal/musttest"
 	"vksplat/scene"
 )
 
 func readPNG(t *testing.T, path string) image.Image {
 	t.Helper()
-	f, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(os.Open(path))(t)
 	defer f.Close()
-	img, err := png.Decode(f)
-	if err != nil {
-		t.Fatal(err)
-	}
+	img := must.Get(png.Decode(f))(t)
 	return img
 }
 
@@ -37,9 +32,7 @@ func TestWriteSheet(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "s.png")
 	photo := scene.Image{Width: 2, Height: 1, Pix: []uint8{10, 20, 30, 255, 255, 0, 0, 0}}
 	render := []float32{10.0 / 255, 30.0 / 255, 0, 2, -1, 0.5}
-	if err := WriteSheet(path, photo, render); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, WriteSheet(path, photo, render))
 	img := readPNG(t, path)
 	if img.Bounds() != image.Rect(0, 0, 14, 1) {
 		t.Fatalf("size %v", img.Bounds())
@@ -63,9 +56,7 @@ func TestWriteSheet(t *testing.T) {
 func TestWritePNG(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "p.png")
 	nan := float32(math.NaN())
-	if err := WritePNG(path, []float32{0, 1, 0.5, nan, 7, float32(math.Inf(-1))}, 1, 2); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, WritePNG(path, []float32{0, 1, 0.5, nan, 7, float32(math.Inf(-1))}, 1, 2))
 	img := readPNG(t, path)
 	wantPixel(t, img, 0, 0, color.RGBA{R: 0, G: 255, B: 128, A: 255})
 	wantPixel(t, img, 0, 1, color.RGBA{R: 0, G: 255, B: 0, A: 255})

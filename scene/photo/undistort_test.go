@@ -13,6 +13,7 @@ import (
 	"vksplat/internal/atomicfile"
 	"vksplat/internal/fault"
 	"vksplat/internal/geom"
+	must "vksplat/internal/musttest"
 	"vksplat/scene"
 	"vksplat/scene/colmap"
 	"vksplat/scene/lenscases"
@@ -31,10 +32,7 @@ func dataDir(t testing.TB, name string) string {
 
 func oneView(t testing.TB, k scene.Calibration, width, height, downscale int) scene.Camera {
 	t.Helper()
-	views, err := k.Views(scene.Camera{Name: "a.jpg"}, width, height, downscale)
-	if err != nil {
-		t.Fatal(err)
-	}
+	views := must.Get(k.Views(scene.Camera{Name: "a.jpg"}, width, height, downscale))(t)
 	if len(views) != 1 {
 		t.Fatalf("%d views", len(views))
 	}
@@ -99,15 +97,9 @@ func TestUndistortFox(t *testing.T) {
 	}
 	for _, name := range []string{"0034.jpg", "0072.jpg"} {
 		cam.Path = filepath.Join(dir, "images", name)
-		got, err := Decode(cam)
-		if err != nil {
-			t.Fatal(err)
-		}
-		theirs, err := Decode(scene.Camera{Path: filepath.Join(undistorted, "images", name), Width: want.Width,
-			Height: want.Height})
-		if err != nil {
-			t.Fatal(err)
-		}
+		got := must.Get(Decode(cam))(t)
+		theirs := must.Get(Decode(scene.Camera{Path: filepath.Join(undistorted, "images", name), Width: want.Width,
+			Height: want.Height}))(t)
 		keep(t, "fox_ours_"+name, got)
 		keep(t, "fox_colmap_"+name, theirs)
 		if got.Mask != nil {
@@ -134,15 +126,9 @@ func TestUndistortMiku(t *testing.T) {
 	}
 	const name = "20240212_004016.jpg"
 	cam.Path = filepath.Join(dir, "images", name)
-	got, err := Decode(cam)
-	if err != nil {
-		t.Fatal(err)
-	}
-	theirs, err := Decode(scene.Camera{Path: filepath.Join(small, "images", name), Width: want.Width,
-		Height: want.Height})
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := must.Get(Decode(cam))(t)
+	theirs := must.Get(Decode(scene.Camera{Path: filepath.Join(small, "images", name), Width: want.Width,
+		Height: want.Height}))(t)
 	keep(t, "miku_ours", got)
 	keep(t, "miku_colmap", theirs)
 	psnr := picturePSNR(got, theirs, 0)
@@ -158,10 +144,7 @@ func TestUndistortMonstree(t *testing.T) {
 	dir := dataDir(t, "monstree_exif")
 	cam := oneView(t, colmapCalibration(t, dir), 1008, 756, 2)
 	cam.Path = filepath.Join(dir, "images", "IMG_1046.JPG")
-	got, err := Decode(cam)
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := must.Get(Decode(cam))(t)
 	keep(t, "monstree", got)
 	if got.Width != cam.Width || got.Width <= got.Height || absInt(2*got.Width-1008) > 16 ||
 		absInt(2*got.Height-756) > 16 || got.Mask != nil {
@@ -340,8 +323,6 @@ func FuzzViews(f *testing.F) {
 			return
 		}
 		photo := scene.Image{Width: width, Height: height, Pix: make([]uint8, 4*width*height)}
-		if _, err := undistort(photo, &views[0], nil); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(undistort(photo, &views[0], nil))(t)
 	})
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"vksplat/internal/geom"
+	must "vksplat/internal/musttest"
 	"vksplat/scene"
 	"vksplat/scene/picture"
 	"vksplat/scene/synth"
@@ -40,10 +41,7 @@ func drawnOf(depth []float32, width, height int) *picture.Picture {
 // TestNormals wants the true normals of exact depths of the procedural scene, whose edges are sharp.
 func TestNormals(t *testing.T) {
 	o := synth.Options{Images: 4, Width: 320, Height: 240, Points: 100}
-	made, err := synth.New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	made := must.Get(synth.New(o))(t)
 	for i, c := range made.Cameras() {
 		p := drawnOf(made.Depths(i), c.Width, c.Height)
 		p.Depth[5*c.Width+7] = 0

@@ -161,22 +161,28 @@ func (o Options) encodePNG16(w io.Writer, p *Picture) error {
 
 // encodeNPY writes NumPy's array file, version 1.0.
 func (o Options) encodeNPY(w io.Writer, p *Picture) error {
+	return writeNPY(w, func(put func(x float32)) {
+		for i := range p.Width * p.Height {
+			c, alpha := o.straight(p, i)
+			for _, x := range c {
+				put(float32(x))
+			}
+			if o.Alpha {
+				put(float32(alpha))
+			}
+		}
+	}, p.Height, p.Width, o.channels())
+}
+
+// writeNPY writes an array of the numbers that each puts.
+func writeNPY(w io.Writer, each func(put func(x float32)), shape ...int) error {
 	b := bufio.NewWriter(w)
-	writeNPYHeader(b, p.Height, p.Width, o.channels())
+	writeNPYHeader(b, shape...)
 	var word [4]byte
-	put := func(x float64) {
-		binary.LittleEndian.PutUint32(word[:], math.Float32bits(float32(x)))
+	each(func(x float32) {
+		binary.LittleEndian.PutUint32(word[:], math.Float32bits(x))
 		_, _ = b.Write(word[:]) // Flush tells
-	}
-	for i := range p.Width * p.Height {
-		c, alpha := o.straight(p, i)
-		for _, x := range c {
-			put(x)
-		}
-		if o.Alpha {
-			put(alpha)
-		}
-	}
+	})
 	return b.Flush()
 }
 
@@ -194,15 +200,11 @@ func WriteDepth(path string, depth []float32, width, height int) error {
 		return fmt.Errorf("write depth: %d values for %dx%d pixels: %w", len(depth), width, height, scene.ErrShape)
 	}
 	return atomicfile.Write(path, func(w io.Writer) error {
-		writeNPYHeader(w, height, width)
-		var word [4]byte
-		for _, x := range depth {
-			binary.LittleEndian.PutUint32(word[:], math.Float32bits(x))
-			if _, err := w.Write(word[:]); err != nil {
-				return err
+		return writeNPY(w, func(put func(x float32)) {
+			for _, x := range depth {
+				put(x)
 			}
-		}
-		return nil
+		}, height, width)
 	})
 }
 

@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	must "vksplat/internal/musttest"
 	"vksplat/scene"
 )
 
@@ -36,13 +37,8 @@ func drawnPicture(width, height int) *Picture {
 func writeAndRead(t *testing.T, p *Picture, o Options) []byte {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "a")
-	if err := Write(path, p, o); err != nil {
-		t.Fatal(err)
-	}
-	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, Write(path, p, o))
+	data := must.Get(os.ReadFile(path))(t)
 	return data
 }
 
@@ -70,11 +66,8 @@ func TestPictureBytes(t *testing.T) {
 func TestPictureAlpha(t *testing.T) {
 	p := drawnPicture(37, 21)
 	for _, format := range []string{FormatPNG, FormatPNG16} {
-		img, err := png.Decode(bytes.NewReader(writeAndRead(t, p,
-			Options{Format: format, Alpha: true, Linear: true})))
-		if err != nil {
-			t.Fatal(err)
-		}
+		img := must.Get(png.Decode(bytes.NewReader(writeAndRead(t, p,
+			Options{Format: format, Alpha: true, Linear: true}))))(t)
 		steps := 255.0
 		if format == FormatPNG16 {
 			steps = 65535
@@ -105,9 +98,7 @@ func TestPictureNPY(t *testing.T) {
 		t.Errorf("alpha of pixel 7 is %g, want %g", x, 1-p.Color[31])
 	}
 	path := filepath.Join(t.TempDir(), "d")
-	if err := WriteDepth(path, p.Depth, 5, 3); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, WriteDepth(path, p.Depth, 5, 3))
 	data, err := os.ReadFile(path)
 	if err != nil || len(data) != 128+4*15 ||
 		math.Float32frombits(binary.LittleEndian.Uint32(data[128+4*14:])) != p.Depth[14] {

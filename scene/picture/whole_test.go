@@ -4,6 +4,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	must "vksplat/internal/musttest"
 )
 
 // TestWholePicture cuts files of every format at many places, and fills the rest with zeros as file systems do: none is
@@ -17,9 +19,7 @@ func TestWholePicture(t *testing.T) {
 		data := writeAndRead(t, p, o)
 		whole := func(data []byte) bool {
 			t.Helper()
-			if err := os.WriteFile(path, data, 0o666); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(path, data, 0o666))
 			return WholePicture(path, width, height, o)
 		}
 		if !whole(data) {

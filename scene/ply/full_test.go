@@ -13,6 +13,7 @@ import (
 	"vksplat/internal/atomicfile"
 	"vksplat/internal/fault"
 	"vksplat/internal/filetest"
+	must "vksplat/internal/musttest"
 	"vksplat/scene"
 	"vksplat/scene/scenetest"
 )
@@ -36,9 +37,7 @@ func (d *fullDisk) Write(p []byte) (int, error) {
 func TestWriteFileDiskFull(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "f")
-	if err := os.WriteFile(path, []byte("old"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte("old"), 0o644))
 	s := scenetest.RandomSplats(5000, 1)
 	for _, room := range []int{0, 100, 5000 * 26 * 4} {
 		err := atomicfile.Write(path, func(w io.Writer) error {
@@ -77,13 +76,8 @@ func TestWritePLYPieces(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "f")
 	s := scenetest.RandomSplats(2500, 2)
-	if err := Write(path, s, Meta{Step: 7}); err != nil {
-		t.Fatal(err)
-	}
-	whole, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, Write(path, s, Meta{Step: 7}))
+	whole := must.Get(os.ReadFile(path))(t)
 	broken := errors.New("device lost")
 	for _, c := range []struct {
 		size, given int
@@ -93,9 +87,7 @@ func TestWritePLYPieces(t *testing.T) {
 		{1, 2500, nil, ""}, {999, 2500, nil, ""}, {2500, 2500, nil, ""}, {100, 1100, broken, "device lost"},
 		{100, 1100, nil, "2500 splats announced, 1100 given"},
 	} {
-		if err := os.WriteFile(path, []byte("old"), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, []byte("old"), 0o644))
 		err := WritePieces(path, s.N, s.Degree, Meta{Step: 7}, func(put func(*scene.Splats) error) error {
 			for lo := 0; lo < c.given; lo += c.size {
 				if err := put(s.Slice(lo, min(lo+c.size, c.given))); err != nil {

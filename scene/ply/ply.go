@@ -105,62 +105,60 @@ func (m *Meta) parseComment(line string) bool {
 	if m.parseForeign(line) {
 		return true
 	}
-	if v, ok := strings.CutPrefix(line, commentGenerator); ok {
-		m.Generator = v
-		return true
-	}
-	if v, ok := strings.CutPrefix(line, commentStep); ok {
-		n, err := strconv.Atoi(v)
-		if err == nil {
-			m.Step = n
-		}
-		return err == nil
-	}
-	if v, ok := strings.CutPrefix(line, commentSeed); ok {
-		n, err := strconv.ParseUint(v, 10, 64)
-		if err == nil {
-			m.Seed = n
-		}
-		return err == nil
-	}
-	if v, ok := strings.CutPrefix(line, commentDegree); ok {
-		// The number of f_rest properties decides; this line is for people.
-		_, err := strconv.Atoi(v)
-		return err == nil
-	}
-	if v, ok := strings.CutPrefix(line, commentOrigin); ok {
-		origin, ok := parseOrigin(v)
-		if ok {
-			m.Origin = &origin
-		}
-		return ok
-	}
-	return m.parseLook(line)
-}
-
-// parseLook reads a comment that says how the model is to be drawn.
-func (m *Meta) parseLook(line string) bool {
-	if v, ok := strings.CutPrefix(line, commentBackground); ok {
-		colour, ok := parseOrigin(v)
-		look := Meta{Background: &[3]float32{float32(colour[0]), float32(colour[1]), float32(colour[2])}}
-		if ok = ok && look.plausibleLook(); ok {
-			m.Background = look.Background
-		}
-		return ok
-	}
-	if v, ok := strings.CutPrefix(line, commentNear); ok {
-		near, err := strconv.ParseFloat(v, 64)
-		look := Meta{Near: near}
-		if ok = err == nil && look.plausibleLook(); ok {
-			m.Near = near
-		}
-		return ok
-	}
 	if line == commentExposure {
 		m.Exposure = true
 		return true
 	}
+	for _, c := range []struct {
+		key  string
+		read func(v string) bool
+	}{
+		{commentGenerator, func(v string) bool { m.Generator = v; return true }},
+		{commentStep, func(v string) bool { return parsed(v, strconv.Atoi, &m.Step) }},
+		{commentSeed, func(v string) bool {
+			return parsed(v, func(s string) (uint64, error) { return strconv.ParseUint(s, 10, 64) }, &m.Seed)
+		}},
+		// The number of f_rest properties decides; this line is for people.
+		{commentDegree, func(v string) bool { return parsed(v, strconv.Atoi, new(int)) }},
+		{commentOrigin, func(v string) bool {
+			origin, ok := parseOrigin(v)
+			if ok {
+				m.Origin = &origin
+			}
+			return ok
+		}},
+		{commentBackground, func(v string) bool {
+			x, ok := parseOrigin(v)
+			look := Meta{Background: &[3]float32{float32(x[0]), float32(x[1]), float32(x[2])}}
+			if ok = ok && look.plausibleLook(); ok {
+				m.Background = look.Background
+			}
+			return ok
+		}},
+		{commentNear, func(v string) bool {
+			var look Meta
+			ok := parsed(v, func(s string) (float64, error) { return strconv.ParseFloat(s, 64) }, &look.Near) &&
+				look.plausibleLook()
+			if ok {
+				m.Near = look.Near
+			}
+			return ok
+		}},
+	} {
+		if v, ok := strings.CutPrefix(line, c.key); ok {
+			return c.read(v)
+		}
+	}
 	return false
+}
+
+// parsed stores what a text says, and tells whether it says anything.
+func parsed[T any](text string, parse func(string) (T, error), to *T) bool {
+	x, err := parse(text)
+	if err == nil {
+		*to = x
+	}
+	return err == nil
 }
 
 // plausibleLook tells whether background and near plane can be drawn with.

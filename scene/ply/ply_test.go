@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"vksplat/internal/fault"
+	must "vksplat/internal/musttest"
 	"vksplat/scene"
 	"vksplat/scene/scenetest"
 )
@@ -23,13 +24,8 @@ import (
 func encodeSplats(t *testing.T, s *scene.Splats, meta Meta) []byte {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "m.ply")
-	if err := Write(path, s, meta); err != nil {
-		t.Fatal(err)
-	}
-	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, Write(path, s, meta))
+	data := must.Get(os.ReadFile(path))(t)
 	return data
 }
 
@@ -56,10 +52,7 @@ func sameSplats(t *testing.T, got, want *scene.Splats) {
 		for i, x := range a[k].Data {
 			y := b[k].Data[i]
 			if a[k].Name == "quats" {
-				q, err := normalised(b[k].Data[i/4*4 : i/4*4+4])
-				if err != nil {
-					t.Fatal(err)
-				}
+				q := must.Get(normalised(b[k].Data[i/4*4 : i/4*4+4]))(t)
 				if y = q[i%4]; math.Abs(float64(x-y)) < 1e-6 {
 					continue
 				}
@@ -184,27 +177,18 @@ func TestPLYWriterPieces(t *testing.T) {
 	s := scenetest.RandomSplats(2500, 3)
 	whole := encodeSplats(t, s, Meta{Step: 1})
 	var b bytes.Buffer
-	p, err := newWriter(&b, s.N, s.Degree, Meta{Step: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(newWriter(&b, s.N, s.Degree, Meta{Step: 1}))(t)
 	for lo := 0; lo < s.N; lo += 700 {
-		if err := p.Append(s.Slice(lo, min(lo+700, s.N))); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, p.Append(s.Slice(lo, min(lo+700, s.N))))
 	}
-	if err := p.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, p.Close())
 	if sha256.Sum256(whole) != sha256.Sum256(b.Bytes()) {
 		t.Error("pieces give other bytes than the whole")
 	}
 	if err := p.Append(s.Slice(0, 1)); err == nil {
 		t.Error("a splat too many passes")
 	}
-	if p, err = newWriter(&b, 5, 3, Meta{}); err != nil {
-		t.Fatal(err)
-	}
+	p = must.Get(newWriter(&b, 5, 3, Meta{}))(t)
 	if err := p.Close(); err == nil {
 		t.Error("missing splats pass")
 	}
@@ -212,9 +196,7 @@ func TestPLYWriterPieces(t *testing.T) {
 
 func TestPLYWriterRefuses(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "m.ply")
-	if err := os.WriteFile(path, []byte("old"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte("old"), 0o644))
 	cases := []struct {
 		spoil func(s *scene.Splats)
 		want  string
@@ -248,9 +230,7 @@ func TestPointsRoundTrip(t *testing.T) {
 			Color: [3]uint8{uint8(i), uint8(i >> 4), 255}}
 	}
 	for _, n := range []int{0, 1, 1024, 3000} {
-		if err := WritePoints(path, FilePoints((&scene.Capture{Points: points[:n]}), [3]float64{})); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, WritePoints(path, FilePoints((&scene.Capture{Points: points[:n]}), [3]float64{})))
 		got, _, err := ReadPoints(path)
 		if err != nil {
 			t.Fatal(err)
@@ -259,10 +239,7 @@ func TestPointsRoundTrip(t *testing.T) {
 			t.Errorf("%d points differ after the way back", n)
 		}
 	}
-	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile(path))(t)
 	header := "ply\nformat binary_little_endian 1.0\nelement vertex 3000\nproperty float x\nproperty float " +
 		"y\nproperty float z\n" +
 		"property float nx\nproperty float ny\nproperty float nz\nproperty uchar red\nproperty uchar green\nproperty uchar blue\nend_header\n"

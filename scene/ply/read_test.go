@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"vksplat/internal/fault"
+	must "vksplat/internal/musttest"
 	"vksplat/internal/wording"
 	"vksplat/scene"
 	"vksplat/scene/scenetest"
@@ -397,9 +398,7 @@ func TestPointKinds(t *testing.T) {
 		"1 two 3": "not a number"} {
 		path := filepath.Join(t.TempDir(), "a.ply")
 		text := "ply\nformat ascii 1.0\nelement vertex 1\n" + cases[0].properties + "end_header\n" + row + "\n"
-		if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, []byte(text), 0o666))
 		if _, _, err := ReadPoints(path); err == nil || !strings.Contains(err.Error(), want) ||
 			!errors.Is(err, fault.ErrData) {
 			t.Errorf("%q: %v", row, err)
@@ -412,9 +411,7 @@ func TestCloudNonFinite(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.ply")
 	text := "ply\nformat ascii 1.0\nelement vertex 5\nproperty float x\nproperty float y\nproperty float z\n" +
 		"end_header\n1 2 3\n1 -nan(ind) 3\n-1.#IND 2 3\n1 2 -1e999\n4 5 6\n"
-	if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte(text), 0o666))
 	c := &scene.Capture{}
 	if err := ReadCloud(c, path); err != nil || len(c.Points) != 2 || c.Points[1].Pos != [3]float64{4, 5, 6} ||
 		len(c.Warnings) != 1 || c.Warnings[0].Count != 3 {

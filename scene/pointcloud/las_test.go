@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"vksplat/internal/fault"
+	must "vksplat/internal/musttest"
 	"vksplat/scene"
 )
 
@@ -65,9 +66,7 @@ func TestLAS(t *testing.T) {
 		{4, 10, 8, [2][3]uint8{{10, 20, 30}, {20, 30, 40}}},
 	} {
 		path := filepath.Join(t.TempDir(), "scan.las")
-		if err := os.WriteFile(path, lasFile(c.minor, c.format, c.shift), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, lasFile(c.minor, c.format, c.shift), 0o644))
 		points, notes, err := Read(path)
 		want := []scene.Point{{Pos: [3]float64{0, 100.25, 200.5}, Color: c.colors[0]},
 			{Pos: [3]float64{-1, 99.25, 199.5}, Color: c.colors[1]}}
@@ -100,9 +99,7 @@ func TestBrokenLAS(t *testing.T) {
 		"1 more row of 29":   append(lasFile(2, 2, 8), make([]byte, 29)...),
 	} {
 		path := filepath.Join(t.TempDir(), "scan.las")
-		if err := os.WriteFile(path, b, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, b, 0o644))
 		if _, _, err := Read(path); !errors.Is(err, fault.ErrData) || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %q", err, want)
 		}
@@ -118,9 +115,7 @@ func TestLASSurplus(t *testing.T) {
 		noted bool
 	}{{lasFile(2, 2, 8), true}, {lasFile(4, 7, 8), true}, {extended, false}, {lasFile(3, 4, 8), false}} {
 		path := filepath.Join(t.TempDir(), "scan.las")
-		if err := os.WriteFile(path, append(c.file, 1, 2, 3), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, append(c.file, 1, 2, 3), 0o644))
 		points, notes, err := Read(path)
 		if noted := strings.Contains(strings.Join(notes, " "), "3 bytes more"); err != nil || len(points) != 2 ||
 			noted != c.noted {

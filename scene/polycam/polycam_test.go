@@ -8,30 +8,16 @@ import (
 	"vksplat/scene/load/loadtest"
 )
 
-func TestFixture(t *testing.T) {
-	root := loadtest.Fixture(t, "keyframes/corrected_images")
-	c := loadtest.MustLoad(t, root, loadtest.AnyModel())
-	loadtest.CheckFixture(t, c, false)
-	if c.Format != scene.FormatPolycam {
-		t.Error(c.Format)
-	}
-}
-
-func TestRefusals(t *testing.T) {
-	for name, c := range map[string]struct{ from, to, want string }{
-		"field": {`"t_12"`, `"t_99"`, "there is no field t_12"},
-		"focal": {`"fx": 58`, `"fx": -58`, "a focal length is not above 0"},
-		"text":  {`"fx": 58`, `"fx": "58"`, "field fx is"},
-		"size":  {`"width": 64`, `"width": 6.4`, "a whole number of pixels"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			loadtest.CheckEdited(t, loadtest.Fixture(t, "keyframes/corrected_images"), "keyframes/corrected_cameras/1442008525605.json", c.from, c.to, c.want)
-		})
-	}
-}
-
-func TestDamage(t *testing.T) {
-	loadtest.CheckDamage(t, loadtest.Fixture(t, "keyframes/corrected_images"), "keyframes/corrected_cameras/1442008525605.json")
+func TestFormat(t *testing.T) {
+	loadtest.Format{Name: scene.FormatPolycam, Photos: "keyframes/corrected_images",
+		File: "keyframes/corrected_cameras/1442008525605.json",
+		Refused: map[string]loadtest.Refusal{
+			"field": {`"t_12"`, `"t_99"`, "there is no field t_12"},
+			"focal": {`"fx": 58`, `"fx": -58`, "a focal length is not above 0"},
+			"text":  {`"fx": 58`, `"fx": "58"`, "field fx is"},
+			"size":  {`"width": 64`, `"width": 6.4`, "a whole number of pixels"},
+		},
+	}.Check(t)
 }
 
 // Without optimised cameras those of the session are taken; the folder keyframes is a capture, too.

@@ -8,44 +8,25 @@ import (
 	"testing"
 	"unicode/utf16"
 
+	must "vksplat/internal/musttest"
 	"vksplat/scene"
 	"vksplat/scene/load/loadtest"
 	"vksplat/scene/scenetest"
 )
 
-func TestFixture(t *testing.T) {
-	root := loadtest.Fixture(t, "images")
-	c := loadtest.MustLoad(t, root, loadtest.AnyModel())
-	loadtest.CheckFixture(t, c, true)
-	if c.Format != scene.FormatRealityScan {
-		t.Error(c.Format)
-	}
-}
-
-func TestRefusals(t *testing.T) {
-	for name, c := range map[string]struct{ from, to, want string }{
-		"name":   {"frame_00001", "frame_00002", "two cameras have the photo"},
-		"number": {",34.200000000000003", ",wide", `"wide" is not a number, in the column f`},
-		"focal":  {",34.200000000000003", ",0", "the focal length is 0"},
-		"short":  {",-0.12,", "\n", "it ends before the column k1"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			loadtest.CheckEdited(t, loadtest.Fixture(t, "images"), "cameras.csv", c.from, c.to, c.want)
-		})
-	}
-}
-
-func TestNotFinite(t *testing.T) {
-	fixture := func() string { return loadtest.Fixture(t, "images") }
-	for from, to := range map[string]string{",2.3521597868189796,": ",@,", ",34.200000000000003,": ",@,",
-		",-0.12,": ",@,",
-		",0.002,": ",@,"} {
-		loadtest.CheckNotFinite(t, fixture, "cameras.csv", from, to, "bad-poses", loadtest.NotFinite)
-	}
-}
-
-func TestDamage(t *testing.T) {
-	loadtest.CheckDamage(t, loadtest.Fixture(t, "images"), "cameras.csv")
+func TestFormat(t *testing.T) {
+	loadtest.Format{Name: scene.FormatRealityScan, Photos: "images", File: "cameras.csv", Points: true,
+		Refused: map[string]loadtest.Refusal{
+			"name":   {"frame_00001", "frame_00002", "two cameras have the photo"},
+			"number": {",34.200000000000003", ",wide", `"wide" is not a number, in the column f`},
+			"focal":  {",34.200000000000003", ",0", "the focal length is 0"},
+			"short":  {",-0.12,", "\n", "it ends before the column k1"},
+		},
+		NotFinite: map[string]string{",2.3521597868189796,": ",@,", ",34.200000000000003,": ",@,",
+			",-0.12,": ",@,",
+			",0.002,": ",@,"},
+		Spellings: loadtest.NotFinite,
+	}.Check(t)
 }
 
 // A spreadsheet writes semicolons or tabs, decimal commas with the former, UTF-16, and carriage returns alone.
@@ -68,10 +49,7 @@ func TestSpreadsheets(t *testing.T) {
 	} {
 		root := loadtest.Fixture(t, "images")
 		file := filepath.Join(root, "cameras.csv")
-		data, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := must.Get(os.ReadFile(file))(t)
 		scenetest.Put(t, file, []byte(change(string(data))))
 		t.Run(name, func(t *testing.T) {
 			loadtest.CheckFixture(t, loadtest.MustLoad(t, root, loadtest.AnyModel()), true)

@@ -10,20 +10,39 @@ import (
 
 // ViewScore is the quality of one held-out view.
 type ViewScore struct {
-	Name string  // of the photo
-	PSNR float64 // dB
-	SSIM float64
-	// of the rendering after the affine colour map that fits the photo best; nil: not measured
-	Corrected *Corrected
-	// of the rendering as the photo's camera would have taken it, which darkens photos away from the centre as it was
-	// learnt of others; nil: not measured
-	Lens *Corrected
-	// of the rendering of the camera after it was moved to where the photo fits best; nil: poses are not refined
-	Aligned *Corrected
+	Name            string  // of the photo
+	PSNR            float64 // dB
+	SSIM            float64
+	Extra[*float64] // nil: not measured
 }
 
-// Corrected is the quality of a view after a correction of its colours, or of its camera.
-type Corrected struct{ PSNR, SSIM float64 }
+// Extra are scores of the same views after a correction, in files without those that were not measured.
+type Extra[N any] struct {
+	// of the rendering after the affine colour map that fits the photo best; where appearance is learnt
+	CCPSNR N `json:"cc_psnr,omitempty"`
+	CCSSIM N `json:"cc_ssim,omitempty"`
+	// of the rendering as the photo's camera would have taken it, which darkens photos away from the centre as it was
+	// learnt of others; where vignetting is learnt
+	LensPSNR N `json:"lens_psnr,omitempty"`
+	LensSSIM N `json:"lens_ssim,omitempty"`
+	// of the camera after it was moved to where the photo fits best; where poses are refined
+	AlignedPSNR N `json:"aligned_psnr,omitempty"`
+	AlignedSSIM N `json:"aligned_ssim,omitempty"`
+}
+
+// All lists them.
+func (e *Extra[N]) All() [6]*N {
+	return [...]*N{&e.CCPSNR, &e.CCSSIM, &e.LensPSNR, &e.LensSSIM, &e.AlignedPSNR, &e.AlignedSSIM}
+}
+
+// Convert gives the scores another type.
+func Convert[A, B any](e Extra[A], convert func(A) B) (c Extra[B]) {
+	to := c.All()
+	for k, x := range e.All() {
+		*to[k] = convert(*x)
+	}
+	return c
+}
 
 // StepScores are the held-out views at one training step.
 type StepScores struct {
@@ -42,30 +61,18 @@ const maxPSNR = 100
 // LPIPS, INRIA's third key, is absent because it is not measured; scores
 // after colour correction have gsplat's names. The protocol is added, and how the model was drawn.
 type inriaMean struct {
-	SSIM     float64
-	PSNR     float64
-	CCPSNR   *float64 `json:"cc_psnr,omitempty"`
-	CCSSIM   *float64 `json:"cc_ssim,omitempty"`
-	LensPSNR *float64 `json:"lens_psnr,omitempty"`
-	LensSSIM *float64 `json:"lens_ssim,omitempty"`
-
-	AlignedPSNR *float64 `json:"aligned_psnr,omitempty"`
-	AlignedSSIM *float64 `json:"aligned_ssim,omitempty"`
+	SSIM float64
+	PSNR float64
+	Extra[*float64]
 
 	Protocol string `json:"protocol"`
 	Drawn    *Drawn `json:"drawn,omitempty"`
 }
 
 type inriaViews struct {
-	SSIM     map[string]float64
-	PSNR     map[string]float64
-	CCPSNR   map[string]float64 `json:"cc_psnr,omitempty"`
-	CCSSIM   map[string]float64 `json:"cc_ssim,omitempty"`
-	LensPSNR map[string]float64 `json:"lens_psnr,omitempty"`
-	LensSSIM map[string]float64 `json:"lens_ssim,omitempty"`
-
-	AlignedPSNR map[string]float64 `json:"aligned_psnr,omitempty"`
-	AlignedSSIM map[string]float64 `json:"aligned_ssim,omitempty"`
+	SSIM map[string]float64
+	PSNR map[string]float64
+	Extra[map[string]float64]
 
 	NearestDegrees  map[string]float64 `json:"nearest_degrees,omitempty"`
 	NearestDistance map[string]float64 `json:"nearest_distance,omitempty"`
@@ -84,32 +91,21 @@ func (s StepScores) Mean() (psnr, ssim float64) {
 	return psnr / n, ssim / n
 }
 
-// CorrectedMean returns the means of the scores after colour correction; nil: not all views have them.
-func CorrectedMean(views []ViewScore) *Corrected {
-	return meanOf(views, func(v *ViewScore) *Corrected { return v.Corrected })
-}
-
-// LensMean returns the means of the scores through the cameras' vignetting; nil: not all views have them.
-func LensMean(views []ViewScore) *Corrected {
-	return meanOf(views, func(v *ViewScore) *Corrected { return v.Lens })
-}
-
-// AlignedMean returns the means of the scores with aligned cameras; nil: not all views have them.
-func AlignedMean(views []ViewScore) *Corrected {
-	return meanOf(views, func(v *ViewScore) *Corrected { return v.Aligned })
-}
-
-func meanOf(views []ViewScore, score func(v *ViewScore) *Corrected) *Corrected {
-	var sum Corrected
-	for i := range views {
-		c := score(&views[i])
-		if c == nil {
-			return nil
+// MeanExtra returns the means of the scores that all views have.
+func MeanExtra(views []ViewScore) (means Extra[*float64]) {
+	for k, mean := range means.All() {
+		sum := new(float64)
+		for i := range views {
+			x := *views[i].All()[k]
+			if x == nil {
+				sum = nil
+				break
+			}
+			*sum += math.Min(*x, maxPSNR) / float64(len(views))
 		}
-		sum.PSNR += math.Min(c.PSNR, maxPSNR) / float64(len(views))
-		sum.SSIM += c.SSIM / float64(len(views))
+		*mean = sum
 	}
-	return &sum
+	return means
 }
 
 // WriteResults writes results.json and per_view.json into dir with INRIA's keys: ours_<step> -> SSIM, PSNR, of a
@@ -125,9 +121,7 @@ func WriteResults(dir, protocol string, steps []StepScores, goesOn bool) error {
 		if len(s.Views) == 0 {
 			return fmt.Errorf("write results: step %d: no view was measured", s.Step)
 		}
-		views := inriaViews{SSIM: map[string]float64{}, PSNR: map[string]float64{}, CCPSNR: map[string]float64{},
-			CCSSIM: map[string]float64{}, LensPSNR: map[string]float64{}, LensSSIM: map[string]float64{},
-			AlignedPSNR: map[string]float64{}, AlignedSSIM: map[string]float64{},
+		views := inriaViews{SSIM: map[string]float64{}, PSNR: map[string]float64{},
 			NearestDegrees: map[string]float64{}, NearestDistance: map[string]float64{},
 			Protocol: protocol, Drawn: s.Drawn}
 		for _, v := range s.Views {
@@ -137,14 +131,13 @@ func WriteResults(dir, protocol string, steps []StepScores, goesOn bool) error {
 			}
 			views.PSNR[v.Name] = math.Min(v.PSNR, maxPSNR)
 			views.SSIM[v.Name] = v.SSIM
-			if c := v.Corrected; c != nil {
-				views.CCPSNR[v.Name], views.CCSSIM[v.Name] = math.Min(c.PSNR, maxPSNR), c.SSIM
-			}
-			if c := v.Lens; c != nil {
-				views.LensPSNR[v.Name], views.LensSSIM[v.Name] = math.Min(c.PSNR, maxPSNR), c.SSIM
-			}
-			if c := v.Aligned; c != nil {
-				views.AlignedPSNR[v.Name], views.AlignedSSIM[v.Name] = math.Min(c.PSNR, maxPSNR), c.SSIM
+			for k, x := range v.All() {
+				if scores := views.All()[k]; *x != nil {
+					if *scores == nil {
+						*scores = map[string]float64{}
+					}
+					(*scores)[v.Name] = math.Min(**x, maxPSNR)
+				}
 			}
 			if n, known := s.Nearest[v.Name]; known {
 				views.NearestDegrees[v.Name], views.NearestDistance[v.Name] = n.Degrees, n.Distance
@@ -152,17 +145,8 @@ func WriteResults(dir, protocol string, steps []StepScores, goesOn bool) error {
 		}
 		key := MethodName(s.Step)
 		psnr, ssim := s.Mean()
-		mean := inriaMean{SSIM: ssim, PSNR: psnr, Protocol: protocol, Drawn: s.Drawn}
-		if c := CorrectedMean(s.Views); c != nil {
-			mean.CCPSNR, mean.CCSSIM = &c.PSNR, &c.SSIM
-		}
-		if c := LensMean(s.Views); c != nil {
-			mean.LensPSNR, mean.LensSSIM = &c.PSNR, &c.SSIM
-		}
-		if c := AlignedMean(s.Views); c != nil {
-			mean.AlignedPSNR, mean.AlignedSSIM = &c.PSNR, &c.SSIM
-		}
-		means[key], perView[key] = mean, views
+		means[key] = inriaMean{SSIM: ssim, PSNR: psnr, Extra: MeanExtra(s.Views), Protocol: protocol, Drawn: s.Drawn}
+		perView[key] = views
 	}
 	return writeResults(dir, means, perView)
 }

@@ -10,7 +10,6 @@ import (
 	"reflect"
 	"slices"
 	"strconv"
-	"strings"
 
 	"vksplat/internal/atomicfile"
 	"vksplat/internal/fault"
@@ -330,25 +329,6 @@ func readMethod(path, method string) (entry map[string]any, protocol string, err
 	}
 	protocol, _ = entry[protocolKey].(string)
 	return entry, protocol, nil
-}
-
-// UndrawnMethods lists the methods of results.json in dir that an earlier version of this program measured, which did
-// not say how models were drawn.
-func UndrawnMethods(dir string) (methods []string, err error) {
-	all, err := readResults(filepath.Join(dir, resultsFile))
-	if err != nil {
-		return nil, err
-	}
-	for name, raw := range all {
-		var entry map[string]json.RawMessage
-		text, _ := raw.(json.RawMessage)
-		if strings.HasPrefix(name, "ours_") && json.Unmarshal(text, &entry) == nil && entry[protocolKey] != nil &&
-			entry[drawnKey] == nil {
-			methods = append(methods, name)
-		}
-	}
-	slices.Sort(methods)
-	return methods, nil
 }
 
 // ReadDrawn returns how results.json in dir says that a method was drawn, nil where an earlier version measured it.

@@ -11,15 +11,14 @@ import (
 
 	"vksplat/internal/fault"
 	"vksplat/internal/filetest"
+	must "vksplat/internal/musttest"
 	"vksplat/scene"
 )
 
 func TestMergeResults(t *testing.T) {
 	dir := t.TempDir()
-	if err := WriteResults(dir, "gsplat", []StepScores{
-		{Step: 7000, Views: []ViewScore{{Name: "a.png", PSNR: 20, SSIM: 0.5}}}}, false); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, WriteResults(dir, "gsplat", []StepScores{
+		{Step: 7000, Views: []ViewScore{{Name: "a.png", PSNR: 20, SSIM: 0.5}}}}, false))
 	r := &Result{Method: MethodName(30000), Protocol: "inria", Views: []ViewScores{
 		{"a.png", []Score{{"PSNR", 20, true}, {"LPIPS", 0.5, true}, {"SSIM", 0.5, true}}},
 		{"b.png", []Score{{"PSNR", 30, true}, {"LPIPS", 0, false}, {"SSIM", 0.75, true}}},
@@ -40,12 +39,10 @@ func TestMergeResults(t *testing.T) {
 		views["ours_30000"]["LPIPS"] != nil || views["ours_7000"] != nil {
 		t.Errorf("per_view.json holds %v", views)
 	}
-	if err := WriteResults(dir, "gsplat",
+	must.Do(t, WriteResults(dir, "gsplat",
 		[]StepScores{{8000, []ViewScore{{Name: "a.png", PSNR: 21, SSIM: 0.5}}, nil, nil},
 			{30000, []ViewScore{{Name: "a.png", PSNR: 22, SSIM: 0.5}}, nil, nil}},
-		true); err != nil {
-		t.Fatal(err)
-	}
+		true))
 	for method, want := range map[string]float64{"ours_7000": 0, "ours_8000": 21, "ours_30000": 22} {
 		if means, _, err := ReadMeans(dir, method); (err == nil) != (want > 0) || means["PSNR"] != want {
 			t.Errorf("after training went on: %s is %v, %v", method, means, err)
@@ -59,9 +56,7 @@ func TestMergeResults(t *testing.T) {
 		t.Errorf("infinite: %v", err)
 	}
 	for _, text := range []string{"", "[]", "{\"ours_1\": ", "nonsense"} {
-		if err := os.WriteFile(filepath.Join(dir, "results.json"), []byte(text), 0o666); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, "results.json"), []byte(text), 0o666))
 		if _, _, err := ReadMeans(dir, "ours_1"); !errors.Is(err, fault.ErrData) ||
 			!strings.Contains(err.Error(), "results.json") {
 			t.Errorf("%q: %v", text, err)
@@ -74,14 +69,10 @@ func TestMergeResults(t *testing.T) {
 func TestNearest(t *testing.T) {
 	dir := t.TempDir()
 	nearest := map[string]scene.Nearest{"a.png": {Degrees: 12.5, Distance: 0.25}, "b.png": {Degrees: 1, Distance: 1}}
-	if err := WriteResults(dir, "gsplat", []StepScores{{Step: 7, Nearest: nearest,
-		Views: []ViewScore{{Name: "a.png", PSNR: 20, SSIM: 0.5}}}}, false); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := MergeResults(dir, &Result{Method: "eval", Protocol: "gsplat", Nearest: nearest,
-		Views: []ViewScores{{"a.png", []Score{{"PSNR", 20, true}}}}}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, WriteResults(dir, "gsplat", []StepScores{{Step: 7, Nearest: nearest,
+		Views: []ViewScore{{Name: "a.png", PSNR: 20, SSIM: 0.5}}}}, false))
+	must.Get(MergeResults(dir, &Result{Method: "eval", Protocol: "gsplat", Nearest: nearest,
+		Views: []ViewScores{{"a.png", []Score{{"PSNR", 20, true}}}}}))(t)
 	for _, method := range []string{"ours_7", "eval"} {
 		for key, want := range map[string]float64{"nearest_degrees": 12.5, "nearest_distance": 0.25} {
 			if views, _, err := ReadViews(dir, method, key); err != nil || len(views) != 1 || views["a.png"] != want {
@@ -98,8 +89,8 @@ func TestNearest(t *testing.T) {
 // the others where it measures another one, by another protocol or drawn otherwise.
 func TestLensStays(t *testing.T) {
 	drawn := &Drawn{Near: 0.01, Background: [3]float32{1, 0, 0}, Photos: "64x48"}
-	trained := []StepScores{{7, []ViewScore{{Name: "a.png", PSNR: 20, SSIM: 0.5, Lens: &Corrected{22, 0.6}},
-		{Name: "b.png", PSNR: 30, SSIM: 0.7, Lens: &Corrected{32, 0.8}}}, drawn, nil}}
+	trained := []StepScores{{7, []ViewScore{{Name: "a.png", PSNR: 20, SSIM: 0.5, Extra: through(22, 0.6)},
+		{Name: "b.png", PSNR: 30, SSIM: 0.7, Extra: through(32, 0.8)}}, drawn, nil}}
 	result := func(protocol string, drawn *Drawn, a, b float64, name string) *Result {
 		return &Result{Method: MethodName(7), Protocol: protocol, Drawn: drawn, Views: []ViewScores{
 			{"a.png", []Score{{"PSNR", a, true}}}, {name, []Score{{"PSNR", b, true}}}}}
@@ -119,13 +110,9 @@ func TestLensStays(t *testing.T) {
 		{"nobody knows how", result("gsplat", nil, 20, 30, "b.png"), false},
 	} {
 		dir := t.TempDir()
-		if err := WriteResults(dir, "gsplat", trained, false); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, WriteResults(dir, "gsplat", trained, false))
 		for range 2 { // again, and once more
-			if _, err := MergeResults(dir, c.of); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(MergeResults(dir, c.of))(t)
 		}
 		means, _, err := ReadMeans(dir, "ours_7")
 		if err != nil || (means["lens_psnr"] == 27 && math.Abs(means["lens_ssim"]-0.7) < 1e-12) != c.stays ||
@@ -160,9 +147,7 @@ func TestLPIPSStays(t *testing.T) {
 		{"another model", 21, 21, 0, 0}} {
 		dir := t.TempDir()
 		for _, r := range []*Result{result(20, 21, true), result(c.psnr, c.corrected, false)} {
-			if _, err := MergeResults(dir, r); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(MergeResults(dir, r))(t)
 		}
 		means, _, err := ReadMeans(dir, "ours_7")
 		if err != nil || means["LPIPS"] != c.lpips || means["cc_lpips"] != c.ccLPIPS {
@@ -180,32 +165,22 @@ func FuzzReadMeans(f *testing.F) {
 	f.Add([]byte(`{"ours_1": []}`))
 	dir := f.TempDir()
 	f.Fuzz(func(t *testing.T, data []byte) {
-		if err := os.WriteFile(filepath.Join(dir, "results.json"), data, 0o666); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, "results.json"), data, 0o666))
 		if _, _, err := ReadMeans(dir, "ours_1"); err != nil && !errors.Is(err, fault.ErrData) {
 			t.Error(err)
 		}
 	})
 }
 
-// TestDrawn wants files to say how models were drawn, and names of the methods that an earlier version measured without
-// that.
+// TestDrawn wants files to say how models were drawn, and scores without that to be replaced.
 func TestDrawn(t *testing.T) {
 	dir := t.TempDir()
 	old := []StepScores{{Step: 7, Views: []ViewScore{{Name: "a.png", PSNR: 20, SSIM: 0.5}}}}
 	drawn := &Drawn{Near: 0.05, NearUnits: 0.2, Background: [3]float32{1, 0.5, 0}, Antialiased: true, Photos: "64x48"}
-	if err := WriteResults(dir, "gsplat", append(old, StepScores{8, old[0].Views, drawn, nil}), false); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, WriteResults(dir, "gsplat", append(old, StepScores{8, old[0].Views, drawn, nil}), false))
 	result := &Result{Method: "pictures", Protocol: "gsplat",
 		Views: []ViewScores{{"a.png", []Score{{"PSNR", 20, true}}}}}
-	if _, err := MergeResults(dir, result); err != nil {
-		t.Fatal(err)
-	}
-	if list, err := UndrawnMethods(dir); err != nil || len(list) != 1 || list[0] != "ours_7" {
-		t.Errorf("measured by an earlier version: %q, %v", list, err)
-	}
+	must.Get(MergeResults(dir, result))(t)
 	for method, want := range map[string]*Drawn{"ours_7": nil, "ours_8": drawn, "ours_9": nil} {
 		if got, err := ReadDrawn(dir, method); err != nil || (got == nil) != (want == nil) || got != nil &&
 			*got != *want {
@@ -216,14 +191,9 @@ func TestDrawn(t *testing.T) {
 		t.Error(text)
 	}
 	result.Method, result.Drawn = "ours_7", drawn
-	if _, err := MergeResults(dir, result); err != nil {
-		t.Fatal(err)
-	}
-	if list, err := UndrawnMethods(dir); err != nil || len(list) != 0 {
-		t.Errorf("measured again: %q, %v", list, err)
-	}
-	if list, err := UndrawnMethods(t.TempDir()); err != nil || len(list) != 0 {
-		t.Errorf("without files: %q, %v", list, err)
+	must.Get(MergeResults(dir, result))(t)
+	if got, err := ReadDrawn(dir, "ours_7"); err != nil || got == nil || *got != *drawn {
+		t.Errorf("measured again: %+v, %v", got, err)
 	}
 }
 
@@ -233,13 +203,8 @@ func TestResults(t *testing.T) {
 		{Step: 7000, Views: []ViewScore{{Name: "b.png", PSNR: 20, SSIM: 0.5}, {Name: "a.png", PSNR: 30, SSIM: 0.75}}},
 		{Step: 30000, Views: []ViewScore{{Name: "a.png", PSNR: math.Inf(1), SSIM: 1}}},
 	}
-	if err := WriteResults(dir, "gsplat", steps, false); err != nil {
-		t.Fatal(err)
-	}
-	got, err := os.ReadFile(filepath.Join(dir, "results.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, WriteResults(dir, "gsplat", steps, false))
+	got := must.Get(os.ReadFile(filepath.Join(dir, "results.json")))(t)
 	want := "{\n \"ours_30000\": {\n  \"SSIM\": 1,\n  \"PSNR\": 100,\n  \"protocol\": \"gsplat\"\n },\n " +
 		"\"ours_7000\": {\n  \"SSIM\": 0.625,\n  \"PSNR\": 25,\n  \"protocol\": \"gsplat\"\n }\n}\n"
 	if string(got) != want {
@@ -261,4 +226,9 @@ func TestResults(t *testing.T) {
 		false); !errors.Is(err, scene.ErrNotFinite) {
 		t.Errorf("NaN: %v", err)
 	}
+}
+
+// through are scores through the lens.
+func through(psnr, ssim float64) Extra[*float64] {
+	return Extra[*float64]{LensPSNR: &psnr, LensSSIM: &ssim}
 }

@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"vksplat/internal/fault"
+	must "vksplat/internal/musttest"
 )
 
 // sampleTensors are tensors of several types, one of them empty.
@@ -40,18 +41,13 @@ func sampleTensors() []TensorData {
 func sampleFile(t testing.TB) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "x.safetensors")
-	if err := Write(path, map[string]string{"b": "2", "a": "{\"sha256\":\"0\"}"}, sampleTensors()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, Write(path, map[string]string{"b": "2", "a": "{\"sha256\":\"0\"}"}, sampleTensors()))
 	return path
 }
 
 func TestSafetensorsRoundTrip(t *testing.T) {
 	path := sampleFile(t)
-	s, err := Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(Open(path))(t)
 	defer s.Close()
 	if err := s.Verify(); err != nil {
 		t.Error(err)
@@ -65,9 +61,7 @@ func TestSafetensorsRoundTrip(t *testing.T) {
 		}
 		var data bytes.Buffer
 		if n, _ := want.Bytes(); n > 0 {
-			if err := want.Write(&data); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, want.Write(&data))
 		}
 		got, err := io.ReadAll(s.Reader(want.Name))
 		if err != nil || !bytes.Equal(got, data.Bytes()) {
@@ -87,10 +81,7 @@ func TestSafetensorsRoundTrip(t *testing.T) {
 	if n, err := Size(map[string]string{"b": "2", "a": "{\"sha256\":\"0\"}"}, infos); err != nil || n != s.Size() {
 		t.Errorf("size %d, %v, the file has %d", n, err, s.Size())
 	}
-	again, err := os.ReadFile(sampleFile(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	again := must.Get(os.ReadFile(sampleFile(t)))(t)
 	if first, err := os.ReadFile(path); err != nil || !bytes.Equal(first, again) {
 		t.Error("equal contents make different files")
 	}
@@ -99,10 +90,7 @@ func TestSafetensorsRoundTrip(t *testing.T) {
 // TestSafetensorsDamage changes every byte of a file and cuts it everywhere: never a panic, and never a file that
 // passes for whole.
 func TestSafetensorsDamage(t *testing.T) {
-	whole, err := os.ReadFile(sampleFile(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	whole := must.Get(os.ReadFile(sampleFile(t)))(t)
 	passes := func(data []byte) bool {
 		s, err := NewFile(bytes.NewReader(data), int64(len(data)))
 		return err == nil && s.verify() == nil
@@ -164,9 +152,7 @@ func TestSafetensorsRefusals(t *testing.T) {
 	}
 	for _, tt := range tests {
 		path := filepath.Join(t.TempDir(), "x")
-		if err := os.WriteFile(path, tt.data, 0o666); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, tt.data, 0o666))
 		s, err := Open(path)
 		if err == nil {
 			s.Close()
@@ -243,10 +229,7 @@ with safetensors.safe_open(sys.argv[1], "np") as f:
 }
 
 func FuzzSafetensors(f *testing.F) {
-	whole, err := os.ReadFile(sampleFile(f))
-	if err != nil {
-		f.Fatal(err)
-	}
+	whole := must.Get(os.ReadFile(sampleFile(f)))(f)
 	f.Add(whole)
 	f.Add(withHeader(`{"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}`, 4))
 	f.Add(withHeader(`{"__metadata__":null}   `, 0))

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"vksplat/internal/geom"
+	must "vksplat/internal/musttest"
 	"vksplat/scene"
 )
 
@@ -12,10 +13,7 @@ import (
 // error, or poses that are finite or marked as bad.
 func FuzzRecords(f *testing.F, file string, parse func(data []byte) ([]scene.Record, error)) {
 	f.Helper()
-	seed, err := os.ReadFile(file)
-	if err != nil {
-		f.Fatal(err)
-	}
+	seed := must.Get(os.ReadFile(file))(f)
 	f.Add(seed)
 	f.Add(seed[:len(seed)/2])
 	f.Fuzz(func(t *testing.T, data []byte) {

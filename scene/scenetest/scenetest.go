@@ -17,6 +17,7 @@ import (
 
 	"vksplat/internal/fault"
 	"vksplat/internal/geom"
+	must "vksplat/internal/musttest"
 	"vksplat/scene"
 )
 
@@ -65,9 +66,7 @@ func TextModelOf(t testing.TB, root, eol string, cams []scene.Camera, points []s
 	}
 	dir := filepath.Join(root, "sparse", "0")
 	for name, b := range map[string]*strings.Builder{"cameras": &cameras, "images": &images, "points3D": &cloud} {
-		if err := os.Remove(filepath.Join(dir, name+".bin")); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Remove(filepath.Join(dir, name+".bin")))
 		Put(t, filepath.Join(dir, name+".txt"), []byte(b.String()))
 	}
 }
@@ -102,20 +101,14 @@ func TinyPoints() []scene.Point {
 func WritePhoto(t testing.TB, path string, width, height int) {
 	t.Helper()
 	var b bytes.Buffer
-	if err := png.Encode(&b, image.NewGray(image.Rect(0, 0, width, height))); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, png.Encode(&b, image.NewGray(image.Rect(0, 0, width, height))))
 	Put(t, path, b.Bytes())
 }
 
 func Put(t testing.TB, path string, data []byte) {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, data, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(filepath.Dir(path), 0o755))
+	must.Do(t, os.WriteFile(path, data, 0o644))
 }
 
 func WarningOf(c *scene.Capture, code string) (scene.Warning, bool) {

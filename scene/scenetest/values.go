@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"vksplat/internal/geom"
+	must "vksplat/internal/musttest"
 	"vksplat/internal/philox"
 	"vksplat/scene"
 )
@@ -50,18 +51,14 @@ func Near(a, b, tolerance float64) bool {
 func PngBytes(t *testing.T, img image.Image) []byte {
 	t.Helper()
 	var b bytes.Buffer
-	if err := png.Encode(&b, img); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, png.Encode(&b, img))
 	return b.Bytes()
 }
 
 func PhotoFile(t *testing.T, name string, data []byte) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
-	if err := os.WriteFile(path, data, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, data, 0o600))
 	return path
 }
 
@@ -167,18 +164,13 @@ func TinyTop() JsonObject {
 
 func PutJSON(t testing.TB, path string, v any) {
 	t.Helper()
-	data, err := json.Marshal(v)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(json.Marshal(v))(t)
 	Put(t, path, data)
 }
 
 func WriteImage(t testing.TB, path string, img scene.Image) {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(filepath.Dir(path), 0o777))
 	var b bytes.Buffer
 	// with alpha
 	err := png.Encode(&b, &image.NRGBA{Pix: img.Pix, Stride: 4 * img.Width,

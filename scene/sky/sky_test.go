@@ -10,6 +10,7 @@ import (
 
 	"vksplat/internal/atomicfile"
 	"vksplat/internal/geom"
+	must "vksplat/internal/musttest"
 	"vksplat/scene"
 	"vksplat/scene/load"
 	"vksplat/scene/photo"
@@ -25,13 +26,8 @@ func capture(t *testing.T, o synth.Options) *scene.Capture {
 	o.Images, o.Width, o.Height, o.Points, o.Scale = 48, 64, 48, 1500, 3
 	o.Offset = [3]float64{20, -30, 40}
 	dir := t.TempDir()
-	if err := synth.Write(dir, o); err != nil {
-		t.Fatal(err)
-	}
-	c, err := load.Capture(dir, scene.LoadOptions{Model: scene.AnyModel, Downscale: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, synth.Write(dir, o))
+	c := must.Get(load.Capture(dir, scene.LoadOptions{Model: scene.AnyModel, Downscale: 1}))(t)
 	c.Normalise()
 	return c
 }
@@ -56,17 +52,11 @@ func TestFind(t *testing.T) {
 	if shell.Radius < 10*max(farthest, c.SceneScale) {
 		t.Errorf("radius %g, the farthest point is %g away", shell.Radius, farthest)
 	}
-	up, err := scene.MeanUp(c.Cameras)
-	if err != nil {
-		t.Fatal(err)
-	}
+	up := must.Get(scene.MeanUp(c.Cameras))(t)
 	var off []float64
 	for _, i := range []int{0, 13, 26, 39} {
 		cam := &c.Cameras[i]
-		img, err := photo.Decode(*cam)
-		if err != nil {
-			t.Fatal(err)
-		}
+		img := must.Get(photo.Decode(*cam))(t)
 		for _, p := range shell.Points {
 			if r := geom.Length(p.Pos); math.Abs(r/shell.Radius-1) > 1e-9 || geom.Dot(p.Pos, up) < lowest*r {
 				t.Fatalf("a point at %v, %g of %g away", p.Pos, r, shell.Radius)
@@ -116,11 +106,9 @@ func TestAgreement(t *testing.T) {
 			for k := range img.Pix {
 				img.Pix[k] = x.grey(i)
 			}
-			if err := atomicfile.Write(c.Cameras[i].Path, func(w io.Writer) error {
+			must.Do(t, atomicfile.Write(c.Cameras[i].Path, func(w io.Writer) error {
 				return photo.EncodePNG(w, img)
-			}); err != nil {
-				t.Fatal(err)
-			}
+			}))
 		}
 		if shell, err := Find(context.Background(), c, enough); err != nil || len(shell.Points) > 0 != x.sky {
 			t.Errorf("%s: %d points, %v", x.name, len(shell.Points), err)

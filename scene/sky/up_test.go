@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"vksplat/internal/geom"
+	must "vksplat/internal/musttest"
 	"vksplat/scene"
 	"vksplat/scene/photo"
 	"vksplat/scene/synth"
@@ -21,9 +22,7 @@ import (
 func tagged(t *testing.T, img image.Image, tag byte) []byte {
 	t.Helper()
 	var b bytes.Buffer
-	if err := jpeg.Encode(&b, img, &jpeg.Options{Quality: 95}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, jpeg.Encode(&b, img, &jpeg.Options{Quality: 95}))
 	exif := []byte("Exif\x00\x00MM\x00*\x00\x00\x00\x08\x00\x01\x01\x12\x00\x03\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00\x00")
 	exif[6+19] = tag
 	head := append([]byte{0xff, 0xd8, 0xff, 0xe1, 0, byte(2 + len(exif))}, exif...)
@@ -37,10 +36,7 @@ func turned(t *testing.T, c *scene.Capture, times int, tag byte) {
 	dir := t.TempDir()
 	for i := range c.Cameras {
 		cam := &c.Cameras[i]
-		img, err := photo.Decode(*cam)
-		if err != nil {
-			t.Fatal(err)
-		}
+		img := must.Get(photo.Decode(*cam))(t)
 		stored := &image.RGBA{Pix: img.Pix, Stride: 4 * cam.Width, Rect: image.Rect(0, 0, cam.Width, cam.Height)}
 		for range times {
 			w, h := cam.Width, cam.Height
@@ -58,9 +54,7 @@ func turned(t *testing.T, c *scene.Capture, times int, tag byte) {
 			cam.T[0], cam.T[1] = cam.T[1], -cam.T[0]
 		}
 		cam.Path = filepath.Join(dir, filepath.Base(cam.Name)+".jpg")
-		if err := os.WriteFile(cam.Path, tagged(t, stored, tag), 0o666); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(cam.Path, tagged(t, stored, tag), 0o666))
 	}
 }
 
@@ -68,10 +62,7 @@ func turned(t *testing.T, c *scene.Capture, times int, tag byte) {
 // make no sense.
 func TestTurned(t *testing.T) {
 	upright := capture(t, synth.Options{Open: true})
-	up, err := scene.MeanUp(upright.Cameras)
-	if err != nil {
-		t.Fatal(err)
-	}
+	up := must.Get(scene.MeanUp(upright.Cameras))(t)
 	for _, c := range []struct {
 		name  string
 		times int

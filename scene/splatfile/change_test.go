@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	must "vksplat/internal/musttest"
 	"vksplat/scene"
 	"vksplat/scene/ply"
 )
@@ -15,16 +16,10 @@ import (
 // TestMove compares a moved model with what moving means: centres, covariances and the colour seen along a direction
 // that moved with it.
 func TestMove(t *testing.T) {
-	s, err := ParseTransform("scale 2.5 rotate 20,-40,70 translate 1,-2,3")
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(ParseTransform("scale 2.5 rotate 20,-40,70 translate 1,-2,3"))(t)
 	for degree := range scene.MaxSHDegree + 1 {
 		want := model(50, degree)
-		got, err := All(Move(Memory(want, ply.Meta{}), s, ""))
-		if err != nil {
-			t.Fatal(err)
-		}
+		got := must.Get(All(Move(Memory(want, ply.Meta{}), s, "")))(t)
 		r := rand.New(rand.NewPCG(3, 4))
 		for i := range want.N {
 			x := vector(want.Means[3*i:])
@@ -100,16 +95,10 @@ func TestFlipTurns(t *testing.T) {
 		sign [3]float32
 	}{{"rotate 180,0,0", [3]float32{1, -1, -1}}, {"rotate 0,180,0", [3]float32{-1, 1, -1}},
 		{"rotate 0,0,180", [3]float32{-1, -1, 1}}} {
-		s, err := ParseTransform(c.text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := must.Get(ParseTransform(c.text))(t)
 		flipped := model(20, 3)
 		flip(flipped, c.sign[0], c.sign[1], c.sign[2])
-		got, err := All(Move(Memory(model(20, 3), ply.Meta{}), s, ""))
-		if err != nil {
-			t.Fatal(err)
-		}
+		got := must.Get(All(Move(Memory(model(20, 3), ply.Meta{}), s, "")))(t)
 		if d := apart(got.Means, flipped.Means); d > 1e-6 {
 			t.Errorf("%s: means differ by %g", c.text, d)
 		}
@@ -180,10 +169,7 @@ func TestUpright(t *testing.T) {
 		case 2:
 			up = [3]float64{1e-9, 1, 0}
 		}
-		s, err := Upright(up)
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := must.Get(Upright(up))(t)
 		y, length := turned(s.R, up), math.Sqrt(up[0]*up[0]+up[1]*up[1]+up[2]*up[2])
 		if math.Abs(y[0]) > 1e-8*length || math.Abs(y[1]+length) > 1e-8*length || math.Abs(y[2]) > 1e-8*length {
 			t.Errorf("%v goes to %v", up, y)
@@ -215,10 +201,7 @@ func TestSelect(t *testing.T) {
 			want = append(want, float32(x))
 		}
 	}
-	all, err := All(got)
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := must.Get(All(got))(t)
 	var xs []float32
 	for i := range all.N {
 		xs = append(xs, all.Means[3*i])
@@ -251,10 +234,7 @@ func TestMaxSplats(t *testing.T) {
 		if err != nil || got.Info().N != n || dropped.Surplus != s.N-n {
 			t.Fatalf("%d of %d: %+v, %v", got.Info().N, n, dropped, err)
 		}
-		all, err := All(got)
-		if err != nil {
-			t.Fatal(err)
-		}
+		all := must.Get(All(got))(t)
 		if !slices.Contains(all.LogScales, -30) {
 			t.Errorf("%d: the wall is gone", n)
 		}
@@ -288,10 +268,7 @@ func TestOutliers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all, err := All(got)
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := must.Get(All(got))(t)
 	if !slices.Contains(all.LogScales, 4) || dropped.Outliers < 1 || dropped.Outliers > 30 {
 		t.Errorf("%+v of %d", dropped, s.N)
 	}
@@ -305,15 +282,9 @@ func TestOutliers(t *testing.T) {
 // TestMerge puts models of different degrees and origins together.
 func TestMerge(t *testing.T) {
 	a, b := model(30, 1), model(20, 3)
-	m, err := Merge([]Source{Memory(a, ply.Meta{Origin: &[3]float64{100, 0, 0}, Antialiased: true}),
-		Memory(b, ply.Meta{})})
-	if err != nil {
-		t.Fatal(err)
-	}
-	all, err := All(m)
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := must.Get(Merge([]Source{Memory(a, ply.Meta{Origin: &[3]float64{100, 0, 0}, Antialiased: true}),
+		Memory(b, ply.Meta{})}))(t)
+	all := must.Get(All(m))(t)
 	if all.N != 50 || all.Degree != 3 || !m.Info().Meta.Antialiased {
 		t.Fatalf("%+v", m.Info())
 	}

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"vksplat/internal/fault"
+	must "vksplat/internal/musttest"
 	"vksplat/scene"
 	"vksplat/scene/safetensors"
 	"vksplat/shaders/layout"
@@ -39,10 +40,7 @@ func writeTensors(t *testing.T, path, header string, s *scene.Splats) {
 		}
 		tensors = append(tensors, safetensors.TensorData{TensorInfo: info, Write: write})
 	}
-	err := safetensors.Write(path, CheckpointMetadata(header), tensors)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, safetensors.Write(path, CheckpointMetadata(header), tensors))
 }
 
 // TestCheckpoint reads one back in the capture's frame: x / scale + centre - origin. That the files of train are read
@@ -51,15 +49,9 @@ func TestCheckpoint(t *testing.T) {
 	want := model(50, 1)
 	path := filepath.Join(t.TempDir(), "step_5.safetensors")
 	writeTensors(t, path, `{"vksplat_version":"7","step":5,"splats":50,"sh_degree":1,"frame":{"center":[1,2,3],"scale":2,"origin":[10,0,0]},"config":{"antialiased":true}}`, want)
-	m, err := Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := must.Get(Open(path))(t)
 	defer m.Close() // only read
-	got, err := All(m)
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := must.Get(All(m))(t)
 	info := m.Info()
 	if info.Format != "checkpoint" || !info.Meta.Antialiased || info.Meta.Step != 5 ||
 		*info.Meta.Origin != [3]float64{10, 0, 0} || info.Meta.Generator != "vksplat 7" {
@@ -88,10 +80,7 @@ func TestDamagedCheckpoint(t *testing.T) {
 	good := filepath.Join(dir, "step_4.safetensors")
 	writeTensors(t, good, `{"vksplat_version":"7","step":5,"splats":50,"sh_degree":1,"frame":{"scale":2}}`,
 		model(50, 1))
-	whole, err := os.ReadFile(good)
-	if err != nil {
-		t.Fatal(err)
-	}
+	whole := must.Get(os.ReadFile(good))(t)
 	with := func(at int, b byte) []byte {
 		data := slices.Clone(whole)
 		data[at] ^= b
@@ -104,9 +93,7 @@ func TestDamagedCheckpoint(t *testing.T) {
 		"no hash": bytes.Replace(whole, []byte(`"sha256"`), []byte(`"sha257"`), 1),
 	} {
 		path := filepath.Join(dir, "step_10.safetensors")
-		if err := os.WriteFile(path, data, 0o666); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, data, 0o666))
 		for use, err := range map[string]error{
 			"read": readFirst(path), "gather": gatherFirst(path),
 			"write": writeFrom(path, filepath.Join(dir, "out.spz")),
@@ -156,9 +143,7 @@ func TestEarlierCheckpoint(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"step_9.safetensors", "step_10.safetensors", "step_100.safetensors",
 		"other.safetensors"} {
-		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o666); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, name), nil, 0o666))
 	}
 	for name, want := range map[string]string{"step_100.safetensors": "step_10.safetensors",
 		"step_10.safetensors": "step_9.safetensors", "step_9.safetensors": "", "other.safetensors": ""} {

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	must "vksplat/internal/musttest"
 	"vksplat/scene"
 	"vksplat/scene/ply"
 )
@@ -32,9 +33,7 @@ func checkPacked(t *testing.T, got, want *scene.Splats, order []uint32, worst wo
 	for lo := 0; lo < got.N; lo += packedChunk {
 		part := got.Slice(lo, min(lo+packedChunk, got.N))
 		from := scene.NewSplats(part.N, want.Degree)
-		if err := Memory(want, ply.Meta{}).Gather(order[lo:lo+part.N], from); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, Memory(want, ply.Meta{}).Gather(order[lo:lo+part.N], from))
 		checkChunk(t, part, from, worst)
 	}
 }
@@ -97,10 +96,7 @@ func TestCompressedPLY(t *testing.T) {
 			for degree := range scene.MaxSHDegree + 1 {
 				s := madeModel(n, degree, kind)
 				once, info, lost := written(t, compressedPLY, s, meta, WriteOptions{Generator: "vksplat test"})
-				order, err := mortonOrder(Memory(s, meta))
-				if err != nil {
-					t.Fatal(err)
-				}
+				order := must.Get(mortonOrder(Memory(s, meta)))(t)
 				checkPacked(t, once, s, order, worst)
 				if told := strings.Contains(fmt.Sprint(lost),
 					"scales outside"); told != slices.ContainsFunc(s.LogScales,
@@ -112,9 +108,7 @@ func TestCompressedPLY(t *testing.T) {
 					t.Errorf("%+v, %q, want %+v", info.Meta, info.Notes, want)
 				}
 				twice, info, lost := written(t, compressedPLY, once, info.Meta, WriteOptions{})
-				if order, err = mortonOrder(Memory(once, meta)); err != nil {
-					t.Fatal(err)
-				}
+				order = must.Get(mortonOrder(Memory(once, meta)))(t)
 				checkPacked(t, twice, once, order, worstErrors{})
 				if len(lost) != 0 || info.Meta.Generator != "vksplat test" {
 					t.Errorf("a model from compressed PLY loses %q, made by %q", lost, info.Meta.Generator)
@@ -136,13 +130,8 @@ func TestCompressedPLYBytes(t *testing.T) {
 		s.SH[3+i] = x
 	}
 	path := filepath.Join(t.TempDir(), "a.ply")
-	if _, err := compressedPLY.Write(path, Memory(s, ply.Meta{}), WriteOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Get(compressedPLY.Write(path, Memory(s, ply.Meta{}), WriteOptions{}))(t)
+	data := must.Get(os.ReadFile(path))(t)
 	_, body, _ := bytes.Cut(data, []byte("end_header\n"))
 	if len(body) != 4*18+3*(16+9) || !compressedPLY.Detect(data) {
 		t.Fatalf("%d bytes, or not detected", len(body))
@@ -202,9 +191,7 @@ func TestCompressedPLYOld(t *testing.T) {
 		data = binary.LittleEndian.AppendUint32(data, word)
 	}
 	path := filepath.Join(t.TempDir(), "old.ply")
-	if err := os.WriteFile(path, data, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, data, 0o600))
 	s, info := readModel(t, compressedPLY, path)
 	if !slices.Equal(s.Means, []float32{3, 1, 2}) || !slices.Equal(s.LogScales, []float32{6, 7, 11}) ||
 		s.LogitOpacities[0] != ply.InfiniteLog ||
@@ -309,14 +296,9 @@ func TestPackedSky(t *testing.T) {
 		}
 		s.Quats[4*i], s.LogitOpacities[i] = 1, float32(r.NormFloat64())
 	}
-	order, err := packedOrder(Memory(s, ply.Meta{}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	order := must.Get(packedOrder(Memory(s, ply.Meta{})))(t)
 	path := filepath.Join(t.TempDir(), "m.compressed.ply")
-	if _, err := writeCompressedPLY(path, Memory(s, ply.Meta{}), WriteOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(writeCompressedPLY(path, Memory(s, ply.Meta{}), WriteOptions{}))(t)
 	got, _ := readModel(t, compressedPLY, path)
 	var logits, lost []float32 // of the scene, and of its splats that are elsewhere
 	found := make([]bool, s.N)
@@ -349,10 +331,7 @@ func TestPackedSky(t *testing.T) {
 		}
 	}
 	plainModel := Memory(s.Take(rest), ply.Meta{})
-	plain, err := mortonOrder(plainModel)
-	if err != nil {
-		t.Fatal(err)
-	}
+	plain := must.Get(mortonOrder(plainModel))(t)
 	if packed, err := packedOrder(plainModel); err != nil || !slices.Equal(packed, plain) {
 		t.Errorf("without a sky the order is another, error %v", err)
 	}

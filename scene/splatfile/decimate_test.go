@@ -9,6 +9,7 @@ import (
 	"slices"
 	"testing"
 
+	must "vksplat/internal/musttest"
 	"vksplat/scene"
 	"vksplat/scene/ply"
 )
@@ -19,14 +20,8 @@ func TestDecimate(t *testing.T) {
 	for _, c := range []struct{ n, to int }{{2, 1}, {3, 2}, {1000, 1}, {5000, 4999}, {5000, 2500},
 		{2*decimateBlock + 77, 30000}} {
 		m := model(c.n, 1)
-		d, err := Decimate(Memory(m, ply.Meta{Near: 0.5}), c.to, t.TempDir(), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		s, err := All(d)
-		if err != nil {
-			t.Fatal(err)
-		}
+		d := must.Get(Decimate(Memory(m, ply.Meta{Near: 0.5}), c.to, t.TempDir(), nil))(t)
+		s := must.Get(All(d))(t)
 		if s.N != c.to || d.Info().N != c.to || d.Info().Meta.Near != 0.5 {
 			t.Errorf("%d became %d of %d, %+v", c.n, s.N, c.to, d.Info())
 		}
@@ -63,28 +58,15 @@ type sequential struct{ Source }
 func TestDecimateIsTheSame(t *testing.T) {
 	m := model(decimateBlock+5000, 2)
 	written := func(from Source) []byte {
-		d, err := Decimate(from, 20000, t.TempDir(), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		d := must.Get(Decimate(from, 20000, t.TempDir(), nil))(t)
 		path := filepath.Join(t.TempDir(), "a.ply")
-		if _, err := plainPLY.Write(path, d, WriteOptions{}); err != nil {
-			t.Fatal(err)
-		}
-		if err := d.Close(); err != nil {
-			t.Fatal(err)
-		}
-		b, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Get(plainPLY.Write(path, d, WriteOptions{}))(t)
+		must.Do(t, d.Close())
+		b := must.Get(os.ReadFile(path))(t)
 		return b
 	}
 	want := written(Memory(m, ply.Meta{}))
-	spooled, err := newSpool(Memory(m, ply.Meta{}), t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	spooled := must.Get(newSpool(Memory(m, ply.Meta{}), t.TempDir()))(t)
 	defer spooled.Close()
 	cores := runtime.GOMAXPROCS(1)
 	alone := written(sequential{Memory(m, ply.Meta{})})
@@ -97,22 +79,13 @@ func TestDecimateIsTheSame(t *testing.T) {
 // TestDecimateFinds wants splats that were split in two to become what they were.
 func TestDecimateFinds(t *testing.T) {
 	m := model(3000, 1)
-	twice, err := All(must(Merge([]Source{Memory(m, ply.Meta{}), Memory(m, ply.Meta{})})))
-	if err != nil {
-		t.Fatal(err)
-	}
+	twice := must.Get(All(must.Get(Merge([]Source{Memory(m, ply.Meta{}), Memory(m, ply.Meta{})}))(t)))(t)
 	for i := range twice.N { // half the optical depth
 		opacity := 1 - math.Sqrt(1-min(sigmoid(twice.LogitOpacities[i]), 0.99))
 		twice.LogitOpacities[i] = logit(opacity)
 	}
-	d, err := Decimate(Memory(twice, ply.Meta{}), m.N, t.TempDir(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, err := All(d)
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := must.Get(Decimate(Memory(twice, ply.Meta{}), m.N, t.TempDir(), nil))(t)
+	got := must.Get(All(d))(t)
 	found := 0
 	for i := range m.N {
 		for j := range got.N {
@@ -125,11 +98,4 @@ func TestDecimateFinds(t *testing.T) {
 	if found < m.N*95/100 {
 		t.Errorf("%d of %d splats came back", found, m.N)
 	}
-}
-
-func must(m Source, err error) Source {
-	if err != nil {
-		panic(err)
-	}
-	return m
 }

@@ -91,11 +91,11 @@ func writeDotSplat(path string, model Source, o WriteOptions) (lost []string, er
 	}
 	info := m.Info()
 	if info.Degree > 0 {
-		lost = append(lost, fmt.Sprintf("The format .splat has one colour per splat and cannot store spherical "+
+		lost = append(lost, fmt.Sprintf("the format .splat has one colour per splat and cannot store spherical "+
 			"harmonics of degree 1 to %d", info.Degree))
 	}
 	lost = lostSome(lost, cut, "colour values below 0 or above 1 became 0 or 1")
-	return append(lost, lostOf(info, "The format .splat", false)...), nil
+	return append(lost, lostOf(info, "the format .splat", false)...), nil
 }
 
 func appendDotSplat(to []byte, s *scene.Splats, i int, cut *int) []byte {

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"vksplat/internal/fault"
+	must "vksplat/internal/musttest"
 	"vksplat/scene"
 	"vksplat/scene/ply"
 )
@@ -17,10 +18,7 @@ import (
 // checkDotSplat compares a model with the one that was written.
 func checkDotSplat(t *testing.T, got, want *scene.Splats, worst worstErrors) {
 	t.Helper()
-	order, err := importanceOrder(Memory(want, ply.Meta{}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	order := must.Get(importanceOrder(Memory(want, ply.Meta{})))(t)
 	k := 3 * want.K()
 	for i, id := range order {
 		from := int(id)
@@ -85,9 +83,7 @@ func TestDotSplatBytes(t *testing.T) {
 	s.LogitOpacities[0] = ply.InfiniteLog
 	copy(s.Quats, []float32{2, 0, -2, 0})
 	path := filepath.Join(t.TempDir(), "a.splat")
-	if _, err := dotSplat.Write(path, Memory(s, ply.Meta{}), WriteOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(dotSplat.Write(path, Memory(s, ply.Meta{}), WriteOptions{}))(t)
 	got, err := os.ReadFile(path)
 	want := []byte{0, 0, 0x80, 0x3f, 0, 0, 0, 0xc0, 0, 0, 0, 0x3f, 0, 0, 0x80, 0x3f, 0, 0, 0, 0x40}
 	if err != nil || !bytes.HasPrefix(got, want) || !bytes.Equal(got[24:], []byte{10, 0, 255, 255, 219, 128, 37, 128}) {

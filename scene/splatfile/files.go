@@ -29,6 +29,21 @@ func openFile(op, path string) (*os.File, int64, error) {
 	return f, info.Size(), nil
 }
 
+// openWith opens a file as a model, which closes it.
+func openWith(op, path string, open func(path string, r io.ReaderAt, size int64, closer io.Closer) (Source,
+	error)) (Source, error) {
+	file, size, err := openFile(op, path)
+	if err != nil {
+		return nil, err
+	}
+	source, err := open(path, file, size, file)
+	if err != nil {
+		_ = file.Close() // the first error is the one to report
+		return nil, err
+	}
+	return source, nil
+}
+
 var errNoFile = errors.New("not a file")
 
 // readError names the file that was to be read in an error, and says what to do about it: hint, unless the error itself

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"vksplat/internal/fault"
+	must "vksplat/internal/musttest"
 	"vksplat/scene"
 	"vksplat/scene/ply"
 )
@@ -22,21 +23,14 @@ func FuzzOpen(f *testing.F) {
 			continue
 		}
 		path := filepath.Join(dir, "seed"+format.Extensions[0])
-		if _, err := format.Write(path, Memory(model(5, 1), ply.Meta{}), WriteOptions{}); err != nil {
-			f.Fatal(err)
-		}
-		data, err := os.ReadFile(path)
-		if err != nil {
-			f.Fatal(err)
-		}
+		must.Get(format.Write(path, Memory(model(5, 1), ply.Meta{}), WriteOptions{}))(f)
+		data := must.Get(os.ReadFile(path))(f)
 		f.Add(data)
 	}
 	f.Add([]byte("ply\nformat ascii 1.0\nelement vertex 1\nproperty float x\nend_header\n1\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		path := filepath.Join(t.TempDir(), "model")
-		if err := os.WriteFile(path, data, 0o666); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, data, 0o666))
 		readAny(t, path, len(data))
 	})
 }

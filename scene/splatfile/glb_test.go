@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"vksplat/internal/fault"
+	must "vksplat/internal/musttest"
 	"vksplat/scene"
 	"vksplat/scene/ply"
 )
@@ -60,15 +61,10 @@ func TestGLBGolden(t *testing.T) {
 	copy(s.LogScales, []float32{0, 1, -1})
 	copy(s.SH, []float32{0.5, 0, -0.5, 1, 2, 3, 4, 5, 6, 7, 8, 9})
 	path, _ := writeTemp(t, glb, "a.glb", s, ply.Meta{}, WriteOptions{})
-	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile(path))(t)
 	size := binary.LittleEndian.Uint32(data[12:])
 	var root map[string]any
-	if err := json.Unmarshal(data[20:20+size], &root); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(data[20:20+size], &root))
 	bin := data[28+size:]
 	position := root["accessors"].([]any)[0].(map[string]any)
 	want := []any{-1.0, -2.0, 3.0}
@@ -138,14 +134,8 @@ func quantisedData() []byte {
 }
 
 func TestGLBQuantised(t *testing.T) {
-	m, err := openGLBBytes(glbFrom(quantised, quantisedData()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := All(m)
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := must.Get(openGLBBytes(glbFrom(quantised, quantisedData())))(t)
+	s := must.Get(All(m))(t)
 	// 1, 2, 3 turned about x, twice as large and moved is 12, 16, 24 in glTF's axes.
 	if s.N != 2 || [3]float32(s.Means[3:]) != [3]float32{-12, -16, 24} || s.Quats[4] != 1 && s.Quats[4] != -1 ||
 		s.SH[3] != 2 ||
@@ -166,10 +156,7 @@ func TestGLBTurned(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := All(m)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(All(m))(t)
 	// 1, 2, 3 turned about x with cosine 0.28 and sine 0.96, twice as large and moved; the rotation's -x becomes (0.8 +
 	// 0.6 x) times it. glTF's x is -x here.
 	for i, want := range []float64{-12, -15.36, 35.52, 0.6, 0.8, 0, 0} {
@@ -183,14 +170,8 @@ func TestGLBTurned(t *testing.T) {
 func TestGLBWithSPZ(t *testing.T) {
 	want := cut(madeModel(30, 2, "edges"))
 	path, _ := writeTemp(t, spz, "a.spz", want, ply.Meta{Antialiased: true}, WriteOptions{})
-	packed, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	length, err := json.Marshal(len(packed))
-	if err != nil {
-		t.Fatal(err)
-	}
+	packed := must.Get(os.ReadFile(path))(t)
+	length := must.Get(json.Marshal(len(packed)))(t)
 	text := strings.ReplaceAll(
 		`{"asset":{"version":"2.0","generator":"g"},"extensionsUsed":["KHR_gaussian_splatting"],"buffers":[{"byteLength":LEN}],"bufferViews":[{"buffer":0,"byteLength":LEN}],
 "meshes":[{"primitives":[{"mode":0,"attributes":{},"extensions":{"KHR_gaussian_splatting":{"kernel":"ellipse","colorSpace":"srgb_rec709_display",
@@ -198,14 +179,8 @@ func TestGLBWithSPZ(t *testing.T) {
 	for len(packed)%4 != 0 {
 		packed = append(packed, 0)
 	}
-	m, err := openGLBBytes(glbFrom(text, packed))
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, err := All(m)
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := must.Get(openGLBBytes(glbFrom(text, packed)))(t)
+	got := must.Get(All(m))(t)
 	compareModels(t, got, want, spzTolerance(12))
 	if info := m.Info(); info.Format != "glb" || !info.Meta.Antialiased || info.Meta.Generator != "g" {
 		t.Errorf("%+v", info)

@@ -36,16 +36,7 @@ type glbColumn struct {
 }
 
 func openGLB(path string) (Source, error) {
-	file, size, err := openFile(opReadGLB, path)
-	if err != nil {
-		return nil, err
-	}
-	source, err := newGLBSource(path, file, size, file)
-	if err != nil {
-		_ = file.Close() // the first error is the one to report
-		return nil, err
-	}
-	return source, nil
+	return openWith(opReadGLB, path, newGLBSource)
 }
 
 func newGLBSource(path string, r io.ReaderAt, size int64, closer io.Closer) (Source, error) {
@@ -260,42 +251,42 @@ func (s *glbSource) Close() error { return s.closer.Close() }
 // unpack reads splats from first on. Numbers that are not finite are handed on as they are, but for infinite logarithms
 // and logits, which have a meaning.
 func (s *glbSource) unpack(first int, piece *scene.Splats) error {
-	quats, scales, opacities := piece.Quats, piece.LogScales, piece.LogitOpacities
-	if err := s.rows(s.columns.mean, first, piece.N,
-		func(i int, v []float32) error { copy(piece.Means[3*i:], v); return nil }); err != nil {
-		return err
+	type part struct {
+		column glbColumn
+		put    func(i int, v []float32) error
 	}
-	if err := s.rows(s.columns.quat, first, piece.N, func(i int, v []float32) error {
-		quats[4*i], quats[4*i+1], quats[4*i+2], quats[4*i+3] = v[3], v[0], v[1], v[2]
-		return nil
-	}); err != nil {
-		return err
-	}
-	if err := s.rows(s.columns.scale, first, piece.N, func(i int, v []float32) error {
-		for axis, x := range v {
-			if x < 0 {
-				return fmt.Errorf("splat %d: a scale is %g: lengths are expected, drafts of the extension had "+
-					"logarithms", first+i, x)
+	parts := []part{
+		{s.columns.mean, func(i int, v []float32) error { copy(piece.Means[3*i:], v); return nil }},
+		{s.columns.quat, func(i int, v []float32) error {
+			copy(piece.Quats[4*i:], []float32{v[3], v[0], v[1], v[2]})
+			return nil
+		}},
+		{s.columns.scale, func(i int, v []float32) error {
+			for axis, x := range v {
+				if x < 0 {
+					return fmt.Errorf("splat %d: a scale is %g: lengths are expected, drafts of the extension had "+
+						"logarithms", first+i, x)
+				}
+				piece.LogScales[3*i+axis] = lengthLog(float64(x))
 			}
-			scales[3*i+axis] = lengthLog(float64(x))
-		}
-		return nil
-	}); err != nil {
-		return err
-	}
-	if err := s.rows(s.columns.opacity, first, piece.N, func(i int, v []float32) error {
-		if v[0] < 0 || v[0] > 1 {
-			return fmt.Errorf("splat %d: the opacity is %g", first+i, v[0])
-		}
-		opacities[i] = logit(float64(v[0]))
-		return nil
-	}); err != nil {
-		return err
+			return nil
+		}},
+		{s.columns.opacity, func(i int, v []float32) error {
+			if v[0] < 0 || v[0] > 1 {
+				return fmt.Errorf("splat %d: the opacity is %g", first+i, v[0])
+			}
+			piece.LogitOpacities[i] = logit(float64(v[0]))
+			return nil
+		}},
 	}
 	for k, c := range s.sh {
-		err := s.rows(c, first, piece.N,
-			func(i int, v []float32) error { copy(piece.SH[3*(len(s.sh)*i+k):], v); return nil })
-		if err != nil {
+		parts = append(parts, part{c, func(i int, v []float32) error {
+			copy(piece.SH[3*(len(s.sh)*i+k):], v)
+			return nil
+		}})
+	}
+	for _, part := range parts {
+		if err := s.rows(part.column, first, piece.N, part.put); err != nil {
 			return err
 		}
 	}

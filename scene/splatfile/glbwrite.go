@@ -60,7 +60,11 @@ func writeGLB(path string, model Source, o WriteOptions) ([]string, error) {
 			"lower the degree of the spherical harmonics, write fewer splats, or another format")
 	}
 	defer func() { _ = p.close() }() // what it held is written, or has failed
-	positions, err := glbPlanes(model, p)
+	positions := emptyBox()
+	err := p.fill(model, glbFrame, func(first int, piece *scene.Splats, packed [][]byte) error {
+		positions.add(piece.Means)
+		return packGLB(first, piece, packed)
+	})
 	if err != nil {
 		return nil, refuse(err, "")
 	}
@@ -99,35 +103,9 @@ func glbHead(text []byte, data int64) []byte {
 	return binary.LittleEndian.AppendUint32(head, glbChunkBIN)
 }
 
-// glbPlanes fills the planes and gives the box of the positions.
-func glbPlanes(model Source, p *planes) (positions box, err error) {
-	if err := p.make(); err != nil {
-		return positions, err
-	}
-	positions = emptyBox()
-	packed := make([][]byte, len(p.widths))
-	err = eachWritable(model, func(first int, piece *scene.Splats) error {
-		flip(piece, glbFrame[0], glbFrame[1], glbFrame[2])
-		positions.add(piece.Means)
-		if err := packGLB(first, piece, packed); err != nil {
-			return err
-		}
-		for plane, b := range packed {
-			if err := p.put(plane, first, b); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	return positions, err
-}
-
 // packGLB writes the planes of a piece whose rotations are normalised and whose axes are glTF's. Its first splat is
 // number first of the model.
 func packGLB(first int, piece *scene.Splats, packed [][]byte) error {
-	for plane := range packed {
-		packed[plane] = packed[plane][:0]
-	}
 	k := piece.K()
 	float := func(plane int, values ...float32) {
 		packed[plane] = appendFloats(packed[plane], values...)

@@ -4,6 +4,7 @@ import (
 	"math"
 	"testing"
 
+	must "vksplat/internal/musttest"
 	"vksplat/scene"
 	"vksplat/scene/ply"
 )
@@ -18,14 +19,8 @@ func TestKeep(t *testing.T) {
 	}
 	s.LogScales[3*100] = float32(math.NaN())
 	model := Memory(s, ply.Meta{Origin: &[3]float64{1000, 0, 0}})
-	kept, err := Keep(model, func(at [3]float64) bool { return int(at[0])%2 == 0 && at[0] >= 1000+50 })
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, err := All(kept)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kept := must.Get(Keep(model, func(at [3]float64) bool { return int(at[0])%2 == 0 && at[0] >= 1000+50 }))(t)
+	got := must.Get(All(kept))(t)
 	want := (n-50+1)/2 - 1
 	if got.N != want || kept.Info().N != want {
 		t.Fatalf("%d splats, said %d, want %d", got.N, kept.Info().N, want)

@@ -10,6 +10,7 @@ import (
 	"sort"
 	"testing"
 
+	must "vksplat/internal/musttest"
 	"vksplat/scene"
 	"vksplat/scene/ply"
 	"vksplat/shaders/layout"
@@ -169,9 +170,7 @@ func TestKsplat(t *testing.T) {
 				}
 				data, order := madeKsplat(level, models...)
 				path := filepath.Join(dir, fmt.Sprintf("%d_%d_%d.ksplat", level, n, degree))
-				if err := os.WriteFile(path, data, 0o600); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, os.WriteFile(path, data, 0o600))
 				if !ksplat.Detect(data[:headBytes]) {
 					t.Error("not detected")
 				}

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"vksplat/internal/fault"
+	must "vksplat/internal/musttest"
 	"vksplat/scene"
 	"vksplat/scene/ply"
 )
@@ -160,10 +161,7 @@ func writeTemp(t *testing.T, f *Format, name string, s *scene.Splats, meta ply.M
 	lost []string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), name)
-	lost, err := f.Write(path, Memory(s, meta), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	lost = must.Get(f.Write(path, Memory(s, meta), o))(t)
 	for _, text := range lost {
 		if strings.HasSuffix(text, ".") {
 			t.Errorf("%q ends with a full stop, as no other warning does", text)
@@ -184,15 +182,9 @@ func written(t *testing.T, f *Format, s *scene.Splats, meta ply.Meta, o WriteOpt
 // readModel reads a file, in order and out of it.
 func readModel(t *testing.T, f *Format, path string) (*scene.Splats, Info) {
 	t.Helper()
-	source, err := f.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	source := must.Get(f.Open(path))(t)
 	defer source.Close()
-	s, err := All(source)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(All(source))(t)
 	info := source.Info()
 	if info.N != s.N || info.Degree != s.Degree || info.Format != f.Name {
 		t.Fatalf("%+v for %d splats of degree %d", info, s.N, s.Degree)
@@ -211,13 +203,9 @@ func checkGather(t *testing.T, g Gatherer, want *scene.Splats) {
 		ids = append(ids, min(uint32(i-i%3+2-i%3), uint32(want.N-1)))
 	}
 	got := scene.NewSplats(len(ids), want.Degree)
-	if err := g.Gather(ids, got); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, g.Gather(ids, got))
 	expected := scene.NewSplats(len(ids), want.Degree)
-	if err := Memory(want, ply.Meta{}).Gather(ids, expected); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, Memory(want, ply.Meta{}).Gather(ids, expected))
 	sameModel(t, got, expected)
 	if err := g.Gather([]uint32{uint32(want.N)}, scene.NewSplats(1, want.Degree)); err == nil {
 		t.Error("a splat behind the last is gathered")
@@ -278,9 +266,7 @@ func quatError(p, q []float32) float64 {
 func refused(t *testing.T, f *Format, what string, data []byte) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "bad"+f.Extensions[0])
-	if err := os.WriteFile(path, data, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, data, 0o600))
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	source, err := f.Open(path)
@@ -303,9 +289,7 @@ func refused(t *testing.T, f *Format, what string, data []byte) {
 func fuzzReader(f *testing.F, format *Format) {
 	path := filepath.Join(f.TempDir(), "model")
 	f.Fuzz(func(t *testing.T, data []byte) {
-		if err := os.WriteFile(path, data, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, data, 0o600))
 		source, err := format.Open(path)
 		if err != nil {
 			if !errors.Is(err, fault.ErrData) {
@@ -317,10 +301,7 @@ func fuzzReader(f *testing.F, format *Format) {
 		if n := source.Info().N; n > len(data)/16 {
 			t.Fatalf("%d splats in %d bytes", n, len(data))
 		}
-		s, err := All(source)
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := must.Get(All(source))(t)
 		checkGather(t, source.(Gatherer), s)
 	})
 }

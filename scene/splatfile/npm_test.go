@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	must "vksplat/internal/musttest"
 	"vksplat/scene/ply"
 )
 
@@ -53,23 +54,16 @@ func TestGLBValidator(t *testing.T) {
 	const script = `const v = require('gltf-validator'), fs = require('fs');
 Promise.all(process.argv.slice(2).map(f => v.validateBytes(new Uint8Array(fs.readFileSync(f)), {maxIssues: 0})))
 	.then(all => console.log(JSON.stringify(all.map(r => r.issues))));`
-	if err := os.WriteFile(filepath.Join(folder, "validate.cjs"), []byte(script), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(folder, "validate.cjs"), []byte(script), 0o600))
 	var files []string
 	for degree := range 4 {
 		for _, n := range []int{1, 60} {
 			path, _ := writeTemp(t, glb, "a.glb", madeModel(n, degree, "edges"),
 				ply.Meta{Antialiased: true, Background: &[3]float32{1, 1, 1}, Near: 0.05}, WriteOptions{})
-			data, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			data := must.Get(os.ReadFile(path))(t)
 			named := path + ".named.glb"
-			if err := os.WriteFile(named,
-				bytes.ReplaceAll(data, []byte(glbSplats+":"), []byte("_HR_GAUSSIAN_SPLATTING_")), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(named,
+				bytes.ReplaceAll(data, []byte(glbSplats+":"), []byte("_HR_GAUSSIAN_SPLATTING_")), 0o600))
 			files = append(files, path, named)
 		}
 	}

@@ -1,6 +1,10 @@
 package splatfile
 
-import "io"
+import (
+	"io"
+
+	"vksplat/scene"
+)
 
 // planesInMemory is how many bytes of planes are kept in memory while a file is written; more go to a temporary file.
 const planesInMemory = 64 << 20
@@ -40,6 +44,31 @@ func (p *planes) make() (err error) {
 		p.chunks = append(p.chunks, make([]byte, min(planeChunk, p.size()-at)))
 	}
 	return nil
+}
+
+// fill makes the planes of a model whose axes are turned. pack appends what each plane has of a piece that begins with
+// splat first of the model.
+func (p *planes) fill(model Source, axes [3]float32, pack func(first int, piece *scene.Splats,
+	packed [][]byte) error) error {
+	if err := p.make(); err != nil {
+		return err
+	}
+	packed := make([][]byte, len(p.widths))
+	return eachWritable(model, func(first int, piece *scene.Splats) error {
+		flip(piece, axes[0], axes[1], axes[2])
+		for plane := range packed {
+			packed[plane] = packed[plane][:0]
+		}
+		if err := pack(first, piece, packed); err != nil {
+			return err
+		}
+		for plane, b := range packed {
+			if err := p.put(plane, first, b); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
 // put writes the values of a plane from splat first on.

@@ -1,6 +1,7 @@
 package splatfile
 
 import (
+	"cmp"
 	"math/bits"
 	"slices"
 )
@@ -45,15 +46,7 @@ func newPrefixCode(counts []uint64, limit int) prefixCode {
 // brought nearer to each other.
 func huffmanLengths(to []uint8, used []int, counts []uint64, limit int) {
 	order := slices.Clone(used)
-	slices.SortStableFunc(order, func(a, b int) int {
-		switch {
-		case counts[a] < counts[b]:
-			return -1
-		case counts[a] > counts[b]:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(counts[a], counts[b]) })
 	weight := make([]uint64, 2*len(order)-1)
 	for i, symbol := range order {
 		weight[i] = counts[symbol]

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"vksplat/internal/atomicfile"
@@ -35,26 +36,52 @@ func taken(what string) error {
 		Hint: "name a file in a folder of its own, or move away what is there"}
 }
 
-// moveAll moves folders of these names, and then the file that makes a model of them. Where that fails, no folder stays
-// behind.
-func moveAll(from, to string, names []string, file, path string) (err error) {
-	var moved []string
-	defer func() {
-		if err != nil {
-			for _, folder := range moved {
-				_ = os.RemoveAll(folder) // the first error is the one to report
-			}
-		}
-	}()
-	for _, name := range names {
-		folder := filepath.Join(to, name)
-		if err := os.Rename(filepath.Join(from, name), folder); err != nil {
+// checkPlaces refuses folders beside a path with something in them that is none of the files of an earlier model there.
+func checkPlaces(path string, folders, earlier []string) error {
+	for _, folder := range folders {
+		there, err := os.ReadDir(filepath.Join(filepath.Dir(path), folder))
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
 			return err
 		}
-		moved = append(moved, folder)
+		for _, entry := range there {
+			if name := filepath.Join(folder, entry.Name()); !slices.Contains(earlier, name) {
+				return taken(filepath.Join(filepath.Dir(path), name))
+			}
+		}
 	}
-	if err := os.Rename(file, path); err != nil {
+	return nil
+}
+
+// replace puts folders, and then the file that makes a model of them, in place of an earlier model of a path: of that
+// goes first what makes it one, then its files. None is ever beside folders that are not its own. Where the last steps
+// fail, no folder stays behind.
+func replace(from, made, path string, folders, earlier []string) (err error) {
+	if err := checkPlaces(path, folders, earlier); err != nil {
 		return err
 	}
-	return atomicfile.SyncDir(to)
+	dir := filepath.Dir(path)
+	for _, name := range append([]string{filepath.Base(path)}, earlier...) {
+		if err := os.Remove(filepath.Join(dir, name)); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+	}
+	for _, name := range earlier {
+		_ = os.Remove(filepath.Dir(filepath.Join(dir, name))) // it stays where something else is in it
+	}
+	for i, name := range folders {
+		if err = os.Rename(filepath.Join(from, name), filepath.Join(dir, name)); err != nil {
+			folders = folders[:i]
+			break
+		}
+	}
+	if err == nil {
+		err = os.Rename(made, path)
+	}
+	if err != nil {
+		for _, name := range folders {
+			_ = os.RemoveAll(filepath.Join(dir, name)) // the first error is the one to report
+		}
+		return err
+	}
+	return atomicfile.SyncDir(dir)
 }

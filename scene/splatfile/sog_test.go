@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"vksplat/internal/fault"
+	must "vksplat/internal/musttest"
 	"vksplat/internal/parallel"
 	"vksplat/internal/philox"
 	"vksplat/scene"
@@ -84,17 +85,12 @@ func shError(a, b []float32, k int) float64 {
 // writeSOGModel writes a SOG and reads it again, with the splats in the order of what was written.
 func writeSOGModel(t *testing.T, path string, s *scene.Splats, meta ply.Meta) (*scene.Splats, Info) {
 	t.Helper()
-	if _, err := writeSOG(path, Memory(s, meta), WriteOptions{Generator: "test 1"}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(writeSOG(path, Memory(s, meta), WriteOptions{Generator: "test 1"}))(t)
 	read, info := readModel(t, sogFormat, path)
 	if read.N != s.N {
 		t.Fatalf("%d splats, want %d", read.N, s.N)
 	}
-	order, err := mortonOrder(Memory(s, meta))
-	if err != nil {
-		t.Fatal(err)
-	}
+	order := must.Get(mortonOrder(Memory(s, meta)))(t)
 	out := scene.NewSplats(read.N, read.Degree)
 	for pixel, id := range order {
 		copySplats(out, int(id), read, pixel, 1)
@@ -140,9 +136,7 @@ func checkRest(t *testing.T, got, want *scene.Splats) {
 
 func TestSOGRoundTrip(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.Mkdir(filepath.Join(dir, "folder"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(filepath.Join(dir, "folder"), 0o755))
 	meta := ply.Meta{Generator: "other", Step: 7, Seed: math.MaxUint64, Origin: &[3]float64{1, 2.5, -1e7},
 		Antialiased: true}
 	for _, name := range []string{"a.sog", "folder", "folder/meta.json"} {
@@ -247,13 +241,8 @@ func TestSOGSameBytes(t *testing.T) {
 	for cores := 1; cores <= 3; cores++ {
 		runtime.GOMAXPROCS(cores)
 		path := filepath.Join(t.TempDir(), "a.sog")
-		if _, err := writeSOG(path, Memory(s, ply.Meta{}), WriteOptions{Iterations: 3}); err != nil {
-			t.Fatal(err)
-		}
-		data, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Get(writeSOG(path, Memory(s, ply.Meta{}), WriteOptions{Iterations: 3}))(t)
+		data := must.Get(os.ReadFile(path))(t)
 		if first == nil {
 			first = data
 		}
@@ -298,23 +287,17 @@ func TestSOGSize(t *testing.T) {
 	dir := t.TempDir()
 	want := int64(0)
 	for name, data := range sogFiles(t, 9) {
-		if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, name), data, 0o600))
 		want += int64(len(data))
 	}
-	if err := os.WriteFile(filepath.Join(dir, "index.html"), make([]byte, 99), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(dir, "index.html"), make([]byte, 99), 0o600))
 	for _, path := range []string{dir, filepath.Join(dir, sogMetaName)} {
 		if got, err := Size(path); err != nil || got != want {
 			t.Errorf("%s: %d bytes, want %d, %v", path, got, want, err)
 		}
 	}
 	archive := filepath.Join(dir, "a.sog")
-	if err := os.WriteFile(archive, zipOf(t, sogFiles(t, 9), zip.Deflate), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(archive, zipOf(t, sogFiles(t, 9), zip.Deflate), 0o600))
 	if st, err := os.Stat(archive); err != nil {
 		t.Error(err)
 	} else if got, err := Size(archive); err != nil || got != st.Size() {

@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"vksplat/internal/fault"
+	must "vksplat/internal/musttest"
 	"vksplat/scene"
 	"vksplat/scene/ply"
 )
@@ -22,15 +23,10 @@ import (
 // sogFiles gives the files of a small SOG of degree 1.
 func sogFiles(t testing.TB, n int) map[string][]byte {
 	dir := t.TempDir()
-	if _, err := writeSOG(dir, Memory(shinySplats(n, 1), ply.Meta{}), WriteOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(writeSOG(dir, Memory(shinySplats(n, 1), ply.Meta{}), WriteOptions{}))(t)
 	files := map[string][]byte{}
 	for _, name := range append([]string{sogMetaName}, sogNames[:]...) {
-		data, err := os.ReadFile(filepath.Join(dir, name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := must.Get(os.ReadFile(filepath.Join(dir, name)))(t)
 		files[name] = data
 	}
 	return files
@@ -49,18 +45,14 @@ func zipOf(t testing.TB, files map[string][]byte, method uint16) []byte {
 			t.Fatal(err)
 		}
 	}
-	if err := archive.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, archive.Close())
 	return out.Bytes()
 }
 
 // readBytes reads a file with these bytes.
 func readBytes(t testing.TB, data []byte) (*scene.Splats, error) {
 	path := filepath.Join(t.TempDir(), "a.sog")
-	if err := os.WriteFile(path, data, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, data, 0o600))
 	model, err := openSOG(path)
 	if err != nil {
 		return nil, err
@@ -71,10 +63,7 @@ func readBytes(t testing.TB, data []byte) (*scene.Splats, error) {
 
 // webpOf is an image of one colour, which takes no bits whatever its size.
 func webpOf(t testing.TB, width, height int) []byte {
-	data, err := (&losslessImage{make([]uint8, 3), 3, 1, 1}).encode()
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get((&losslessImage{make([]uint8, 3), 3, 1, 1}).encode())(t)
 	binary.LittleEndian.PutUint32(data[21:], uint32(width-1|(height-1)<<14))
 	return data
 }
@@ -184,14 +173,10 @@ func TestSOGBombs(t *testing.T) {
 func TestSOGFolderLinks(t *testing.T) {
 	dir, outside := t.TempDir(), filepath.Join(t.TempDir(), "secret.webp")
 	for name, data := range sogFiles(t, 9) {
-		if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, name), data, 0o600))
 	}
 	inside := filepath.Join(dir, "sh0.webp")
-	if err := os.Rename(inside, outside); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Rename(inside, outside))
 	if _, err := openSOG(dir); err == nil || !strings.Contains(err.Error(), "sh0.webp") ||
 		!strings.Contains(fault.Hint(err), "beside") {
 		t.Errorf("image missing: %v", err)
@@ -216,25 +201,13 @@ func TestSOGVersion1(t *testing.T) {
 "scales":{"shape":[9,3],"mins":[-8,-7,-6],"maxs":[-2,-2,-2],"files":["scales.webp"]},"quats":{"shape":[9,3],"encoding":"quaternion_packed","files":["quats.webp"]},
 "sh0":{"shape":[9,1,4],"mins":[-1,-2,-3,-5],"maxs":[1,2,3,10],"files":["sh0.webp"]},
 "shN":{"shape":[9,3],"mins":-0.5,"maxs":0.25,"quantization":8,"files":["shN_centroids.webp","shN_labels.webp"]}}`)
-	s, err := readBytes(t, zipOf(t, files, zip.Store))
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(readBytes(t, zipOf(t, files, zip.Store)))(t)
 	if s.N != 9 || s.Degree != 1 {
 		t.Fatalf("%d splats of degree %d", s.N, s.Degree)
 	}
-	sh0, err := decodeLossless(files["sh0.webp"], 4, 4, 9, 4)
-	if err != nil {
-		t.Fatal(err)
-	}
-	centroids, err := decodeLossless(files["shN_centroids.webp"], 192, 1, 27, 3)
-	if err != nil {
-		t.Fatal(err)
-	}
-	labels, err := decodeLossless(files["shN_labels.webp"], 4, 4, 9, 2)
-	if err != nil {
-		t.Fatal(err)
-	}
+	sh0 := must.Get(decodeLossless(files["sh0.webp"], 4, 4, 9, 4))(t)
+	centroids := must.Get(decodeLossless(files["shN_centroids.webp"], 192, 1, 27, 3))(t)
+	labels := must.Get(decodeLossless(files["shN_labels.webp"], 4, 4, 9, 2))(t)
 	for i := range s.N {
 		if want := -5 + 15*float64(sh0[4*i+3])/255; math.Abs(float64(s.LogitOpacities[i])-want) > 1e-5 {
 			t.Errorf("opacity %d is %v, want %v", i, s.LogitOpacities[i], want)

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"vksplat/internal/fault"
+	must "vksplat/internal/musttest"
 	"vksplat/scene"
 	"vksplat/scene/ply"
 )
@@ -131,10 +132,7 @@ func checkLook(t *testing.T, f *Format, got, want ply.Meta, kept bool) {
 		want.Origin, want.Background, want.Near, want.Exposure = nil, nil, 0, false
 	}
 	look := func(m ply.Meta) string {
-		text, err := json.Marshal([]any{m.Origin, m.Background, m.Near, m.Exposure})
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(json.Marshal([]any{m.Origin, m.Background, m.Near, m.Exposure}))(t)
 		return string(text)
 	}
 	if look(got) != look(want) {
@@ -206,12 +204,8 @@ func TestOpenErrors(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, content string) string {
 		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(content), 0o666); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(filepath.Dir(path), 0o777))
+		must.Do(t, os.WriteFile(path, []byte(content), 0o666))
 		return path
 	}
 	for path, want := range map[string]string{
@@ -244,25 +238,17 @@ func TestOpenFolder(t *testing.T) {
 	for _, path := range []string{at("point_cloud", "iteration_7", "point_cloud.ply"),
 		at("point_cloud", "iteration_30", "point_cloud.ply"), at("checkpoints", "step_9.safetensors"),
 		at("checkpoints", "step_x.safetensors")} {
-		if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, nil, 0o666); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(filepath.Dir(path), 0o777))
+		must.Do(t, os.WriteFile(path, nil, 0o666))
 	}
 	if got, err := Find(dir); err != nil || got != at("point_cloud", "iteration_30", "point_cloud.ply") {
 		t.Errorf("%s, %v", got, err)
 	}
-	if err := os.WriteFile(at("checkpoints", "step_31.safetensors"), nil, 0o666); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(at("checkpoints", "step_31.safetensors"), nil, 0o666))
 	if got, err := Find(dir); err != nil || got != at("checkpoints", "step_31.safetensors") {
 		t.Errorf("%s, %v", got, err)
 	}
-	if err := os.WriteFile(at("checkpoints", "step_30.safetensors"), nil, 0o666); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(at("checkpoints", "step_30.safetensors"), nil, 0o666))
 	for step, want := range map[int]string{7: at("point_cloud", "iteration_7", "point_cloud.ply"),
 		30: at("point_cloud", "iteration_30", "point_cloud.ply"), 9: at("checkpoints", "step_9.safetensors"), 8: ""} {
 		got, err := FindStep(dir, step)
@@ -274,9 +260,7 @@ func TestOpenFolder(t *testing.T) {
 			t.Errorf("%v, hint %q", err, fault.Hint(err))
 		}
 	}
-	if err := os.WriteFile(at("meta.json"), nil, 0o666); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(at("meta.json"), nil, 0o666))
 	if got, err := Find(dir); err != nil || got != at("meta.json") {
 		t.Errorf("%s, %v", got, err)
 	}
@@ -307,14 +291,8 @@ func TestChoose(t *testing.T) {
 // TestSpool compares a spool with the model it is of, and wants no file left.
 func TestSpool(t *testing.T) {
 	dir, want := t.TempDir(), model(PieceSplats+100, 2)
-	s, err := newSpool(Memory(want, ply.Meta{Antialiased: true}), dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, err := All(s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(newSpool(Memory(want, ply.Meta{Antialiased: true}), dir))(t)
+	got := must.Get(All(s))(t)
 	if !slices.Equal(got.Means, want.Means) || !slices.Equal(got.SH, want.SH) || !slices.Equal(got.Quats, want.Quats) ||
 		!s.Info().Meta.Antialiased {
 		t.Error("the spool is not the model")
@@ -356,10 +334,7 @@ func TestGatherable(t *testing.T) {
 // allOfDegree reads a model of another degree.
 func allOfDegree(t *testing.T, m Source, degree int) *scene.Splats {
 	t.Helper()
-	s, err := All(WithDegree(m, degree))
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(All(WithDegree(m, degree)))(t)
 	return s
 }
 
@@ -388,17 +363,9 @@ func TestPLYEncodings(t *testing.T) {
 		b.WriteString("end_header\n")
 		encode(&b, format, values)
 		path := filepath.Join(t.TempDir(), "m.ply")
-		if err := os.WriteFile(path, b.Bytes(), 0o666); err != nil {
-			t.Fatal(err)
-		}
-		m, err := Open(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		s, err := All(m)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, b.Bytes(), 0o666))
+		m := must.Get(Open(path))(t)
+		s := must.Get(All(m))(t)
 		if first == nil {
 			first = s
 		}

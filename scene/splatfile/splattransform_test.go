@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"testing"
 
+	must "vksplat/internal/musttest"
 	"vksplat/scene"
 	"vksplat/scene/ply"
 )
@@ -54,9 +55,7 @@ func packedByConverter(t *testing.T, convert converter) {
 		t.Run(c.format.Name, func(t *testing.T) {
 			dir := t.TempDir()
 			in, out := filepath.Join(dir, "model"+c.format.Extensions[0]), filepath.Join(dir, "out.ply")
-			if _, err := c.format.Write(in, Memory(c.model, ply.Meta{Antialiased: true}), WriteOptions{}); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(c.format.Write(in, Memory(c.model, ply.Meta{Antialiased: true}), WriteOptions{}))(t)
 			want, _ := readModel(t, c.format, in)
 			convert(t, in, out)
 			got, _, err := ply.Read(out)
@@ -85,18 +84,14 @@ func spzByConverter(t *testing.T, convert converter) {
 			compareModels(t, theirs, model, spzTolerance(12))
 
 			file, packed := filepath.Join(folder, "b.ply"), filepath.Join(folder, "b.spz")
-			if err := ply.Write(file, model, ply.Meta{}); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, ply.Write(file, model, ply.Meta{}))
 			convert(t, "--spz-version", strconv.Itoa(version), file, packed)
 			read, _ := readModel(t, spz, packed)
 			flip(read, 1, -1, -1)
 			compareModels(t, read, model, spzTolerance(12))
 		}
 		file, binary := filepath.Join(folder, "c.ply"), filepath.Join(folder, "c.glb")
-		if err := ply.Write(file, model, ply.Meta{}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, ply.Write(file, model, ply.Meta{}))
 		convert(t, file, binary)
 		read, _ := readModel(t, glb, binary)
 		// It turns the model about an axis in float32, and leaves the axes of splats half turned: the same ellipsoids.

@@ -17,6 +17,7 @@ import (
 	"github.com/klauspost/compress/gzip"
 
 	"vksplat/internal/fault"
+	must "vksplat/internal/musttest"
 	"vksplat/scene"
 	"vksplat/scene/ply"
 )
@@ -79,20 +80,14 @@ func TestPlanesInFile(t *testing.T) {
 		var files [2][]byte
 		for i, limit := range []int64{planesInMemory, 1000} {
 			p := newPlanes(want.N, spzHeader{version: version, degree: 3}.widths(), limit, t.TempDir())
-			if _, err := packModel(Memory(want, ply.Meta{}), 12, p); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(packModel(Memory(want, ply.Meta{}), 12, p))(t)
 			var b bytes.Buffer
-			if err := writePlanes(&b, spzHeader{version: version, n: want.N, degree: 3, bits: 12}, p); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, writePlanes(&b, spzHeader{version: version, n: want.N, degree: 3, bits: 12}, p))
 			if (p.file != nil) != (i == 1) {
 				t.Error("the planes are not where they should be")
 			}
 			files[i] = b.Bytes()
-			if err := p.close(); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, p.close())
 			if left, err := os.ReadDir(p.dir); err != nil || len(left) > 0 {
 				t.Errorf("left behind: %v, %v", left, err)
 			}
@@ -175,12 +170,8 @@ func gzipped(t testing.TB, b []byte) []byte {
 	t.Helper()
 	var out bytes.Buffer
 	z := gzip.NewWriter(&out)
-	if _, err := z.Write(b); err != nil {
-		t.Fatal(err)
-	}
-	if err := z.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(z.Write(b))(t)
+	must.Do(t, z.Close())
 	return out.Bytes()
 }
 
@@ -244,14 +235,8 @@ func TestSPZDegree4(t *testing.T) {
 		sh[i] = byte(i)
 	}
 	orbit := append([]byte{2, 0, 0xbe, 0xad, 12, 0, 0, 0}, make([]byte, 12)...)
-	m, err := openBytes(gzipped(t, spzFile(3, n, 4, 12, 2, make([]byte, n*20), sh, orbit)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := All(m)
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := must.Get(openBytes(gzipped(t, spzFile(3, n, 4, 12, 2, make([]byte, n*20), sh, orbit))))(t)
+	s := must.Get(All(m))(t)
 	// The second splat's coefficients 1 (y, whose sign changes) and 15 (x, whose sign does not).
 	if s.Degree != 3 || s.SH[48+3] != -(72.0-128)/128 || s.SH[48+45] != (72.0+42-128)/128 || len(m.Info().Notes) != 2 {
 		t.Errorf("degree %d, %v, %v, notes %q", s.Degree, s.SH[51], s.SH[93], m.Info().Notes)
@@ -285,10 +270,7 @@ func csvModel(t *testing.T, path string) *scene.Splats {
 	k := s.K()
 	for i, row := range rows[1:] {
 		value := func(format string, args ...any) float32 {
-			x, err := strconv.ParseFloat(row[column[fmt.Sprintf(format, args...)]], 32)
-			if err != nil {
-				t.Fatal(err)
-			}
+			x := must.Get(strconv.ParseFloat(row[column[fmt.Sprintf(format, args...)]], 32))(t)
 			return float32(x)
 		}
 		for c, axis := range []string{"x", "y", "z"} {

@@ -18,6 +18,7 @@ import (
 
 	"vksplat/internal/atomicfile"
 	"vksplat/internal/fault"
+	must "vksplat/internal/musttest"
 	"vksplat/scene"
 	"vksplat/scene/ply"
 )
@@ -27,14 +28,9 @@ func badSPZs(t testing.TB) map[string][]byte {
 	body := make([]byte, 20)
 	v4 := func(change func(b []byte) []byte) []byte {
 		path := filepath.Join(t.TempDir(), "a.spz")
-		if _, err := spz.Write(path, Memory(madeModel(50, 1, "edges"), ply.Meta{}),
-			WriteOptions{Version: 4}); err != nil {
-			t.Fatal(err)
-		}
-		b, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Get(spz.Write(path, Memory(madeModel(50, 1, "edges"), ply.Meta{}),
+			WriteOptions{Version: 4}))(t)
+		b := must.Get(os.ReadFile(path))(t)
 		return change(b)
 	}
 	table := func(at int, value uint64) []byte {
@@ -113,14 +109,9 @@ func FuzzSPZ(f *testing.F) {
 	}
 	for _, version := range []int{3, 4} {
 		path := filepath.Join(f.TempDir(), "a.spz")
-		if _, err := spz.Write(path, Memory(madeModel(3, 1, "edges"), ply.Meta{}),
-			WriteOptions{Version: version}); err != nil {
-			f.Fatal(err)
-		}
-		data, err := os.ReadFile(path)
-		if err != nil {
-			f.Fatal(err)
-		}
+		must.Get(spz.Write(path, Memory(madeModel(3, 1, "edges"), ply.Meta{}),
+			WriteOptions{Version: version}))(f)
+		data := must.Get(os.ReadFile(path))(f)
 		f.Add(data)
 	}
 	f.Add(spzFile(1, 1, 0, 12, 0, make([]byte, 16)))
@@ -168,17 +159,11 @@ func TestSPZUnpacksNothing(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	var packed bytes.Buffer
 	z := gzip.NewWriter(&packed)
-	if _, err := z.Write(spzFile(3, n, 3, 12, 0)); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(z.Write(spzFile(3, n, 3, 12, 0)))(t)
 	for zeros, left := make([]byte, 65*1000), n/1000; left > 0; left-- {
-		if _, err := z.Write(zeros); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(z.Write(zeros))(t)
 	}
-	if err := z.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, z.Close())
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	file := &countedReader{ReaderAt: bytes.NewReader(packed.Bytes())}

@@ -24,10 +24,7 @@ var spzBuckets = [2]int{1 << 3, 1 << 4}
 type spzCut struct{ scales, colors, sh int }
 
 // packSPZ writes the planes of a piece whose rotations are normalised and whose axes are the file's.
-func packSPZ(bits int, piece *scene.Splats, packed *[spzPlanes][]byte, cut *spzCut) {
-	for plane := range packed {
-		packed[plane] = packed[plane][:0]
-	}
+func packSPZ(bits int, piece *scene.Splats, packed [][]byte, cut *spzCut) {
 	k := piece.K()
 	for i := range piece.N {
 		for _, x := range piece.Means[3*i : 3*i+3] {

@@ -33,16 +33,9 @@ type spzSource struct {
 var spzFrame = [3]float32{1, -1, -1}
 
 func openSPZ(path string) (Source, error) {
-	file, size, err := openFile(opReadSPZ, path)
-	if err != nil {
-		return nil, err
-	}
-	s, err := newSPZSource(path, file, size, file)
-	if err != nil {
-		_ = file.Close() // the first error is the one to report
-		return nil, err
-	}
-	return s, nil
+	return openWith(opReadSPZ, path, func(path string, r io.ReaderAt, size int64, closer io.Closer) (Source, error) {
+		return newSPZSource(path, r, size, closer)
+	})
 }
 
 func newSPZSource(path string, r io.ReaderAt, size int64, closer io.Closer) (*spzSource, error) {

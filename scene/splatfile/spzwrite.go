@@ -115,18 +115,8 @@ func spzBitsFor(farthest float64) (int, error) {
 }
 
 func packModel(model Source, bits int, p *planes) (cut spzCut, err error) {
-	if err := p.make(); err != nil {
-		return cut, err
-	}
-	var packed [spzPlanes][]byte
-	err = eachWritable(model, func(first int, piece *scene.Splats) error {
-		flip(piece, spzFrame[0], spzFrame[1], spzFrame[2])
-		packSPZ(bits, piece, &packed, &cut)
-		for plane, b := range packed {
-			if err := p.put(plane, first, b); err != nil {
-				return err
-			}
-		}
+	err = p.fill(model, spzFrame, func(_ int, piece *scene.Splats, packed [][]byte) error {
+		packSPZ(bits, piece, packed, &cut)
 		return nil
 	})
 	return cut, err

@@ -298,8 +298,14 @@ func (n *streamedNode) bound(leaves []streamedBound, at *int) {
 // lod-meta.json goes before, and the new one comes last: none is ever beside folders that are not its own.
 func (s *streamer) write(path string, o WriteOptions) error {
 	archive := strings.HasSuffix(strings.ToLower(path), streamedArchive)
+	var folders []string
+	for _, level := range s.folders {
+		for _, u := range level {
+			folders = append(folders, u.name)
+		}
+	}
 	if !archive {
-		if err := s.checkPlaces(path); err != nil {
+		if err := checkPlaces(path, folders, earlierStreamed(path)); err != nil {
 			return err
 		}
 	}
@@ -325,16 +331,7 @@ func (s *streamer) write(path string, o WriteOptions) error {
 	}); err != nil {
 		return named(err, temp, path)
 	}
-	if err := dropStreamed(path); err != nil {
-		return err
-	}
-	var names []string
-	for _, folders := range s.folders {
-		for _, u := range folders {
-			names = append(names, u.name)
-		}
-	}
-	return moveAll(temp, filepath.Dir(path), names, made, path)
+	return replace(temp, made, path, folders, earlierStreamed(path))
 }
 
 // writeFolders makes the folders of all levels in dir.
@@ -384,44 +381,23 @@ func (s *streamer) writeArchive(to io.Writer, dir string, meta []byte) error {
 	return archive.Close()
 }
 
-// checkPlaces refuses to write over what is no part of an earlier model of the path.
-func (s *streamer) checkPlaces(path string) error {
-	var earlier []string
-	if meta, err := readStreamed(path); err == nil {
-		earlier = meta.Files
-	}
-	for _, name := range s.meta.Files {
-		folder := filepath.Join(filepath.Dir(path), filepath.Dir(filepath.FromSlash(name)))
-		if _, err := os.Lstat(folder); err == nil && !slices.Contains(earlier, name) {
-			return taken(folder)
-		}
-	}
-	return nil
-}
-
-// dropStreamed removes an earlier model of a path: first what makes it one, then in the folders that it names the files
-// of SOG, and nothing else: anybody may have written it.
-func dropStreamed(path string) error {
+// earlierStreamed lists the files of SOG in the folders that an earlier model of a path names: anybody
+// may have written it.
+func earlierStreamed(path string) (files []string) {
 	meta, err := readStreamed(path)
 	if err != nil { // none, or none that this program knows: it is replaced alone
 		return nil
 	}
-	if err := os.Remove(path); err != nil {
-		return err
-	}
 	for _, name := range meta.Files {
-		folder := filepath.Join(filepath.Dir(path), filepath.Dir(filepath.FromSlash(name)))
-		if filepath.Base(name) != sogMetaName || folder == filepath.Dir(path) {
+		folder, base := filepath.Split(filepath.FromSlash(name))
+		if base != sogMetaName || folder == "" {
 			continue
 		}
 		for _, file := range append([]string{sogMetaName}, sogNames[:]...) {
-			if err := os.Remove(filepath.Join(folder, file)); err != nil && !errors.Is(err, os.ErrNotExist) {
-				return err
-			}
+			files = append(files, filepath.Join(folder, file))
 		}
-		_ = os.Remove(folder) // it stays where something else is in it
 	}
-	return nil
+	return files
 }
 
 // pick is some splats of a model, in an order of their own.

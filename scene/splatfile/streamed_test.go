@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"vksplat/internal/fault"
+	must "vksplat/internal/musttest"
 	"vksplat/scene"
 	"vksplat/scene/ply"
 )
@@ -26,10 +27,7 @@ func smallStreamed(t *testing.T, path string, m *scene.Splats, levels int) *stre
 	if err != nil || len(lost) != 1 {
 		t.Fatal(err, lost)
 	}
-	meta, err := readStreamed(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	meta := must.Get(readStreamed(path))(t)
 	return meta
 }
 
@@ -112,9 +110,7 @@ func TestStreamedAgain(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, streamedName)
 	before := smallStreamed(t, path, model(3000, 0), 3)
-	if err := os.WriteFile(filepath.Join(dir, "mine.txt"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(dir, "mine.txt"), nil, 0o600))
 	after := smallStreamed(t, path, model(700, 0), 2)
 	if len(after.Files) >= len(before.Files) {
 		t.Fatal("nothing is tested")
@@ -123,10 +119,7 @@ func TestStreamedAgain(t *testing.T) {
 	for _, name := range after.Files {
 		want = append(want, filepath.Dir(name))
 	}
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	entries := must.Get(os.ReadDir(dir))(t)
 	var got []string
 	for _, e := range entries {
 		got = append(got, e.Name())
@@ -142,9 +135,7 @@ func TestStreamedSpares(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, streamedName)
 	mine := filepath.Join(dir, "0_0", "mine.txt")
-	if err := errors.Join(os.Mkdir(filepath.Dir(mine), 0o777), os.WriteFile(mine, nil, 0o600)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(os.Mkdir(filepath.Dir(mine), 0o777), os.WriteFile(mine, nil, 0o600)))
 	s := &streamer{most: 500, least: 50, side: 2}
 	if _, err := s.run(path, Memory(model(100, 0), ply.Meta{}), WriteOptions{}); err == nil ||
 		!strings.Contains(err.Error(), filepath.Dir(mine)) || fault.Hint(err) == "" {
@@ -152,10 +143,8 @@ func TestStreamedSpares(t *testing.T) {
 	}
 	claim := []byte(`{"version":1,"filenames":["photos/meta.json","photos/a.jpg"],"tree":{}}`)
 	photo := filepath.Join(dir, "photos", "a.jpg")
-	if err := errors.Join(os.RemoveAll(filepath.Dir(mine)), os.Mkdir(filepath.Dir(photo), 0o777),
-		os.WriteFile(photo, nil, 0o600), os.WriteFile(path, claim, 0o600)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(os.RemoveAll(filepath.Dir(mine)), os.Mkdir(filepath.Dir(photo), 0o777),
+		os.WriteFile(photo, nil, 0o600), os.WriteFile(path, claim, 0o600)))
 	smallStreamed(t, path, model(100, 0), 1)
 	if _, err := os.Stat(photo); err != nil {
 		t.Errorf("what a foreign file names is gone: %v", err)
@@ -175,10 +164,7 @@ func TestStreamedHostile(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, streamedName)
 	smallStreamed(t, path, model(100, 0), 1)
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(path))(t)
 	for name, change := range map[string]func(m map[string]any){
 		"a name that leads out":  func(m map[string]any) { m["filenames"] = []string{"../0_0/meta.json"} },
 		"a name from the root":   func(m map[string]any) { m["filenames"] = []string{"/0_0/meta.json"} },
@@ -200,17 +186,13 @@ func TestStreamedHostile(t *testing.T) {
 		},
 	} {
 		var m map[string]any
-		if err := json.Unmarshal(text, &m); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal(text, &m))
 		change(m)
 		bad, err := json.Marshal(m)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(path, bad, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, bad, 0o600))
 		_, err = Open(path)
 		if !errors.Is(err, fault.ErrData) || !strings.Contains(err.Error(), dir) || fault.Hint(err) == "" {
 			t.Errorf("%s: %v", name, err)
@@ -222,9 +204,7 @@ func TestStreamedHostile(t *testing.T) {
 func streamedByConverter(t *testing.T, convert converter) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "mine", streamedName)
-	if err := os.Mkdir(filepath.Dir(path), 0o777); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(filepath.Dir(path), 0o777))
 	smallStreamed(t, path, shinySplats(2000, 3), 2)
 	got, _ := readModel(t, streamed, path)
 	file := filepath.Join(dir, "finest.ply")
@@ -263,10 +243,7 @@ func TestStreamedArchive(t *testing.T) {
 			t.Errorf("%s differ", tensor.Name)
 		}
 	}
-	bytes, err := os.ReadFile(archive)
-	if err != nil {
-		t.Fatal(err)
-	}
+	bytes := must.Get(os.ReadFile(archive))(t)
 	if size, err := Size(archive); err != nil || size != int64(len(bytes)) {
 		t.Errorf("%d bytes, %v", size, err)
 	}
@@ -276,9 +253,7 @@ func TestStreamedArchive(t *testing.T) {
 	}
 	for cut, want := range map[int]string{len(bytes) / 2: "zip", 40: "zip"} {
 		short := filepath.Join(dir, "short.ssog")
-		if err := os.WriteFile(short, bytes[:cut], 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(short, bytes[:cut], 0o600))
 		if _, err := Open(short); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%d bytes: %v", cut, err)
 		}
@@ -288,10 +263,7 @@ func TestStreamedArchive(t *testing.T) {
 // TestStreamedArchiveBomb wants no more of an archive's part in memory than the archive has bytes.
 func TestStreamedArchiveBomb(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "bomb.ssog")
-	f, err := os.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(os.Create(path))(t)
 	w := zip.NewWriter(f)
 	for name, text := range map[string]string{
 		streamedName:    `{"version":1,"lodLevels":1,"filenames":["0_0/meta.json"],"tree":{}}`,
@@ -305,9 +277,7 @@ func TestStreamedArchiveBomb(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := errors.Join(w.Close(), f.Close()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(w.Close(), f.Close()))
 	if _, err := StreamedParts(path); !errors.Is(err, fault.ErrData) || !strings.Contains(err.Error(), "unpacks to more") {
 		t.Errorf("error %v", err)
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	must "vksplat/internal/musttest"
 	"vksplat/scene"
 	"vksplat/scene/ply"
 )
@@ -31,24 +32,17 @@ func TestLeavesClosed(t *testing.T) {
 	for i := range 3 {
 		names = append(names, fmt.Sprintf(`"%d.sog"`, i))
 		name := filepath.Join(dir, fmt.Sprintf("%d.sog", i))
-		if _, err := writeSOG(name, Memory(model(50, 0), ply.Meta{}), WriteOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(writeSOG(name, Memory(model(50, 0), ply.Meta{}), WriteOptions{}))(t)
 	}
 	write := func(lods string) string {
 		path := filepath.Join(dir, streamedName)
 		text := `{"version":1,"count":50,"counts":[50],"lodLevels":1,"filenames":[` + strings.Join(names, ",") +
 			`],"tree":{"bound":{"min":[0,0,0],"max":[1,1,1]},"lods":` + lods + `}}`
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 		return path
 	}
 	before := openFiles(t)
-	l, err := OpenLeaves(write(`{"0":{"file":2,"offset":0,"count":50}}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(OpenLeaves(write(`{"0":{"file":2,"offset":0,"count":50}}`)))(t)
 	if _, err := l.Folders[2].Read(0, 50, 0); err != nil {
 		t.Error(err)
 	}
@@ -61,9 +55,7 @@ func TestLeavesClosed(t *testing.T) {
 	if _, err := OpenLeaves(write(`{"0":{"file":3,"offset":0,"count":50}}`)); err == nil {
 		t.Error("a leaf of no file is not an error")
 	}
-	if err := os.WriteFile(filepath.Join(dir, "1.sog"), []byte("PK"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(dir, "1.sog"), []byte("PK"), 0o600))
 	if _, err := OpenLeaves(write(`{"0":{"file":2,"offset":0,"count":50}}`)); err == nil {
 		t.Error("a damaged archive is not an error")
 	}
@@ -84,19 +76,13 @@ func TestStreamedFiles(t *testing.T) {
 		names = append(names, `"`+name+`"`)
 		leaves = append(leaves, fmt.Sprintf(`{"bound":{"min":[0,0,0],"max":[1,1,1]},"lods":{"0":{"file":%d,"offset":0,`+
 			`"count":50}}}`, i))
-		if err := os.Mkdir(filepath.Join(dir, fmt.Sprintf("0_%d", i)), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := writeSOG(filepath.Join(dir, name), sog, WriteOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Mkdir(filepath.Join(dir, fmt.Sprintf("0_%d", i)), 0o700))
+		must.Get(writeSOG(filepath.Join(dir, name), sog, WriteOptions{}))(t)
 	}
 	path := filepath.Join(dir, streamedName)
 	text := `{"version":1,"count":5000,"counts":[5000],"lodLevels":1,"filenames":[` + strings.Join(names, ",") +
 		`],"tree":{"bound":{"min":[0,0,0],"max":[1,1,1]},"children":[` + strings.Join(leaves, ",") + `]}}`
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 	m, err := Open(path)
 	if err != nil {
 		t.Fatal(err)

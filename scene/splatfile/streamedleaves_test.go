@@ -2,7 +2,6 @@ package splatfile
 
 import (
 	"errors"
-	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -10,6 +9,7 @@ import (
 	"testing"
 
 	"vksplat/internal/fault"
+	must "vksplat/internal/musttest"
 	"vksplat/scene"
 )
 
@@ -22,10 +22,7 @@ func TestLeaves(t *testing.T) {
 	want, _ := readModel(t, streamed, folder)
 	var digests []uint64
 	for _, path := range []string{folder, archive} {
-		l, err := OpenLeaves(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := must.Get(OpenLeaves(path))(t)
 		if l.Info.N != want.N || l.Info.Degree != 1 || !l.Info.Meta.Antialiased || l.Always != -1 ||
 			len(l.Folders) != len(meta.Files) {
 			t.Errorf("%+v", l.Info)
@@ -35,10 +32,7 @@ func TestLeaves(t *testing.T) {
 		for _, leaf := range l.List {
 			for _, r := range leaf.Runs {
 				counts[r.Level] += r.N
-				s, err := l.Folders[r.Folder].Read(r.First, r.N, 1)
-				if err != nil {
-					t.Fatal(err)
-				}
+				s := must.Get(l.Folders[r.Folder].Read(r.First, r.N, 1))(t)
 				for i, x := range s.Means {
 					if x < leaf.Low[i%3] || x > leaf.High[i%3] {
 						t.Fatalf("%v is beyond %v to %v", x, leaf.Low, leaf.High)
@@ -87,10 +81,7 @@ func TestLeaves(t *testing.T) {
 func TestLeavesHostile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), streamedName)
 	smallStreamed(t, path, model(100, 0), 2)
-	good, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	good := must.Get(os.ReadFile(path))(t)
 	_, tree, _ := strings.Cut(string(good), `"tree":`)
 	for bad, want := range map[string]string{
 		`{"bound":{"min":[0,0,0],"max":[1,1,1]},"lods":{"0":{"file":7,"offset":0,"count":1}}}`:   "file 7",
@@ -105,96 +96,15 @@ func TestLeavesHostile(t *testing.T) {
 		`{"bound":{"min":[2,0,0],"max":[1,1,1]},"lods":{"0":{"file":0,"offset":0,"count":1}}}`:   "reaches from",
 		`{"bound":{"min":[0,0,0],"max":[1,1,1]},"children":[null,null]}`:                         "null",
 	} {
-		if err := os.WriteFile(path, []byte(strings.Replace(string(good), tree, bad+"}", 1)), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, []byte(strings.Replace(string(good), tree, bad+"}", 1)), 0o600))
 		if _, err := OpenLeaves(path); !errors.Is(err, fault.ErrData) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", bad, err, want)
 		}
 	}
 	// A run without splats is no leaf.
 	none := `{"bound":{"min":[0,0,0],"max":[1,1,1]},"lods":{"0":{"file":0,"offset":0,"count":0}}}}`
-	if err := os.WriteFile(path, []byte(strings.Replace(string(good), tree, none, 1)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte(strings.Replace(string(good), tree, none, 1)), 0o600))
 	if l, err := OpenLeaves(path); err != nil || len(l.List) > 0 || l.Info.N != 0 {
 		t.Errorf("%v", err)
-	}
-}
-
-// TestRepeat wants copies to have the model's splats, elsewhere.
-func TestRepeat(t *testing.T) {
-	dir := t.TempDir()
-	one, many := filepath.Join(dir, "one", streamedName), filepath.Join(dir, "many", streamedName)
-	if err := os.Mkdir(filepath.Dir(one), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	meta := smallStreamed(t, one, model(2000, 1), 2)
-	places := [][3]float64{{}, {50, 0, 0}, {0, 0, -80}, {50, 0, -80}, {100, 3, 0}}
-	if err := Repeat(one, many, places); err != nil {
-		t.Fatal(err)
-	}
-	want, _ := readModel(t, streamed, one)
-	got, info := readModel(t, streamed, many)
-	if got.N != len(places)*want.N || info.Degree != 1 {
-		t.Fatalf("%+v", info)
-	}
-	ordered := slices.Clone(places)
-	alongTree(ordered)
-	l, err := OpenLeaves(one)
-	if err != nil {
-		t.Fatal(err)
-	}
-	at, from := 0, 0 // splats of the copies, and of the model
-	for i, f := range l.Folders {
-		if !strings.HasPrefix(meta.Files[i], "0_") {
-			continue
-		}
-		for _, place := range ordered {
-			for k, x := range got.Means[3*at : 3*(at+f.N)] {
-				far := want.Means[3*from+k] + float32(place[k%3])
-				if d := math.Abs(float64(x - far)); d > 5e-3*(1+math.Abs(float64(far))) {
-					t.Fatalf("splat %d is at %v, want %v", at+k/3, x, far)
-				}
-			}
-			for k, tensor := range got.Tensors() {
-				if w := tensor.Width; k > 0 && !slices.Equal(tensor.Data[w*at:w*(at+f.N)],
-					want.Tensors()[k].Data[w*from:w*(from+f.N)]) {
-					t.Fatalf("%s of a copy differ", tensor.Name)
-				}
-			}
-			at += f.N
-		}
-		from += f.N
-	}
-	all, err := OpenLeaves(many)
-	if err != nil || len(all.Folders) != len(meta.Files) || len(all.List) != len(places)*len(l.List) {
-		t.Fatal(err)
-	}
-	for i, leaf := range all.List { // as large as those of the model, around what is in them
-		for _, r := range leaf.Runs {
-			s, err := all.Folders[r.Folder].Read(r.First, r.N, 1)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for k, x := range s.Means {
-				if slack := 5e-3 * (1 + max(leaf.High[k%3], -leaf.Low[k%3])); x < leaf.Low[k%3]-slack ||
-					x > leaf.High[k%3]+slack {
-					t.Fatalf("leaf %d: %v is beyond %v to %v", i, x, leaf.Low, leaf.High)
-				}
-			}
-		}
-	}
-	read, err := readStreamed(many)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, leaf := range streamedLeaves(t, read.Tree) {
-		if len(leaf.Runs) == 0 {
-			t.Error("an empty leaf")
-		}
-	}
-	if err := Repeat(one, many, nil); err == nil {
-		t.Error("no copies are no error")
 	}
 }

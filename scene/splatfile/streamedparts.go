@@ -10,7 +10,6 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"slices"
 
 	"vksplat/internal/wording"
 )
@@ -35,27 +34,11 @@ func StreamedParts(file string) (p *Parts, err error) {
 	if err != nil {
 		return nil, fail(err)
 	}
-	p = &Parts{Names: []string{StreamedMain}, main: filepath.Base(file), most: math.MaxInt64}
-	if isZip(file) {
-		archive, err := zip.OpenReader(file)
-		if err != nil {
-			return nil, fail(err)
-		}
-		p.main, p.files, p.closer = streamedName, archive, archive
-		if p.most, err = fileBytes(file); err != nil {
-			return nil, errors.Join(fail(err), p.Close())
-		}
-	} else {
-		root, err := os.OpenRoot(filepath.Dir(file))
-		if err != nil {
-			return nil, fail(err)
-		}
-		p.files, p.closer = root.FS(), root
+	if p, err = openParts(file); err != nil {
+		return nil, fail(err)
 	}
-	for _, name := range append(slices.Clone(m.Files), m.Environment) {
-		if name == "" {
-			continue
-		}
+	p.Names = []string{StreamedMain}
+	for _, name := range m.names() {
 		name = path.Clean(name)
 		text, err := p.Read(name)
 		if err != nil {
@@ -73,6 +56,23 @@ func StreamedParts(file string) (p *Parts, err error) {
 	return p, nil
 }
 
+// openParts opens the folder of a streamed model, or the archive that holds it.
+func openParts(file string) (*Parts, error) {
+	st, err := os.Stat(file)
+	if err != nil {
+		return nil, err
+	}
+	if isZip(file) {
+		archive, err := zip.OpenReader(file)
+		return &Parts{main: streamedName, files: archive, closer: archive, most: st.Size()}, err
+	}
+	root, err := os.OpenRoot(filepath.Dir(file))
+	if err != nil {
+		return nil, err
+	}
+	return &Parts{main: filepath.Base(file), files: root.FS(), closer: root, most: math.MaxInt64}, nil
+}
+
 // Read reads a file. Of an archive it has at most as many bytes as all of that, whatever it would unpack to.
 func (p *Parts) Read(name string) ([]byte, error) {
 	if name == StreamedMain {
@@ -88,14 +88,6 @@ func (p *Parts) Read(name string) ([]byte, error) {
 		err = fmt.Errorf("%s: it unpacks to more than the archive has", wording.Printable(name))
 	}
 	return data, err
-}
-
-func fileBytes(path string) (int64, error) {
-	st, err := os.Stat(path)
-	if err != nil {
-		return 0, err
-	}
-	return st.Size(), nil
 }
 
 func (p *Parts) Close() error { return p.closer.Close() }

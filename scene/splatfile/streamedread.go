@@ -1,7 +1,6 @@
 package splatfile
 
 import (
-	"archive/zip"
 	"bytes"
 	"encoding/json"
 	"errors"
@@ -78,16 +77,12 @@ func (s *streamedSource) Close() (err error) {
 
 // readStreamed reads and checks lod-meta.json, whether it is a file of its own or the first of an archive.
 func readStreamed(file string) (*streamedMeta, error) {
-	var f io.ReadCloser
-	f, err := os.Open(file)
-	if err == nil && isZip(file) {
-		_ = f.Close() // only its first bytes were wanted
-		var archive *zip.ReadCloser
-		if archive, err = zip.OpenReader(file); err == nil {
-			defer archive.Close() // only read
-			f, err = archive.Open(streamedName)
-		}
+	p, err := openParts(file)
+	if err != nil {
+		return nil, err
 	}
+	defer p.Close() // only read
+	f, err := p.files.Open(p.main)
 	if err != nil {
 		return nil, err
 	}
@@ -105,10 +100,7 @@ func readStreamed(file string) (*streamedMeta, error) {
 		return nil, fmt.Errorf("%d files, the limit is %d", len(m.Files), streamedMaxFiles)
 	}
 	known := map[string]bool{}
-	for _, name := range append(slices.Clone(m.Files), m.Environment) {
-		if name == "" {
-			continue
-		}
+	for _, name := range m.names() {
 		if !filepath.IsLocal(filepath.FromSlash(name)) {
 			return nil, fmt.Errorf("the name %q leads out of the folder", name)
 		}
@@ -118,6 +110,12 @@ func readStreamed(file string) (*streamedMeta, error) {
 		known[name] = true
 	}
 	return m, nil
+}
+
+// names lists the files of SOG.
+func (m *streamedMeta) names() []string {
+	all := append(slices.Clone(m.Files), m.Environment)
+	return slices.DeleteFunc(all, func(name string) bool { return name == "" })
 }
 
 // level marks the files of a level below a node.
@@ -207,21 +205,17 @@ func (s *streamedSource) within(file string) (func(name string) (Source, error),
 			return openSOG(filepath.Join(filepath.Dir(file), filepath.FromSlash(name)))
 		}, nil
 	}
-	size, err := fileBytes(file)
+	parts, err := openParts(file)
 	if err != nil {
 		return nil, err
 	}
-	archive, err := zip.OpenReader(file)
-	if err != nil {
-		return nil, err
-	}
-	s.archive = archive
+	s.archive = parts
 	return func(name string) (Source, error) {
-		folder, err := fs.Sub(archive, path.Dir(name))
+		folder, err := fs.Sub(parts.files, path.Dir(name))
 		if err != nil {
 			return nil, readError(opReadStreamed, file, err, hintStreamed)
 		}
-		sog, err := newSOGWithin(file, folder, path.Base(name), size)
+		sog, err := newSOGWithin(file, folder, path.Base(name), parts.most)
 		if err != nil {
 			return nil, err // and no Source
 		}
@@ -242,10 +236,7 @@ func streamedSize(path string) (sum int64, err error) {
 	if err != nil {
 		return 0, readError(opReadStreamed, path, err, hintStreamed)
 	}
-	for _, name := range append(slices.Clone(m.Files), m.Environment) {
-		if name == "" {
-			continue
-		}
+	for _, name := range m.names() {
 		bytes, err := Size(filepath.Join(filepath.Dir(path), filepath.FromSlash(name)))
 		if err != nil {
 			return 0, err

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"vksplat/internal/fault"
+	must "vksplat/internal/musttest"
 	"vksplat/scene/ply"
 )
 
@@ -32,9 +33,7 @@ func TestSurplus(t *testing.T) {
 			rows[name]: "1 more row of",
 			200:        "2 for each of the 100"} {
 			path := filepath.Join(t.TempDir(), name)
-			if err := write(path); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, write(path))
 			lengthen(t, path, more)
 			m, err := Open(path)
 			switch {
@@ -55,13 +54,8 @@ func TestSurplus(t *testing.T) {
 // lengthen appends bytes to a file.
 func lengthen(t *testing.T, path string, bytes int) {
 	t.Helper()
-	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, append(data, make([]byte, bytes)...), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile(path))(t)
+	must.Do(t, os.WriteFile(path, append(data, make([]byte, bytes)...), 0o666))
 }
 
 // Images of a SOG may go on after what they say is their end, also in the folders of a streamed model.
@@ -69,26 +63,15 @@ func TestSOGSurplus(t *testing.T) {
 	dir := t.TempDir()
 	for _, path := range []string{filepath.Join(dir, "sog", sogMetaName),
 		filepath.Join(dir, "streamed", streamedName)} {
-		if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
-			t.Fatal(err)
-		}
-		_, err := ByName(path).Write(path, Memory(madeModel(50, 1, "spread"), ply.Meta{}), WriteOptions{Levels: 1})
-		if err != nil {
-			t.Fatal(err)
-		}
-		err = filepath.WalkDir(filepath.Dir(path), func(path string, _ os.DirEntry, err error) error {
+		must.Do(t, os.MkdirAll(filepath.Dir(path), 0o777))
+		must.Get(ByName(path).Write(path, Memory(madeModel(50, 1, "spread"), ply.Meta{}), WriteOptions{Levels: 1}))(t)
+		must.Do(t, filepath.WalkDir(filepath.Dir(path), func(path string, _ os.DirEntry, err error) error {
 			if filepath.Base(path) == "quats.webp" {
 				lengthen(t, path, 5)
 			}
 			return err
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		m, err := Open(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		}))
+		m := must.Get(Open(path))(t)
 		if notes := fmt.Sprint(m.Info().Notes); !strings.Contains(notes, "quats.webp has 5 bytes more") {
 			t.Errorf("%s: %s", path, notes)
 		}
@@ -123,10 +106,8 @@ func TestOtherKinds(t *testing.T) {
 	write := func(name, content string) {
 		t.Helper()
 		path := filepath.Join(dir, name)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o777),
-			os.WriteFile(path, []byte(content), 0o666)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, errors.Join(os.MkdirAll(filepath.Dir(path), 0o777),
+			os.WriteFile(path, []byte(content), 0o666)))
 	}
 	for _, name := range []string{"a.ply", "a.compressed.ply", "a.splat", "a.ksplat", "a.spz", "a.glb", "a.sog",
 		"meta.json",
@@ -145,9 +126,7 @@ func TestOtherKinds(t *testing.T) {
 	check("tiles/tileset.json", "b.glb: it is not binary glTF: it is a pointer", "git lfs pull")
 	path := filepath.Join(dir, "sog", sogMetaName)
 	write("sog/"+sogMetaName, "")
-	if _, err := sogFormat.Write(path, Memory(madeModel(50, 0, "spread"), ply.Meta{}), WriteOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(sogFormat.Write(path, Memory(madeModel(50, 0, "spread"), ply.Meta{}), WriteOptions{}))(t)
 	write("sog/quats.webp", pointer)
 	check("sog", "quats.webp: not a lossless WebP image: it is a pointer", "git lfs pull")
 }

@@ -73,7 +73,7 @@ func (t *tiler) run(path string, model Source) (lost []string, err error) {
 	if info.N == 0 {
 		return nil, writeError(op, path, errors.New("tiles cannot hold a model without splats"), "write another format")
 	}
-	if err := checkTilesPlace(path); err != nil {
+	if err := checkPlaces(path, []string{tilesFolder}, earlierTiles(path)); err != nil {
 		return nil, fail(err)
 	}
 	free := func() error { return nil }
@@ -222,10 +222,7 @@ func (t *tiler) publish(path string, root *tiles.Tile, info Info) error {
 	if err := atomicfile.WriteJSON(made, tiles.New(root, t.o.Generator, extensions), ""); err != nil {
 		return err
 	}
-	if err := dropTiles(path); err != nil {
-		return err
-	}
-	return moveAll(t.temp, filepath.Dir(path), []string{tilesFolder}, made, path)
+	return replace(t.temp, made, path, []string{tilesFolder}, earlierTiles(path))
 }
 
 // earlierTiles lists the tiles of a tileset that is there; nil where there is none that can be read.
@@ -237,50 +234,10 @@ func earlierTiles(path string) []string {
 	var own []string
 	for _, name := range set.Root.Files() {
 		if dir, file := filepath.Split(filepath.FromSlash(name)); filepath.Clean(dir) == tilesFolder && file != "" {
-			own = append(own, file)
+			own = append(own, filepath.Join(tilesFolder, file))
 		}
 	}
 	return own
-}
-
-// checkTilesPlace refuses a folder of tiles with something in it that is no part of an earlier tileset.
-func checkTilesPlace(path string) error {
-	folder := filepath.Join(filepath.Dir(path), tilesFolder)
-	there, err := os.ReadDir(folder)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	own := earlierTiles(path)
-	for _, entry := range there {
-		if !slices.Contains(own, entry.Name()) {
-			return taken(filepath.Join(folder, entry.Name()))
-		}
-	}
-	return nil
-}
-
-// dropTiles removes an earlier tileset: first what makes it one, then the tiles that it names.
-func dropTiles(path string) error {
-	if err := checkTilesPlace(path); err != nil {
-		return err
-	}
-	own := earlierTiles(path)
-	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return err
-	}
-	folder := filepath.Join(filepath.Dir(path), tilesFolder)
-	for _, name := range own {
-		if err := os.Remove(filepath.Join(folder, name)); err != nil && !errors.Is(err, os.ErrNotExist) {
-			return err
-		}
-	}
-	if err := os.Remove(folder); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return err
-	}
-	return nil
 }
 
 // boundsOf is the box around splats, which reach some standard deviations far.

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"vksplat/internal/fault"
+	must "vksplat/internal/musttest"
 	"vksplat/scene"
 	"vksplat/scene/ply"
 	"vksplat/scene/tiles"
@@ -19,19 +20,12 @@ import (
 // smallTiles writes a model with small tiles, so that there are many.
 func smallTiles(t *testing.T, path string, m *scene.Splats, meta ply.Meta, o WriteOptions) *tiles.Tileset {
 	t.Helper()
-	if _, err := (&tiler{most: 500, o: o}).run(path, Memory(m, meta)); err != nil {
-		t.Fatal(err)
-	}
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Get((&tiler{most: 500, o: o}).run(path, Memory(m, meta)))(t)
+	text := must.Get(os.ReadFile(path))(t)
 	var set tiles.Tileset
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
-	if err := d.Decode(&set); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, d.Decode(&set))
 	return &set
 }
 
@@ -52,14 +46,8 @@ func TestTiles(t *testing.T) {
 		if len(leaves) != 16 {
 			t.Errorf("%d leaves", len(leaves))
 		}
-		all, err := Merge(leaves)
-		if err != nil {
-			t.Fatal(err)
-		}
-		got, err := All(all)
-		if err != nil {
-			t.Fatal(err)
-		}
+		all := must.Get(Merge(leaves))(t)
+		got := must.Get(All(all))(t)
 		format := "spz"
 		if plain {
 			format = "glb"
@@ -74,15 +62,9 @@ func TestTiles(t *testing.T) {
 // checkTile checks a tile and all below it, and hands its leaves to each.
 func checkTile(t *testing.T, path string, tile *tiles.Tile, each func(leaf Source)) {
 	t.Helper()
-	m, err := Open(filepath.Join(filepath.Dir(path), filepath.FromSlash(tile.Content.URI)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := must.Get(Open(filepath.Join(filepath.Dir(path), filepath.FromSlash(tile.Content.URI))))(t)
 	t.Cleanup(func() { _ = m.Close() })
-	s, err := All(m)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(All(m))(t)
 	for i := range s.N {
 		p := tiles.ZUp([3]float64{float64(s.Means[3*i]), float64(s.Means[3*i+1]), float64(s.Means[3*i+2])})
 		if !insideVolume(tile.Volume, p, 1e-3) {
@@ -111,10 +93,7 @@ func checkTile(t *testing.T, path string, tile *tiles.Tile, each func(leaf Sourc
 				t.Errorf("%s is not inside the one above it", child.Content.URI)
 			}
 		}
-		n, err := Open(filepath.Join(filepath.Dir(path), filepath.FromSlash(child.Content.URI)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		n := must.Get(Open(filepath.Join(filepath.Dir(path), filepath.FromSlash(child.Content.URI))))(t)
 		below += n.Info().N
 		_ = n.Close()
 		checkTile(t, path, child, each)
@@ -174,9 +153,7 @@ func TestTilesAgain(t *testing.T) {
 		t.Error("the same model has other bytes")
 	}
 	mine := filepath.Join(dir, tilesFolder, "mine.txt")
-	if err := os.WriteFile(mine, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(mine, nil, 0o600))
 	_, err = writeTiles(path, Memory(model(900, 1), ply.Meta{}), WriteOptions{})
 	if err == nil || !strings.Contains(err.Error(), mine) || fault.Hint(err) == "" {
 		t.Errorf("error %v", err)
@@ -190,17 +167,14 @@ func TestTilesAgain(t *testing.T) {
 func folderBytes(t *testing.T, dir string) []byte {
 	t.Helper()
 	var all []byte
-	err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+	must.Do(t, filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
 		text, err := os.ReadFile(path)
 		all = append(append(all, filepath.Base(path)...), text...)
 		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	return all
 }
 
@@ -271,18 +245,14 @@ func TestTilesRead(t *testing.T) {
 		"no such file":          `{"geometricError":1,"root":{"content":{"uri":"gone.glb"}}}`,
 		"against the one above": `{"geometricError":1,"root":{"children":[{"transform":[2],"content":{"uri":"` + leaf + `"}}]}}`,
 	} {
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 		if _, err := Open(path); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want %s", err, want)
 		}
 	}
 	added := `{"geometricError":1,"root":{"refine":"ADD","content":{"uri":"` + leaf + `"},"children":[{"contents":[{"uri":"` +
 		set.Root.Files()[2] + `"}]}]}}`
-	if err := os.WriteFile(path, []byte(added), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte(added), 0o600))
 	m, err := Open(path)
 	if err != nil || m.Info().N != 750 {
 		t.Errorf("%v, %v", m, err)
@@ -297,16 +267,12 @@ func TestTilesURIs(t *testing.T) {
 	uris := map[string]string{"zwei Hälften.glb": "zwei%20H%C3%A4lften.glb", "100%.glb": "100%.glb"}
 	var children []string
 	for name, uri := range uris {
-		if err := os.Rename(filepath.Join(dir, filepath.FromSlash(set.Root.Files()[len(children)+1])),
-			filepath.Join(dir, name)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Rename(filepath.Join(dir, filepath.FromSlash(set.Root.Files()[len(children)+1])),
+			filepath.Join(dir, name)))
 		children = append(children, `{"content":{"uri":"`+uri+`"}}`)
 	}
 	text := `{"geometricError":1,"root":{"children":[` + strings.Join(children, ",") + `]}}`
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 	m, err := Open(path)
 	if err != nil || m.Info().N == 0 {
 		t.Fatal(err)

@@ -80,16 +80,8 @@ func writeUSD(path string, model Source, o WriteOptions) ([]string, error) {
 
 // usdPlanes fills the planes and gives the box around the splats.
 func usdPlanes(model Source, p *planes) (extent box, err error) {
-	if err := p.make(); err != nil {
-		return extent, err
-	}
 	extent = emptyBox()
-	packed := make([][]byte, len(p.widths))
-	err = eachWritable(model, func(first int, piece *scene.Splats) error {
-		flip(piece, glbFrame[0], glbFrame[1], glbFrame[2]) // y up, as glTF has it
-		for plane := range packed {
-			packed[plane] = packed[plane][:0]
-		}
+	err = p.fill(model, glbFrame, func(first int, piece *scene.Splats, packed [][]byte) error { // y up, as glTF has it
 		k := piece.K()
 		for i := range piece.N {
 			q, mean := piece.Quats[4*i:4*i+4], piece.Means[3*i:3*i+3]
@@ -108,11 +100,6 @@ func usdPlanes(model Source, p *planes) (extent box, err error) {
 			extent.add([]float32{mean[0] + reach, mean[1] + reach, mean[2] + reach})
 			packed[usdOpacities] = appendFloats(packed[usdOpacities], float32(sigmoid(piece.LogitOpacities[i])))
 			packed[usdHarmonics] = appendFloats(packed[usdHarmonics], piece.SH[3*k*i:3*k*(i+1)]...)
-		}
-		for plane, b := range packed {
-			if err := p.put(plane, first, b); err != nil {
-				return err
-			}
 		}
 		return nil
 	})

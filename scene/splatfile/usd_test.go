@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	must "vksplat/internal/musttest"
 	"vksplat/scene"
 	"vksplat/scene/ply"
 )
@@ -67,27 +68,20 @@ func TestUSDReads(t *testing.T) {
 		m := model(100, degree)
 		for _, ext := range usdFormat.Extensions {
 			path := filepath.Join(t.TempDir(), "a"+ext)
-			if _, err := usdFormat.Write(path, Memory(m, ply.Meta{Near: 0.5}), WriteOptions{}); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(usdFormat.Write(path, Memory(m, ply.Meta{Near: 0.5}), WriteOptions{}))(t)
 			args, models = append(args, path), append(models, m)
 		}
 	}
 	cmd := exec.Command(python, args...)
 	cmd.Stderr = t.Output()
-	out, err := cmd.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(cmd.Output())(t)
 	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
 	if len(lines) != len(models) {
 		t.Fatalf("%d files were read, want %d", len(lines), len(models))
 	}
 	for i, line := range lines {
 		var got usdRead
-		if err := json.Unmarshal([]byte(line), &got); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal([]byte(line), &got))
 		if len(got.Wrong) > 0 || got.Has.Degree != models[i].Degree || got.Has.Own != `{"near":0.5}` {
 			t.Errorf("%s: wrong %q, degree %d, %s", filepath.Base(args[2+i]), got.Wrong, got.Has.Degree, got.Has.Own)
 		}

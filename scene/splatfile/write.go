@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"path/filepath"
+	"slices"
 	"strconv"
 
 	"vksplat/internal/fault"
@@ -28,13 +29,8 @@ func writeError(op, path string, err error, hint string) error {
 
 // checkVersion refuses versions of a format that are not written; 0 stands for the format's own.
 func checkVersion(op, path string, version int, known ...int) error {
-	if version == 0 {
+	if version == 0 || slices.Contains(known, version) {
 		return nil
-	}
-	for _, v := range known {
-		if v == version {
-			return nil
-		}
 	}
 	hint := "leave the version out"
 	if len(known) > 0 {

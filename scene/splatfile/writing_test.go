@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"vksplat/internal/fault"
+	must "vksplat/internal/musttest"
 	"vksplat/scene"
 	"vksplat/scene/ply"
 	"vksplat/shaders/layout"
@@ -82,23 +83,13 @@ func TestShrunk(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "model")
 	for _, f := range []*Format{compressedPLY, dotSplat, ksplat} {
 		if f.Write == nil || f.Open == nil {
-			if err := os.WriteFile(path, data, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(path, data, 0o600))
 		} else if _, err := f.Write(path, Memory(madeModel(40, 1, "spread"), ply.Meta{}), WriteOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		source, err := f.Open(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		info, err := os.Stat(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Truncate(path, info.Size()-1); err != nil {
-			t.Fatal(err)
-		}
+		source := must.Get(f.Open(path))(t)
+		info := must.Get(os.Stat(path))(t)
+		must.Do(t, os.Truncate(path, info.Size()-1))
 		if _, err := All(source); !errors.Is(err, fault.ErrData) || !strings.Contains(err.Error(), path) {
 			t.Errorf("%s: read: %v", f.Name, err)
 		}

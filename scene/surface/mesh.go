@@ -1,6 +1,8 @@
 package surface
 
 import (
+	"cmp"
+	"maps"
 	"math"
 	"slices"
 
@@ -84,16 +86,8 @@ func (m *Mesh) KeepClusters(most, faces int) (parts int) {
 	for _, f := range m.Faces {
 		sizes[root(f[0])]++
 	}
-	var list []uint32
-	for r := range sizes {
-		list = append(list, r)
-	}
-	slices.SortFunc(list, func(a, b uint32) int {
-		if d := sizes[b] - sizes[a]; d != 0 {
-			return d
-		}
-		return int(a) - int(b)
-	})
+	list := slices.Collect(maps.Keys(sizes))
+	slices.SortFunc(list, func(a, b uint32) int { return cmp.Or(sizes[b]-sizes[a], cmp.Compare(a, b)) })
 	keep := map[uint32]bool{}
 	for i, r := range list {
 		keep[r] = i < most && sizes[r] >= faces

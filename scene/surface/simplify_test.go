@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"vksplat/internal/geom"
+	must "vksplat/internal/musttest"
 	"vksplat/scene/surface"
 	"vksplat/scene/surface/surfacetest"
 	"vksplat/scene/synth"
@@ -21,9 +22,7 @@ func clone(m *surface.Mesh) *surface.Mesh {
 func simplify(t *testing.T, m *surface.Mesh, voxel float64, most int) *surface.Mesh {
 	t.Helper()
 	out := clone(m)
-	if err := out.Simplify(voxel, most, func() error { return nil }); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, out.Simplify(voxel, most, func() error { return nil }))
 	return out
 }
 

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	must "vksplat/internal/musttest"
 	"vksplat/scene"
 	"vksplat/scene/surface"
 	"vksplat/scene/surface/surfacetest"
@@ -16,9 +17,7 @@ func survey(t *testing.T, list []*surface.View, voxel float64) *surface.Survey {
 	t.Helper()
 	s := surface.NewSurvey(voxel, 2, 1<<30)
 	for _, v := range list {
-		if err := s.Add(v); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.Add(v))
 	}
 	return s
 }
@@ -26,17 +25,14 @@ func survey(t *testing.T, list []*surface.View, voxel float64) *surface.Survey {
 func meshOf(t *testing.T, list []*surface.View, voxel float64, bytes int64) *surface.Mesh {
 	t.Helper()
 	s := survey(t, list, voxel)
-	m, err := s.Fuse(func(use func(v *surface.View) error) error {
+	m := must.Get(s.Fuse(func(use func(v *surface.View) error) error {
 		for _, v := range list {
 			if err := use(v); err != nil {
 				return err
 			}
 		}
 		return nil
-	}, bytes)
-	if err != nil {
-		t.Fatal(err)
-	}
+	}, bytes))(t)
 	return m
 }
 
@@ -59,7 +55,7 @@ func TestMesh(t *testing.T) {
 	}
 	for _, v := range list {
 		for p := range v.Depth {
-			if at, known := v.Point(p); known {
+			if at, known := surfacetest.Point(v, p); known {
 				near.Add(at)
 			}
 		}
@@ -171,7 +167,7 @@ func ballMesh(t *testing.T, voxel float64) *surface.Mesh {
 		v := &surface.View{Camera: c, Depth: make([]float32, 128*128), Color: make([]float32, 3*128*128), Stride: 3}
 		for p := range v.Depth {
 			v.Depth[p] = 1
-			ray, _ := v.Point(p)
+			ray, _ := surfacetest.Point(v, p)
 			var a, b, cc float64
 			for k := range 3 {
 				ray[k] -= eye[k]

@@ -28,20 +28,6 @@ type View struct {
 	Stride int          // numbers of a pixel in Color
 }
 
-// Point is where the middle of a pixel shows a surface; not known where there is no depth.
-func (v *View) Point(pixel int) (at [3]float64, known bool) {
-	z := float64(v.Depth[pixel])
-	if z == 0 {
-		return at, false
-	}
-	r, eye := newRays(&v.Camera), v.Camera.Center()
-	ray := r.at(pixel%v.Camera.Width, pixel/v.Camera.Width)
-	for k := range 3 {
-		at[k] = eye[k] + z*ray[k]
-	}
-	return at, true
-}
-
 // key is the place of a block, in blocks.
 type key [3]int32
 

@@ -5,16 +5,14 @@ import (
 	"testing"
 
 	"vksplat/internal/geom"
+	must "vksplat/internal/musttest"
 	"vksplat/scene"
 )
 
 // TestCity: houses and trees stay on their squares and below the cameras, so that the search for what a ray meets,
 // square by square, finds what a search of all objects does; every ray meets something.
 func TestCity(t *testing.T) {
-	o, err := Options{City: true, Images: 60, Width: 32, Height: 24, Points: 500}.withDefaults()
-	if err != nil {
-		t.Fatal(err)
-	}
+	o := must.Get(Options{City: true, Images: 60, Width: 32, Height: 24, Points: 500}.withDefaults())(t)
 	w, views := o.newCityWorld(), o.cityViews()
 	side := o.citySide()
 	if len(w.squares) != side*side {

@@ -7,21 +7,16 @@ import (
 	"testing"
 
 	"vksplat/internal/geom"
+	must "vksplat/internal/musttest"
 )
 
 // TestFar wants far cameras where their names say, those before them and the points as without, and depths of the ball
 // in the middle and of the floor to be those that a formula gives.
 func TestFar(t *testing.T) {
 	o := Options{Images: 6, Width: 48, Height: 36, Points: 500, Open: true, Passers: true}
-	near, err := New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	near := must.Get(New(o))(t)
 	o.Far = true
-	s, err := New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(New(o))(t)
 	cams := s.Cameras()
 	if n := len(cams) - o.Images; n != (len(farRadii)+len(farDegrees))*farGroup ||
 		!reflect.DeepEqual(cams[:o.Images], near.Cameras()) || !reflect.DeepEqual(s.Points(), near.Points()) {

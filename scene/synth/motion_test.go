@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"vksplat/internal/geom"
+	must "vksplat/internal/musttest"
 	"vksplat/scene"
 	"vksplat/scene/load"
 )
@@ -15,15 +16,9 @@ import (
 // of still cameras, and the capture tells all that.
 func TestShutter(t *testing.T) {
 	o := Options{Images: 9, Width: 40, Height: 30, Points: 50, Shutter: 0.1, Scale: 3, Offset: [3]float64{5, -2, 1}}
-	moving, err := New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	moving := must.Get(New(o))(t)
 	o.Shutter = 0
-	still, err := New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	still := must.Get(New(o))(t)
 	const row = 4 * 40
 	for i := range 9 {
 		got, plain := moving.Photo(i, 1).Pix, still.Photo(i, 1).Pix
@@ -40,13 +35,8 @@ func TestShutter(t *testing.T) {
 	}
 	dir := filepath.Join(t.TempDir(), "scene")
 	o.Shutter = 0.1
-	if err := Write(dir, o); err != nil {
-		t.Fatal(err)
-	}
-	c, err := load.Capture(dir, scene.LoadOptions{Model: scene.AnyModel})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, Write(dir, o))
+	c := must.Get(load.Capture(dir, scene.LoadOptions{Model: scene.AnyModel}))(t)
 	if len(c.Points) != o.Points || len(c.Warnings) > 0 {
 		t.Errorf("%d points, %v", len(c.Points), c.Warnings)
 	}

@@ -3,21 +3,17 @@ package synth
 import (
 	"bytes"
 	"testing"
+
+	must "vksplat/internal/musttest"
 )
 
 // TestPassers: people walk through a third of the photos that are trained on, in each a noticeable part of it, and
 // through none of those that are held out.
 func TestPassers(t *testing.T) {
 	o := Options{Images: 25, Width: 48, Height: 36, Points: 10}
-	empty, err := New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	empty := must.Get(New(o))(t)
 	o.Passers = true
-	passed, err := New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	passed := must.Get(New(o))(t)
 	walks := 0
 	for i := range o.Images {
 		a, b := empty.Photo(i, 1), passed.Photo(i, 1)

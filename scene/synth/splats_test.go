@@ -6,13 +6,11 @@ import (
 	"testing"
 
 	"vksplat/internal/geom"
+	must "vksplat/internal/musttest"
 )
 
 func TestRoughPhoto(t *testing.T) {
-	s, err := New(Options{Images: 3, Width: 37, Height: 21, Points: 10})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(New(Options{Images: 3, Width: 37, Height: 21, Points: 10}))(t)
 	rough, small := s.Rough(1, 4), s.Photo(1, 4)
 	if rough.Width != 37 || rough.Height != 21 || len(rough.Pix) != 4*37*21 {
 		t.Fatalf("%dx%d in %d bytes", rough.Width, rough.Height, len(rough.Pix))
@@ -30,15 +28,9 @@ func TestRoughPhoto(t *testing.T) {
 // TestSynthSplats wants flat splats that lie along surfaces, in the capture's frame.
 func TestSynthSplats(t *testing.T) {
 	o := Options{Images: 3, Width: 64, Height: 48, Points: 3000, Seed: 3}
-	s, err := New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(New(o))(t)
 	o.Scale, o.Offset = 2, [3]float64{10, 20, 30}
-	moved, err := New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	moved := must.Get(New(o))(t)
 	a, b, points := s.Splats(2), moved.Splats(2), s.Points()
 	flat := 0
 	for i := range a.N {

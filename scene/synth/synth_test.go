@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"vksplat/internal/geom"
+	must "vksplat/internal/musttest"
 	"vksplat/scene"
 )
 
@@ -18,16 +19,11 @@ var smallSynth = Options{Images: 4, Width: 48, Height: 36, Points: 500, Seed: 9}
 func synthFiles(t *testing.T, o Options) map[string][]byte {
 	t.Helper()
 	dir := t.TempDir()
-	if err := Write(dir, o); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, Write(dir, o))
 	files := make(map[string][]byte)
 	for _, name := range []string{"images/view_000.png", "images/view_003.png", "sparse/0/cameras.bin",
 		"sparse/0/images.bin", "sparse/0/points3D.bin"} {
-		data, err := os.ReadFile(filepath.Join(dir, name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := must.Get(os.ReadFile(filepath.Join(dir, name)))(t)
 		files[name] = data
 	}
 	return files
@@ -53,10 +49,7 @@ func TestSynthDeterministic(t *testing.T) {
 // Every point lies on the surface that its colour was taken from: a camera that
 // sees it, unoccluded, sees that colour.
 func TestSynthPoints(t *testing.T) {
-	o, err := smallSynth.withDefaults()
-	if err != nil {
-		t.Fatal(err)
-	}
+	o := must.Get(smallSynth.withDefaults())(t)
 	world, views := newSynthWorld(), o.views()
 	for i, p := range o.points(world, views) {
 		view := &views[i%len(views)]
@@ -114,10 +107,7 @@ func TestSynthFrame(t *testing.T) {
 		bytes.Equal(a["sparse/0/images.bin"], b["sparse/0/images.bin"]) {
 		t.Error("photos changed or poses did not")
 	}
-	o, err := moved.withDefaults()
-	if err != nil {
-		t.Fatal(err)
-	}
+	o := must.Get(moved.withDefaults())(t)
 	for _, view := range o.views() {
 		center := view.Center()
 		placed := o.place(view)
@@ -140,9 +130,7 @@ func TestSynthRefuses(t *testing.T) {
 		}
 	}
 	file := filepath.Join(t.TempDir(), "f")
-	if err := os.WriteFile(file, nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, nil, 0o644))
 	if err := Write(file, smallSynth); err == nil {
 		t.Error("a file passes as a folder")
 	}
@@ -152,15 +140,9 @@ func TestSynthRefuses(t *testing.T) {
 func TestOpen(t *testing.T) {
 	for _, city := range []bool{false, true} {
 		o := Options{Images: 6, Width: 48, Height: 36, Points: 500, City: city}
-		dome, err := New(o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		dome := must.Get(New(o))(t)
 		o.Open = true
-		open, err := New(o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		open := must.Get(New(o))(t)
 		up := geom.Vec{0.6, 0, 0.8}
 		a, b := open.world.color(ray{geom.Vec{4, 0, 1}, up}), open.world.color(ray{geom.Vec{-4, 1, 2}, up})
 		if a.Sub(b).Length() > 1e-3 {

@@ -2,10 +2,8 @@ package trajectory
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"os"
 	"path/filepath"
@@ -88,22 +86,7 @@ func readTrajectory(path string, like scene.Camera) (*File, error) {
 
 // colmapTrajectory takes the images of a model, sorted by name, as frames.
 func colmapTrajectory(path string, f *colmap.Form) (*File, error) {
-	var cameras map[uint32]colmap.Camera
-	var views []colmap.Image
-	err := f.Read(filepath.Join(filepath.Dir(path), "cameras"+f.Ext), func(r io.Reader) (err error) {
-		cameras, err = f.Cameras(r)
-		return err
-	})
-	if err == nil {
-		err = f.Read(path, func(r io.Reader) (err error) {
-			views, err = f.Images(r)
-			return err
-		})
-	}
-	if err != nil {
-		return nil, err
-	}
-	records, err := colmap.Records(path, cameras, views)
+	records, err := f.Records(filepath.Dir(path))
 	if err != nil {
 		return nil, err
 	}
@@ -228,29 +211,11 @@ func parseKeyCamera(f strictjson.Object, like scene.Camera) (scene.Camera, error
 	if !scene.InRange(p) {
 		return c, f.Errorf("field position is %g", p)
 	}
-	rows, err := f.List("rotation")
+	turn, err := inria.Rotation(f)
 	if err != nil {
 		return c, err
 	}
-	var m [3][3]float64
-	if len(rows) != len(m) {
-		return c, f.Errorf("field rotation has %d rows, %d are expected", len(rows), len(m))
-	}
-	for i := range m {
-		row := strictjson.Object{Members: map[string]json.RawMessage{"rotation": rows[i]},
-			Where: fmt.Sprintf("%srow %d of ", f.Where, i)}
-		if err := row.Numbers("rotation", m[i][:]); err != nil {
-			return c, err
-		}
-	}
-	if m, err = inria.Orthonormal(m); err != nil {
-		return c, f.Errorf("%v", err)
-	}
-	for i := range 3 {
-		for j := range 3 {
-			c.R[3*i+j] = m[j][i]
-		}
-	}
+	c.R = geom.Transposed(turn)
 	c.T = geom.TranslationOf(c.R, p)
 	switch {
 	case f.Has("focal"):
@@ -392,22 +357,16 @@ func parseDataparser(data []byte) (func(scene.Camera) scene.Camera, error) {
 	if err != nil {
 		return nil, err
 	}
-	turn, own, _, err := geom.NearestRotation([9]float64{m[0], m[1], m[2], m[4], m[5], m[6], m[8], m[9], m[10]})
+	undo, err := transforms.Undo(m, scale)
 	if err != nil {
 		return nil, fmt.Errorf("field transform: %w", err)
 	}
-	move := [3]float64{m[3], m[7], m[11]}
-	if !(scale*own > 1e-12) || !scene.InRange([3]float64{scale, 1 / scale, 0}) || !scene.InRange(move) {
+	if !(undo.Scale() > 1e-12) || !scene.InRange([3]float64{scale, 1 / scale, 0}) ||
+		!scene.InRange([3]float64{m[3], m[7], m[11]}) {
 		return nil, fmt.Errorf("field scale is %g, it must be positive", scale)
 	}
-	back := geom.Transposed(turn)
 	return func(c scene.Camera) scene.Camera {
-		centre := geom.Rotate(back, geom.Scale(geom.Sub(geom.Scale(c.Center(), 1/scale), move), 1/own))
-		for row := range 3 {
-			v := geom.Rotate(back, [3]float64(c.R[3*row:3*row+3]))
-			copy(c.R[3*row:], v[:])
-		}
-		c.T = geom.TranslationOf(c.R, centre)
+		undo.Camera(&c)
 		return c
 	}, nil
 }

@@ -195,28 +195,11 @@ func spiralTrajectory(cams []scene.Camera, n int, near, far float64) []scene.Cam
 // focusPoint gives the point that is nearest to all axes of the cameras, by least squares. Cameras that look in about
 // one direction have none.
 func focusPoint(cams []scene.Camera) (p [3]float64, err error) {
-	var a [9]float64
-	var b, mean [3]float64
-	for i := range cams {
-		axis, at := [3]float64(cams[i].R[6:9]), cams[i].Center()
-		mean = geom.Add(mean, geom.Scale(at, 1/float64(len(cams))))
-		for r := range 3 {
-			for c := range 3 {
-				v := -axis[r] * axis[c]
-				if r == c {
-					v++
-				}
-				a[3*r+c] += v / float64(len(cams))
-				b[r] += v * at[c] / float64(len(cams))
-			}
-		}
-	}
 	const parallel = 1e-3 // about the mean square of the angle between axes, in radians
-	none := errors.New("the cameras look in about one direction, so that there is no point to go around")
-	if !(geom.Det3(a) > parallel) {
-		return p, none
+	p, spread := scene.Focus(cams)
+	if !(spread > parallel) {
+		return p, errors.New("the cameras look in about one direction, so that there is no point to go around")
 	}
-	p = geom.Rotate(geom.InverseTransposed(a), b) // a is symmetric
 	ahead := 0
 	for i := range cams {
 		if cams[i].ToCamera(p)[2] > 0 {

@@ -9,6 +9,7 @@ import (
 
 	"vksplat/internal/fault"
 	"vksplat/internal/geom"
+	must "vksplat/internal/musttest"
 	"vksplat/scene"
 	"vksplat/scene/scenetest"
 )
@@ -42,10 +43,7 @@ func looksAt(t *testing.T, c scene.Camera, at, up [3]float64) {
 func TestOrbitAndEllipse(t *testing.T) {
 	at, up := [3]float64{3, -2, 5}, [3]float64{0, 0, 1}
 	cams := circle(24, 4, 1, at)
-	focus, err := focusPoint(cams)
-	if err != nil {
-		t.Fatal(err)
-	}
+	focus := must.Get(focusPoint(cams))(t)
 	scenetest.IsAt(t, "focus point", focus, at, 1e-9)
 	for _, kind := range []string{Orbit, Ellipse} {
 		path, err := Make(kind, cams, 10, 0, 0)
@@ -94,10 +92,7 @@ func TestEllipseAxes(t *testing.T) {
 		u, v := 6*p[0], 2*p[1]
 		cams[i] = LookingAt(c, [3]float64{cos*u - sin*v, sin*u + cos*v, 0.5}, [3]float64{}, [3]float64{0, 0, 1})
 	}
-	path, err := Make(Ellipse, cams, 400, 0, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	path := must.Get(Make(Ellipse, cams, 400, 0, 0))(t)
 	long, wide := 0.0, 0.0
 	for _, c := range path {
 		p := c.Center()
@@ -119,10 +114,7 @@ func TestSpiral(t *testing.T) {
 	if _, err := Make(Orbit, cams, 10, 0, 0); err == nil || fault.Hint(err) == "" {
 		t.Errorf("orbit of parallel cameras: %v", err)
 	}
-	path, err := Make(Spiral, cams, 60, 2, 10)
-	if err != nil {
-		t.Fatal(err)
-	}
+	path := must.Get(Make(Spiral, cams, 60, 2, 10))(t)
 	for _, c := range path {
 		looksAt(t, c, [3]float64{0, 0, 1 / (0.25/2 + 0.75/10)}, [3]float64{0, -1, 0})
 		if p := c.Center(); math.Abs(p[0]) > 2.001 || math.Abs(p[1]) > 1.001 || math.Abs(p[2]) > 1e-9 {
@@ -134,10 +126,7 @@ func TestSpiral(t *testing.T) {
 func TestInterp(t *testing.T) {
 	cams := circle(7, 4, 1, [3]float64{})
 	cams[3].Fx, cams[3].Fy = 90, 90
-	path, err := Make(Interp, cams, 6*10+1, 0, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	path := must.Get(Make(Interp, cams, 6*10+1, 0, 0))(t)
 	for i, c := range cams { // each tenth frame is a camera
 		got := path[10*i]
 		scenetest.IsAt(t, "centre", got.Center(), c.Center(), 1e-9)
@@ -232,9 +221,7 @@ func TestTrajectoryColmap(t *testing.T) {
 		"images.txt":  "1 1 0 0 0 -1 -2 -3 1 b.png\n\n2 1 0 0 0 0 0 0 1 a.png\n\n",
 	}
 	for name, text := range files {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o666); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o666))
 	}
 	path, err := Read(filepath.Join(dir, "images.txt"), scene.Camera{}, "")
 	if err != nil || len(path.Frames) != 2 {

@@ -2,16 +2,12 @@ package transforms
 
 import (
 	"path/filepath"
-	"strings"
 
 	"vksplat/internal/fault"
 	"vksplat/internal/wording"
 	"vksplat/scene"
 	"vksplat/scene/photo"
 )
-
-// mostEnds bounds the ends of a name that are tried.
-const mostEnds = 64
 
 // OutsideFiles is the code of warnings about files outside the capture's folder; their names are the files' paths.
 const OutsideFiles = "outside-files"
@@ -66,7 +62,7 @@ func (f *Finder) Find(paths []string) []string {
 		if inside {
 			found[i] = f.in.Find(full)
 		} else {
-			out[i], found[i] = full, f.below(full)
+			out[i], found[i] = full, f.in.ByEnd(full)
 		}
 		if by, taken := claims[found[i]]; taken && by != full {
 			shared[found[i]] = true
@@ -82,19 +78,6 @@ func (f *Finder) Find(paths []string) []string {
 		}
 	}
 	return found
-}
-
-// below gives the file below the capture's folder that the longest end of a path names.
-func (f *Finder) below(full string) string {
-	parts := strings.Split(filepath.ToSlash(full), "/")
-	for i := max(1, len(parts)-mostEnds); i < len(parts); i++ {
-		if end := filepath.Join(parts[i:]...); filepath.IsLocal(end) {
-			if at := f.in.Find(filepath.Join(f.c.Root, end)); at != "" {
-				return at
-			}
-		}
-	}
-	return ""
 }
 
 // Outside warns of found files, things of a kind, that are outside the capture's folder; strict makes that an error.

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"vksplat/internal/geom"
+	must "vksplat/internal/musttest"
 	"vksplat/scene"
 )
 
@@ -34,10 +35,7 @@ func parsed(t *testing.T, top, frame map[string]any) (*File, error) {
 	t.Helper()
 	frame["file_path"], frame["fl_x"] = "a.png", 100
 	top["frames"] = []any{frame}
-	data, err := json.Marshal(top)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(json.Marshal(top))(t)
 	return Parse(data)
 }
 
@@ -104,10 +102,7 @@ func TestMotionNone(t *testing.T) {
 // poseOf reads a matrix.
 func poseOf(t *testing.T, m matrix4) pose {
 	t.Helper()
-	p, err := PoseFromOpenGL([12]float64(slices.Concat(m[0][:], m[1][:], m[2][:])))
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(PoseFromOpenGL([12]float64(slices.Concat(m[0][:], m[1][:], m[2][:]))))(t)
 	return p
 }
 
@@ -140,17 +135,12 @@ func TestMotionAcross(t *testing.T) {
 func TestMotionUndone(t *testing.T) {
 	turn := geom.RotationFromVector([3]float64{0.4, 0.1, -0.8})
 	m := [12]float64{turn[0], turn[1], turn[2], 1, turn[3], turn[4], turn[5], 2, turn[6], turn[7], turn[8], 3}
-	f, err := parsed(t, map[string]any{"rolling_shutter_time": 1, "applied_transform": [3][4]float64{
+	f := must.Get(parsed(t, map[string]any{"rolling_shutter_time": 1, "applied_transform": [3][4]float64{
 		[4]float64(m[0:4]), [4]float64(m[4:8]), [4]float64(m[8:12])}, "applied_scale": 0.5}, map[string]any{
-		"transform_matrix": moving(0, velocity, turning), "camera_linear_velocity": velocity})
-	if err != nil {
-		t.Fatal(err)
-	}
+		"transform_matrix": moving(0, velocity, turning), "camera_linear_velocity": velocity}))(t)
 	cam := scene.Camera{R: f.Frames[0].Pose.R, T: f.Frames[0].Pose.T, Motion: f.Frames[0].Motion}
 	records := []scene.Record{{Cam: cam}}
-	if err := UndoApplied(&scene.Capture{Applied: f.applied}, records); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, UndoApplied(&scene.Capture{Applied: f.applied}, records))
 	was := records[0].Cam.At(0.5).Center() // recorded = 0.5 (turn was + move)
 	got := geom.Scale(geom.Add(geom.Rotate(turn, was), [3]float64{1, 2, 3}), 0.5)
 	if want := cam.At(0.5).Center(); geom.Length(geom.Sub(got, want)) > 1e-12 {
@@ -239,17 +229,9 @@ func TestWrite(t *testing.T) {
 		cams = append(cams, c)
 	}
 	file := filepath.Join(t.TempDir(), "transforms.json")
-	if err := Write(file, "images", "points.ply", cams); err != nil {
-		t.Fatal(err)
-	}
-	data, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	f, err := Parse(data)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, Write(file, "images", "points.ply", cams))
+	data := must.Get(os.ReadFile(file))(t)
+	f := must.Get(Parse(data))(t)
 	if f.points != "points.ply" || len(f.Frames) != len(cams) {
 		t.Fatalf("%+v", f)
 	}

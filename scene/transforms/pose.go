@@ -50,30 +50,48 @@ func UndoApplied(c *scene.Capture, records []scene.Record) error {
 		c.Warn("no-applied-transform", "there is no applied_transform to undo: the capture stays where it is", nil)
 		return nil
 	}
-	m := a.Matrix
-	turn, scale, _, err := geom.NearestRotation([9]float64{m[0], m[1], m[2], m[4], m[5], m[6], m[8], m[9], m[10]})
+	undo, err := Undo(a.Matrix, a.Scale)
 	if err != nil {
 		return fault.Data("undo applied_transform", c.Model, "train without "+fault.Setting("undo-applied-transform")+
 			", in the frame of the file", "field applied_transform: %v", err)
 	}
-	move := [3]float64{m[3], m[7], m[11]}
-	back := [9]float64{turn[0], turn[3], turn[6], turn[1], turn[4], turn[7], turn[2], turn[5], turn[8]}
-	undo := func(p [3]float64) [3]float64 {
-		return geom.Rotate(back, geom.Scale(geom.Sub(geom.Scale(p, 1/a.Scale), move), 1/scale))
-	}
 	for i := range records {
-		cam := &records[i].Cam
-		centre := undo(cam.Center())
-		for row := range 3 {
-			v := geom.Rotate(back, [3]float64{cam.R[3*row], cam.R[3*row+1], cam.R[3*row+2]})
-			copy(cam.R[3*row:], v[:])
-		}
-		cam.T = geom.Scale(geom.Rotate(cam.R, centre), -1)
-		cam.Motion.Move = geom.Scale(cam.Motion.Move, 1/(a.Scale*scale))
+		undo.Camera(&records[i].Cam)
 	}
 	for i := range c.Points {
-		c.Points[i].Pos = undo(c.Points[i].Pos)
+		c.Points[i].Pos = undo.point(c.Points[i].Pos)
 	}
 	a.Undone = true
 	return nil
+}
+
+// Undone is the inverse of what nerfstudio did to poses.
+type Undone struct {
+	back       [9]float64
+	move       [3]float64
+	scale, own float64 // of all, and of the matrix
+}
+
+// Undo inverts x' = scale (m [x 1]).
+func Undo(m [12]float64, scale float64) (u Undone, err error) {
+	turn, own, _, err := geom.NearestRotation([9]float64{m[0], m[1], m[2], m[4], m[5], m[6], m[8], m[9], m[10]})
+	return Undone{geom.Transposed(turn), [3]float64{m[3], m[7], m[11]}, scale, own}, err
+}
+
+// Scale is by how much lengths have grown.
+func (u Undone) Scale() float64 { return u.scale * u.own }
+
+func (u Undone) point(p [3]float64) [3]float64 {
+	return geom.Rotate(u.back, geom.Scale(geom.Sub(geom.Scale(p, 1/u.scale), u.move), 1/u.own))
+}
+
+// Camera brings back a camera.
+func (u Undone) Camera(c *scene.Camera) {
+	centre := u.point(c.Center())
+	for row := range 3 {
+		v := geom.Rotate(u.back, [3]float64(c.R[3*row:]))
+		copy(c.R[3*row:], v[:])
+	}
+	c.T = geom.TranslationOf(c.R, centre)
+	c.Motion.Move = geom.Scale(c.Motion.Move, 1/u.Scale())
 }

@@ -11,6 +11,8 @@ import (
 	"math"
 	"strings"
 	"testing"
+
+	must "vksplat/internal/musttest"
 )
 
 // small is a layer with every kind of value.
@@ -79,9 +81,7 @@ const crateSum = "a63381b49c22e8faed74a20c89735dd2de4503b0f974b9bab390d7ba5dfc31
 
 func TestCrate(t *testing.T) {
 	var got bytes.Buffer
-	if err := WriteCrate(&got, small(twelve...)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, WriteCrate(&got, small(twelve...)))
 	if int64(got.Len()) != CrateSize(small(twelve...)) {
 		t.Errorf("%d bytes, CrateSize says %d", got.Len(), CrateSize(small(twelve...)))
 	}
@@ -109,10 +109,7 @@ func TestPackage(t *testing.T) {
 		if err != nil || at%packageAlign != 0 || f.Method != zip.Store {
 			t.Errorf("%s begins at byte %d, %v, method %d", name, at, err, f.Method)
 		}
-		r, err := f.Open()
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(f.Open())(t)
 		// its checksum is looked at, too
 		if data, err := io.ReadAll(r); err != nil || !bytes.Equal(data, crate.Bytes()) {
 			t.Errorf("%s: %v, %d bytes, want %d", name, err, len(data), crate.Len())

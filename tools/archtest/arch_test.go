@@ -14,6 +14,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	must "vksplat/internal/musttest"
 )
 
 const module = "vksplat/"
@@ -81,10 +83,7 @@ type repository struct {
 // load returns the repository, which is read once and changed by no test.
 func load(t *testing.T) *repository {
 	t.Helper()
-	r, err := read()
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(read())(t)
 	return r
 }
 
@@ -383,7 +382,7 @@ func TestDependencies(t *testing.T) {
 
 // TestRules checks that the rules themselves bite.
 func TestRules(t *testing.T) {
-	for dir, want := range map[string]string{"pipeline/ref/npz": "pipeline/ref", "pipeline": "pipeline",
+	for dir, want := range map[string]string{"pipeline/ref/goldentest": "pipeline/ref", "pipeline": "pipeline",
 		"shaders/layout": "shaders/layout", "vk": "vk", "vkx": "", "tools/kernelstat": "tools/kernelstat"} {
 		if l, _ := layerOf(dir); l.dir != want {
 			t.Errorf("layer of %s is %q, want %q", dir, l.dir, want)

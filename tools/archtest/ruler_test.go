@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	must "vksplat/internal/musttest"
 )
 
 // fakeProgram does what bench/ruler.sh asks of vksplat, without a device: the file names of a capture lists its cameras
@@ -55,20 +57,13 @@ func TestRuler(t *testing.T) {
 	if out, err := exec.Command("python3", "../../bench/ruler.py", "--selftest").CombinedOutput(); err != nil {
 		t.Errorf("the gate is wrong: %v\n%s", err, out)
 	}
-	script, err := filepath.Abs("../../bench/ruler.sh")
-	if err != nil {
-		t.Fatal(err)
-	}
+	script := must.Get(filepath.Abs("../../bench/ruler.sh"))(t)
 	dir := t.TempDir()
 	write := func(name, text string) {
 		t.Helper()
 		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		must.Do(t, os.WriteFile(path, []byte(text), 0o755))
 	}
 	ruler := func(want int, args ...string) string {
 		t.Helper()

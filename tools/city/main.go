@@ -3,8 +3,7 @@
 //	go run ./tools/city -splats 50000000 -out DIR MODEL
 //
 // MODEL is any model whose up is -y. What is far out of its middle, as the sky, is left out. DIR/lod-meta.json is the
-// city, DIR/flight.json the flight. Its images but for positions are links to those of one copy: 50 million splats take
-// half a gigabyte and, on 16 cores, a minute.
+// city, DIR/flight.json the flight.
 package main
 
 import (
@@ -51,16 +50,8 @@ func build(file, out string, splats, levels int, middle float64) error {
 	if one.N == 0 {
 		return fmt.Errorf("%s: nothing is left of it", file)
 	}
-	block := filepath.Join(out, "block", splatfile.StreamedMain)
-	if err := os.MkdirAll(filepath.Dir(block), 0o777); err != nil {
-		return err
-	}
 	meta := model.Info().Meta
 	meta.Origin = nil
-	o := splatfile.WriteOptions{Levels: levels}
-	if _, err := splatfile.ByName(block).Write(block, splatfile.Memory(one, meta), o); err != nil {
-		return err
-	}
 	side := int(math.Ceil(math.Sqrt(float64(splats) / float64(one.N))))
 	var places [][3]float64
 	for i := range side * side {
@@ -71,10 +62,66 @@ func build(file, out string, splats, levels int, middle float64) error {
 		places = append(places, [3]float64{x * (high[0] - low[0]), 0, z * (high[2] - low[2])})
 	}
 	fmt.Printf("%d copies of %d splats\n", len(places), one.N)
-	if err := splatfile.Repeat(block, filepath.Join(out, splatfile.StreamedMain), places); err != nil {
+	if err := os.MkdirAll(out, 0o777); err != nil {
+		return err
+	}
+	city := copies{splatfile.Memory(one, meta), places}
+	o := splatfile.WriteOptions{Levels: levels, Iterations: 1}
+	for last := splatfile.Gatherer(city.Gatherer); len(o.Coarser)+1 < levels && last.Info().N > 1; {
+		if last, err = splatfile.Decimate(last, (last.Info().N+1)/2, out, nil); err != nil {
+			return err
+		}
+		defer last.Close() // only read
+		o.Coarser = append(o.Coarser, copies{last, places})
+	}
+	path := filepath.Join(out, splatfile.StreamedMain)
+	if _, err := splatfile.ByName(path).Write(path, city, o); err != nil {
 		return err
 	}
 	return writeFlight(filepath.Join(out, "flight.json"), low, high, side)
+}
+
+// copies is a model once at each of the places by which it is shifted.
+type copies struct {
+	splatfile.Gatherer
+	places [][3]float64
+}
+
+func (c copies) Info() splatfile.Info {
+	info := c.Gatherer.Info()
+	info.N *= len(c.places)
+	return info
+}
+
+func (c copies) Read(put func(piece *scene.Splats) error) error {
+	for _, by := range c.places {
+		err := c.Gatherer.Read(func(piece *scene.Splats) error {
+			for i := range piece.Means {
+				piece.Means[i] += float32(by[i%3])
+			}
+			return put(piece)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c copies) Gather(ids []uint32, into *scene.Splats) error {
+	n, own := uint32(c.Gatherer.Info().N), make([]uint32, len(ids))
+	for i, id := range ids {
+		own[i] = id % n
+	}
+	if err := c.Gatherer.Gather(own, into); err != nil {
+		return err
+	}
+	for i, id := range ids {
+		for k, by := range c.places[id/n] {
+			into.Means[3*i+k] += float32(by)
+		}
+	}
+	return nil
 }
 
 // bounds returns between which coordinates the middle of the splats is.

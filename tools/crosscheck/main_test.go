@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	must "vksplat/internal/musttest"
 )
 
 // TestCheck looks at a module that is wrong on one system only: in a file of that system, in a test, and in a call of
@@ -19,9 +21,7 @@ func TestCheck(t *testing.T) {
 		"a_test.go":    "package m\n\nimport \"testing\"\n\nfunc TestG(*testing.T) { h() }\n",
 		"h_test.go":    "//go:build !windows\n\npackage m\n\nfunc h() {}\n",
 	} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o666); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o666))
 	}
 	if n, err := check(dir, "linux/amd64"); n != 2 || err != nil {
 		t.Errorf("linux: %d packages, %v", n, err)

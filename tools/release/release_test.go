@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"vksplat/internal/filetest"
+	must "vksplat/internal/musttest"
 )
 
 // stub stands for the program: it prints completions and writes pages, as little as packages need.
@@ -42,9 +43,7 @@ func released(t *testing.T) string {
 	for _, c := range components {
 		for _, x := range targets {
 			p := program{c, x, filepath.Join(m.work, c.name+x.os+x.arch), []byte(stub), info}
-			if err := os.WriteFile(p.path, p.binary, 0o755); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(p.path, p.binary, 0o755))
 			m.programs = append(m.programs, p)
 		}
 	}
@@ -52,10 +51,8 @@ func released(t *testing.T) string {
 	status := "Package: libc6\nArchitecture: amd64\nVersion: 2.41-12\n\nPackage: tool\nArchitecture: all\nVersion: 1+b1\n"
 	var b bytes.Buffer
 	err := writeTar(&b, []file{{"var/lib/dpkg/status", 0o644, []byte(status)}}, ".", testStamp.time)
-	if err := errors.Join(err, os.WriteFile(root, b.Bytes(), 0o644), m.packages(), m.imageOn(root),
-		writeSums(m.out)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(err, os.WriteFile(root, b.Bytes(), 0o644), m.packages(), m.imageOn(root),
+		writeSums(m.out)))
 	return m.out
 }
 
@@ -80,10 +77,7 @@ func TestSameBytes(t *testing.T) {
 
 func read(t *testing.T, path ...string) []byte {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join(path...))
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile(filepath.Join(path...)))(t)
 	return data
 }
 
@@ -99,10 +93,7 @@ func entriesOf(t *testing.T, r io.Reader) map[string]string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		data, err := io.ReadAll(archive)
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := must.Get(io.ReadAll(archive))(t)
 		if _, twice := list[h.Name]; twice || !h.ModTime.Equal(testStamp.time) || h.Uid != 0 || h.Gid != 0 {
 			t.Errorf("%s: twice %v, time %v, owner %d:%d", h.Name, twice, h.ModTime, h.Uid, h.Gid)
 		}
@@ -115,10 +106,7 @@ func entriesOf(t *testing.T, r io.Reader) map[string]string {
 
 func unzipped(t *testing.T, data []byte) io.Reader {
 	t.Helper()
-	z, err := gzip.NewReader(bytes.NewReader(data))
-	if err != nil {
-		t.Fatal(err)
-	}
+	z := must.Get(gzip.NewReader(bytes.NewReader(data)))(t)
 	return z
 }
 
@@ -161,10 +149,7 @@ func TestArchives(t *testing.T) {
 		strings.Contains(text, "SuperSplat") {
 		t.Error("the licences are not those of the server")
 	}
-	z, err := zip.OpenReader(filepath.Join(out, "vksplat-1.2.3-windows-amd64.zip"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	z := must.Get(zip.OpenReader(filepath.Join(out, "vksplat-1.2.3-windows-amd64.zip")))(t)
 	defer z.Close()
 	var names []string
 	for _, f := range z.File {
@@ -238,9 +223,7 @@ func TestImage(t *testing.T) {
 	}
 	var config imageConfig
 	decode := func(text string, v any) {
-		if err := json.Unmarshal([]byte(text), v); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal([]byte(text), v))
 	}
 	decode(files["index.json"], &index)
 	decode(blob(index.Manifests[0]), &manifest)
@@ -251,10 +234,7 @@ func TestImage(t *testing.T) {
 	}
 	all := map[string]string{}
 	for i, l := range manifest.Layers {
-		plain, err := io.ReadAll(unzipped(t, []byte(blob(l))))
-		if err != nil {
-			t.Fatal(err)
-		}
+		plain := must.Get(io.ReadAll(unzipped(t, []byte(blob(l)))))(t)
 		if sum := fmt.Sprintf("sha256:%x", sha256.Sum256(plain)); sum != config.RootFS.DiffIDs[i] {
 			t.Errorf("layer %d has the digest %s", i, sum)
 		}
@@ -330,23 +310,16 @@ func TestProgramChecks(t *testing.T) {
 // TestCompiler builds a program in C and Go for every target twice, once by a compiler in a folder with a blank in its
 // name, and checks what it asks for.
 func TestCompiler(t *testing.T) {
-	zig, err := filepath.Abs("../../build/zig")
-	if err != nil {
-		t.Fatal(err)
-	}
+	zig := must.Get(filepath.Abs("../../build/zig"))(t)
 	if _, err := os.Stat(filepath.Join(zig, "made-from.txt")); err != nil {
 		t.Skip("no zig in build/zig: make release fetches it")
 	}
 	spaced := filepath.Join(t.TempDir(), "a folder")
-	if err := os.Symlink(zig, spaced); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Symlink(zig, spaced))
 	dir := t.TempDir()
 	for name, text := range map[string]string{"go.mod": "module small\n\ngo 1.26\n", "main.go": "package main\n\n" +
 		"// #include <math.h>\n// #cgo LDFLAGS: -lm\nimport \"C\"\n\nfunc main() { println(C.pow(2, 0.5)) }\n"} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o666); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o666))
 	}
 	for _, x := range targets {
 		if _, err := exec.LookPath("x86_64-w64-mingw32-gcc"); err != nil && x.os == "windows" {
@@ -355,9 +328,7 @@ func TestCompiler(t *testing.T) {
 		var builds [2][]byte
 		for i, compiler := range []string{zig, spaced} {
 			path := filepath.Join(t.TempDir(), "small")
-			if err := x.goBuild(compiler, dir, ".", path); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, x.goBuild(compiler, dir, ".", path))
 			builds[i] = read(t, path)
 		}
 		if err := x.check(builds[0], true); err != nil {

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	must "vksplat/internal/musttest"
 )
 
 const (
@@ -23,10 +25,7 @@ func TestModelOutputs(t *testing.T) {
 	if err != nil || m == nil {
 		t.Fatalf("schema %v, error %v", m, err)
 	}
-	out, err := m.outputs()
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(m.outputs())(t)
 	for rel, want := range out {
 		if have, err := os.ReadFile(filepath.Join(root, rel)); err != nil || !bytes.Equal(have, want) {
 			t.Errorf("%s is not what %s gives (error %v): run `go generate ./shaders`", rel, modelSchema, err)
@@ -37,14 +36,8 @@ func TestModelOutputs(t *testing.T) {
 // TestModelWidths prints tensors of every width: three numbers move at once, the others one by one.
 func TestModelWidths(t *testing.T) {
 	more := "pair two 2 identity lr_pair f32 no -\nfour of4 4 exp lr_means f32 yes carve\n"
-	m, err := parseModel("# a comment\n" + meansLine + more + shLines)
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := m.outputs()
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := must.Get(parseModel("# a comment\n" + meansLine + more + shLines))(t)
+	out := must.Get(m.outputs())(t)
 	for rel, wants := range map[string][]string{
 		"shaders/model/model_rows.glsl": {"ROW_PAIR = 3u;", "ROW_FOUR = 5u;", "ROW_SH = 9u;"},
 		"shaders/model/geometry.glsl": {

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	must "vksplat/internal/musttest"
 )
 
 // goodSettings has one setting of each type.
@@ -47,14 +49,8 @@ seed seed 42
 `
 
 func TestSettings(t *testing.T) {
-	c, err := parseSettings(goodSettings)
-	if err != nil {
-		t.Fatal(err)
-	}
-	config, err := emitConfig(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(parseSettings(goodSettings))(t)
+	config := must.Get(emitConfig(c))(t)
 	text := strings.Join(strings.Fields(string(config)), " ")
 	for _, want := range []string{
 		"type Config struct { // rate, 0 to 10 LRX float64 `json:\"rate_of_x\"` // so many: N, 0 to 10 N int " +
@@ -129,14 +125,9 @@ func TestMembersOfInclude(t *testing.T) {
 		"a.comp":       "struct P {\n    uint first; // one\n    #include \"members.glsl\"\n    uint last;\n};\n",
 		"members.glsl": "// Header.\n\n    // two\n    uint second;\n",
 	} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
 	}
-	s, err := readSource(filepath.Join(dir, "a.comp"), dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(readSource(filepath.Join(dir, "a.comp"), dir))(t)
 	p := s.structs["P"]
 	if above := p.above["second"]; len(above) != 1 || above[0] != "two" || p.members["first"] != "one" ||
 		len(p.above["last"]) != 0 {

@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	must "vksplat/internal/musttest"
 )
 
 var update = flag.Bool("update", false, "rewrite testdata/want")
@@ -31,10 +33,7 @@ func repository(t *testing.T, files map[string]string) string {
 	root := t.TempDir()
 	all := map[string]string{"go.mod": "module vksplat\n\ngo 1.26\n", "shaders/gen.go": "package shaders\n"}
 	for from, to := range map[string]string{"vk.go.txt": "vk/vk.go", "use_test.go.txt": "shaders/use_test.go"} {
-		text, err := os.ReadFile(filepath.Join("testdata", "stub", from))
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(os.ReadFile(filepath.Join("testdata", "stub", from)))(t)
 		all[to] = string(text)
 	}
 	for name, text := range files {
@@ -42,12 +41,8 @@ func repository(t *testing.T, files map[string]string) string {
 	}
 	for name, text := range all {
 		path := filepath.Join(root, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		must.Do(t, os.WriteFile(path, []byte(text), 0o644))
 	}
 	return root
 }
@@ -61,10 +56,7 @@ func goodShaders(t *testing.T) map[string]string {
 			t.Fatalf("%s: %v", pattern, err)
 		}
 		for _, f := range found {
-			text, err := os.ReadFile(f)
-			if err != nil {
-				t.Fatal(err)
-			}
+			text := must.Get(os.ReadFile(f))(t)
 			rel, _ := filepath.Rel("testdata/good", f)
 			files[filepath.ToSlash(rel)] = string(text)
 		}
@@ -90,9 +82,7 @@ func TestGenerate(t *testing.T) {
 		}
 		want := filepath.Join("testdata", "want", strings.ReplaceAll(rel, "/", "-")+".txt")
 		if *update {
-			if err := os.WriteFile(want, content, 0o644); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(want, content, 0o644))
 		}
 		if text, err := os.ReadFile(want); err != nil || !bytes.Equal(text, content) {
 			t.Errorf("%s differs from %s (error %v); go test -update rewrites it. Got:\n%s", rel, want, err, content)
@@ -106,9 +96,7 @@ func TestGenerate(t *testing.T) {
 		!strings.Contains(text, "binding 2 (scratch): never read") {
 		t.Errorf("notes: %s", text)
 	}
-	if err := write(root, out); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, write(root, out))
 	for _, args := range [][]string{{"vet", "./..."}, {"test", "./shaders"}} {
 		cmd := exec.Command("go", args...)
 		cmd.Dir = root
@@ -136,16 +124,12 @@ func TestCheck(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := write(root, out); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, write(root, out))
 	if err := compare(root, out, io.Discard); err != nil {
 		t.Fatalf("fresh files: %v", err)
 	}
 	edit := func(rel, text string) {
-		if err := os.WriteFile(filepath.Join(root, rel), []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(root, rel), []byte(text), 0o644))
 	}
 	expect := func(want ...string) {
 		t.Helper()
@@ -158,13 +142,9 @@ func TestCheck(t *testing.T) {
 	}
 	edit("shaders/gone_gen.go", "package shaders\n")
 	edit("shaders/spv/clear.spv", "x")
-	if err := os.Remove(filepath.Join(root, "shaders/integrate_gen.go")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Remove(filepath.Join(root, "shaders/integrate_gen.go")))
 	expect("shaders/gone_gen.go (no kernel makes it)", "shaders/spv/clear.spv", "shaders/integrate_gen.go (missing)")
-	if err := write(root, out); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, write(root, out))
 	expect()
 	if err := compare(root, out, io.Discard); err != nil {
 		t.Errorf("after writing again: %v", err)
@@ -336,10 +316,7 @@ func TestConstants(t *testing.T) {
 func TestMalformed(t *testing.T) {
 	needTools(t)
 	root := repository(t, goodShaders(t))
-	kernels, err := compileAll(root, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kernels := must.Get(compileAll(root, nil))(t)
 	src := &source{bindings: map[int]string{}, structs: map[string]sourceDoc{}, maxBinding: -1, declaresLocalSize: true}
 	for _, k := range kernels {
 		for cut := 0; cut < len(k.spv); cut += 4 {

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	must "vksplat/internal/musttest"
 )
 
 // TestCheckRefuses wants any other archive than the pinned one refused.
@@ -27,19 +29,11 @@ func TestUnpack(t *testing.T) {
 			if file[0] == missing {
 				continue
 			}
-			if err := w.WriteHeader(&tar.Header{Name: file[0], Size: 5, Mode: 0o666}); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := w.Write([]byte("hello")); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, w.WriteHeader(&tar.Header{Name: file[0], Size: 5, Mode: 0o666}))
+			must.Get(w.Write([]byte("hello")))(t)
 		}
-		if err := w.Close(); err != nil {
-			t.Fatal(err)
-		}
-		if err := z.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, w.Close())
+		must.Do(t, z.Close())
 		files, err := unpack(out.Bytes())
 		if (err != nil) != (missing != "") || err == nil &&
 			(len(files) != len(wanted) || string(files[wanted[1][0]]) != "hello") {

@@ -15,10 +15,9 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
-	"sync"
 
+	"vksplat/internal/parallel"
 	"vksplat/scene"
 	"vksplat/scene/picture"
 	"vksplat/scene/synth"
@@ -49,15 +48,15 @@ func main() {
 	flag.IntVar(&o.quality, "quality", 90, "quality of the JPEG files")
 	flag.Uint64Var(&o.seed, "seed", 1, "seed of the cameras, the points and the noise")
 	flag.BoolVar(&o.city, "city", false,
-		"a city that is flown over, in place of the scene of the demo; its model has no tracks")
+		"a city that is flown over, in place of the scene of the demo")
 	flag.BoolVar(&o.passers, "passers", false, "people walk through a third of the photos, none of every eighth")
 	flag.BoolVar(&o.open, "open", false,
-		"the sky is out of reach: no point lies on it, and it looks the same from all cameras; without tracks")
+		"the sky is out of reach: no point lies on it, and it looks the same from all cameras")
 	flag.BoolVar(&o.far, "far", false,
 		"also photos from off the path, named in far.txt, with exact depths in depths: to be held out, at 0.5, 1 and 2 "+
 			"radii of the path and 15, 30 and 45 degrees above its highest part; the sky is that of -open")
 	flag.StringVar(&o.lens, "lens", "",
-		"`NAME` of a lens that bends the photos: opencv, rational, fisheye, wide or prism; without tracks")
+		"`NAME` of a lens that bends the photos: opencv, rational, fisheye, wide or prism")
 	flag.Float64Var(&o.shutter, "shutter", 0,
 		"cameras turn by up to `X` radians, and move by that share of their distance, while rows are read out; every "+
 			"eighth stands still. The model is a transforms.json, as nerfstudio's")
@@ -111,7 +110,7 @@ func (o *options) write() error {
 	for i := range cams {
 		cams[i].Name = strings.TrimSuffix(cams[i].Name, filepath.Ext(cams[i].Name)) + ".jpg"
 	}
-	images, model := filepath.Join(o.out, "images"), filepath.Join(o.out, "sparse", "0")
+	images := filepath.Join(o.out, "images")
 	if err := os.MkdirAll(images, 0o777); err != nil {
 		return err
 	}
@@ -126,14 +125,7 @@ func (o *options) write() error {
 	if err := o.writeFar(s, cams); err != nil {
 		return err
 	}
-	// The tracks of writeModel are not what these cameras see, and some go by that.
-	if o.city || o.open || o.far || o.lens != "" || o.shutter != 0 {
-		return s.WriteModel(o.out, cams, s.Points())
-	}
-	if err := os.MkdirAll(model, 0o777); err != nil {
-		return err
-	}
-	return writeModel(model, cams, s.Points(), o.seed)
+	return s.WriteModel(o.out, cams, s.Points())
 }
 
 // writeFar writes depths and the list of the photos off the path, if there are any.
@@ -168,20 +160,7 @@ func (o *options) photo(s *synth.Capture, i int) image.Image {
 // each calls f for 0 to n-1 on all cores.
 func each(n int, f func(i int) error) error {
 	errs := make([]error, n)
-	next := make(chan int)
-	var wg sync.WaitGroup
-	for range min(n, runtime.GOMAXPROCS(0)) {
-		wg.Go(func() {
-			for i := range next {
-				errs[i] = f(i)
-			}
-		})
-	}
-	for i := range n {
-		next <- i
-	}
-	close(next)
-	wg.Wait()
+	parallel.For(n, func(i int) { errs[i] = f(i) })
 	return errors.Join(errs...)
 }
 

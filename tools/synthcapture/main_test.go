@@ -2,13 +2,13 @@ package main
 
 import (
 	"bytes"
-	"encoding/binary"
 	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
 
+	must "vksplat/internal/musttest"
 	"vksplat/scene"
 	"vksplat/scene/load"
 	"vksplat/scene/photo"
@@ -23,16 +23,11 @@ var small = options{photos: 5, width: 131, height: 93, points: 203, shrink: 2, n
 func written(t *testing.T, o options) map[string][]byte {
 	t.Helper()
 	o.out = t.TempDir()
-	if err := o.write(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, o.write())
 	files := map[string][]byte{"": []byte(o.out)}
 	for _, name := range []string{"images/view_000.jpg", "images/view_004.jpg", "sparse/0/cameras.bin",
 		"sparse/0/images.bin", "sparse/0/points3D.bin"} {
-		data, err := os.ReadFile(filepath.Join(o.out, name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := must.Get(os.ReadFile(filepath.Join(o.out, name)))(t)
 		files[name] = data
 	}
 	return files
@@ -41,23 +36,14 @@ func written(t *testing.T, o options) map[string][]byte {
 // TestCapture loads what was written: the scene of package scene, and photos that show it but for their noise.
 func TestCapture(t *testing.T) {
 	files := written(t, small)
-	c, err := load.Capture(string(files[""]), scene.LoadOptions{Model: scene.AnyModel})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(load.Capture(string(files[""]), scene.LoadOptions{Model: scene.AnyModel}))(t)
 	if len(c.Cameras) != small.photos || len(c.Points) != small.points || len(c.Warnings) > 0 {
 		t.Fatalf("%d cameras, %d points, %v", len(c.Cameras), len(c.Points), c.Warnings)
 	}
-	s, err := synth.New(synth.Options{Images: small.photos, Width: small.width, Height: small.height,
-		Points: small.points, Seed: small.seed})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(synth.New(synth.Options{Images: small.photos, Width: small.width, Height: small.height,
+		Points: small.points, Seed: small.seed}))(t)
 	for i, cam := range c.Cameras {
-		photo, err := photo.Decode(cam)
-		if err != nil {
-			t.Fatal(err)
-		}
+		photo := must.Get(photo.Decode(cam))(t)
 		if photo.Width != small.width || photo.Height != small.height {
 			t.Fatalf("photo %d has %dx%d pixels", i, photo.Width, photo.Height)
 		}
@@ -83,57 +69,12 @@ func difference(a, b []uint8) float64 {
 	return float64(sum) / float64(len(a))
 }
 
-// TestTracks follows every element of every track to the 2D point that names the point.
-func TestTracks(t *testing.T) {
-	files := written(t, small)
-	le, images := binary.LittleEndian, files["sparse/0/images.bin"][8:]
-	var named [][]uint64
-	for range small.photos {
-		images = images[4+7*8+4:]
-		images = images[bytes.IndexByte(images, 0)+1:]
-		list := make([]uint64, le.Uint64(images))
-		images = images[8:]
-		for i := range list {
-			list[i] = le.Uint64(images[16:])
-			images = images[24:]
-		}
-		named = append(named, list)
-	}
-	points, elements := files["sparse/0/points3D.bin"][8:], 0
-	for p := range small.points {
-		points = points[8+3*8+3+8:]
-		length := int(le.Uint64(points))
-		points = points[8:]
-		for range length {
-			image, order := le.Uint32(points), le.Uint32(points[4:])
-			points = points[8:]
-			elements++
-			if got := named[image-1][order]; got != uint64(p+1) {
-				t.Fatalf("point %d is said to be %d of photo %d, which names %d there", p+1, order, image, got)
-			}
-		}
-	}
-	all := 0
-	for _, list := range named {
-		all += len(list)
-	}
-	if len(points) > 0 || len(images) > 0 || all != elements || elements < 2*small.points {
-		t.Errorf("%d and %d bytes are left, %d 2D points, %d elements of tracks", len(points), len(images), all,
-			elements)
-	}
-}
-
 // TestShutter writes a capture of cameras that move, as JPEG, and loads it.
 func TestShutter(t *testing.T) {
 	o := small
 	o.shutter, o.photos, o.lens, o.out = 0.05, 9, "opencv", t.TempDir()
-	if err := o.write(); err != nil {
-		t.Fatal(err)
-	}
-	c, err := load.Capture(o.out, scene.LoadOptions{Model: scene.AnyModel})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, o.write())
+	c := must.Get(load.Capture(o.out, scene.LoadOptions{Model: scene.AnyModel}))(t)
 	if len(c.Cameras) != o.photos || len(c.Points) != o.points || len(c.Warnings) > 0 {
 		t.Fatalf("%d cameras, %d points, %v", len(c.Cameras), len(c.Points), c.Warnings)
 	}
@@ -151,9 +92,7 @@ func TestShutter(t *testing.T) {
 func TestFar(t *testing.T) {
 	o := small
 	o.far, o.out = true, t.TempDir()
-	if err := o.write(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, o.write())
 	c, err := load.Capture(o.out, scene.LoadOptions{Model: scene.AnyModel})
 	if err != nil {
 		t.Fatal(err)
@@ -175,9 +114,7 @@ func TestFar(t *testing.T) {
 	}
 	again := o
 	again.out = t.TempDir()
-	if err := again.write(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, again.write())
 	for _, name := range []string{"far.txt", "images/view_far_2r_3.jpg", "depths/view_far_45deg_0.npy", "images/view_004.jpg",
 		"sparse/0/images.bin", "sparse/0/points3D.bin"} {
 		a, err := os.ReadFile(filepath.Join(o.out, name))

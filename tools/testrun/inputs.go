@@ -43,7 +43,8 @@ func readTree() (*tree, error) {
 	}
 	t := &tree{packages: map[string]*pkg{}, hashes: map[string]string{}}
 	for name := range strings.SplitSeq(strings.Trim(string(out), "\x00"), "\x00") {
-		if _, err := os.Lstat(name); err == nil { // one that was removed is still listed
+		// One that was removed is still listed. The ledger is no input of what it records.
+		if _, err := os.Lstat(name); err == nil && name != ledgerFile {
 			t.files = append(t.files, name)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"slices"
 	"strconv"
@@ -41,6 +42,10 @@ var beyond = map[string][]string{
 	"tools/testrun":    {"**"},
 }
 
+// builds lists the programs that tests build and run, by folder; TestBeyond finds what is missing here, too. The suite
+// of the server is the exception: its tests start the trainer as a worker, and are keyed by the farm's part of it.
+var builds = map[string]string{".": "cmd/vksplat"}
+
 // suite is what runs or is left out as one: a package's tests, a script of cmd/vksplat, or a target of the Makefile.
 type suite struct {
 	name   string
@@ -54,7 +59,7 @@ func (t *tree) suites() []suite {
 		if !p.hasTests || dir == "farmd" || strings.HasPrefix(dir, "farmd/") || strings.HasPrefix(dir, "examples/") {
 			continue
 		}
-		inputs := append(t.inputs(dir, true), t.matching(beyond[dir]...)...)
+		inputs := slices.Concat(t.inputs(dir, true), t.matching(beyond[dir]...), t.inputs(builds[dir], false))
 		if dir == scriptDir {
 			isScript := func(name string) bool { return strings.HasPrefix(name, scripts) }
 			inputs = slices.DeleteFunc(inputs, isScript)
@@ -94,6 +99,12 @@ type entry struct {
 	seconds float64
 }
 
+// decides matches the variables that decide what tests find. Those that only say where a tool or a cache is are no part
+// of it, and VKSPLAT_PACKAGES counts as a tool.
+var decides = regexp.MustCompile(`^(VKSPLAT|VK|LP|MESA|GOLDEN)_`)
+
+var elsewhere = []string{"VKSPLAT_PACKAGES", "VKSPLAT_PYTHON", "VKSPLAT_FARMD", "MESA_SHADER_CACHE_DIR"}
+
 // surroundings returns the versions and settings that decide what tests find, and the optional tools that are here.
 func surroundings() ledger {
 	with := []string{runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH}
@@ -104,16 +115,23 @@ func surroundings() ledger {
 		}
 		with = append(with, name+"="+string(version))
 	}
-	for _, name := range []string{"LP_NATIVE_VECTOR_WIDTH", "VK_DRIVER_FILES", "VK_ICD_FILENAMES", "VKSPLAT_LANES",
-		"VKSPLAT_LOADER", "VKSPLAT_LONG", "VKSPLAT_SERIAL", "VKSPLAT_VALIDATE", "VKSPLAT_VERIFY"} {
-		if value := os.Getenv(name); value != "" {
-			with = append(with, name+"="+value)
+	for _, variable := range slices.Sorted(slices.Values(os.Environ())) {
+		name, value, _ := strings.Cut(variable, "=")
+		if value != "" && decides.MatchString(name) && !slices.Contains(elsewhere, name) {
+			with = append(with, variable)
 		}
 	}
 	l := ledger{with: strings.Join(with, " "), entries: map[string]entry{}}
-	for _, tool := range []string{"chromium", "colmap", "convert", "ffmpeg", "heif-enc", "node", "sbatch"} {
+	for _, tool := range []string{"bash", "chromium", "colmap", "convert", "dpkg-deb", "ffmpeg", "ffprobe", "heif-enc",
+		"initdb", "kubectl-validate", "man", "node", "npm", "openjd", "protoc", "python3", "sbatch", "slurmd", "unshare",
+		"x86_64-w64-mingw32-gcc"} {
 		if _, err := exec.LookPath(tool); err == nil {
 			l.tools = append(l.tools, tool)
+		}
+	}
+	for _, gpu := range []string{"/dev/dri/renderD*", "/dev/nvidia[0-9]*", "/dev/kfd"} {
+		if found, _ := filepath.Glob(gpu); len(found) > 0 && !slices.Contains(l.tools, "gpu") {
+			l.tools = append(l.tools, "gpu")
 		}
 	}
 	if os.Getenv("VKSPLAT_PACKAGES") == "1" {

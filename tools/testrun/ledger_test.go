@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	must "vksplat/internal/musttest"
 )
 
 func TestMain(m *testing.M) {
@@ -23,10 +25,7 @@ func TestMain(m *testing.M) {
 
 // A change reruns the suites that can see it, and no others.
 func TestChanges(t *testing.T) {
-	tree, err := readTree()
-	if err != nil {
-		t.Fatal(err)
-	}
+	tree := must.Get(readTree())(t)
 	byName := map[string][]string{}
 	for _, s := range tree.suites() {
 		byName[s.name] = s.inputs
@@ -41,6 +40,8 @@ func TestChanges(t *testing.T) {
 		"cmd/vksplat/testdata/script/convert.txtar": {
 			[]string{scriptPrefix + "convert"},
 			[]string{"vksplat/cmd/vksplat", scriptPrefix + "train", "vksplat", serverSuite}},
+		"cmd/vksplat/flags_train.go": {
+			[]string{"vksplat/cmd/vksplat", scriptPrefix + "train", "vksplat"}, []string{"vksplat/pipeline", "vksplat/vk"}},
 		"docs/train.md": {
 			[]string{"vksplat/cmd/vksplat", "vksplat/tools/archtest"},
 			[]string{scriptPrefix + "train", "vksplat/pipeline", serverSuite}},
@@ -70,13 +71,11 @@ func TestChanges(t *testing.T) {
 	}
 }
 
-// A test that reads the repository outside its package names a path that begins with "..". Each is an input of its
-// suite. Paths of dots alone are not judged: most are hostile input.
+// A test that reads the repository outside its package names a path that begins with "..", and one that builds a
+// program "./" and its package. Each is an input of its suite. Paths of dots alone are not judged: most are hostile
+// input.
 func TestBeyond(t *testing.T) {
-	tree, err := readTree()
-	if err != nil {
-		t.Fatal(err)
-	}
+	tree := must.Get(readTree())(t)
 	for _, s := range tree.suites() {
 		dir := strings.TrimPrefix(strings.TrimPrefix(s.name, module), "/")
 		if tree.packages[dir] == nil {
@@ -98,10 +97,7 @@ func TestBeyond(t *testing.T) {
 
 // readsOutside returns the files of the repository that string constants of a test name, from its folder.
 func readsOutside(t *testing.T, tree *tree, name string) []string {
-	parsed, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	parsed := must.Get(parser.ParseFile(token.NewFileSet(), name, nil, 0))(t)
 	var found []string
 	ast.Inspect(parsed, func(n ast.Node) bool {
 		if lit, ok := n.(*ast.BasicLit); ok && lit.Kind == token.STRING {
@@ -109,6 +105,9 @@ func readsOutside(t *testing.T, tree *tree, name string) []string {
 			if strings.HasPrefix(text, "../") && strings.Trim(text, "./") != "" {
 				at := path.Join(path.Dir(name), text)
 				found = append(found, tree.matching(at, at+"/")...)
+			} else if program := tree.packages[path.Join(path.Dir(name), text)]; strings.HasPrefix(text, "./") &&
+				program != nil {
+				found = append(found, program.source...)
 			}
 		}
 		return true
@@ -120,9 +119,7 @@ func TestLedger(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "ledger.txt")
 	l := ledger{with: "go1 mesa=2", tools: []string{"colmap"},
 		entries: map[string]entry{"vksplat/vk": {"aa", 2.5}, scriptPrefix + "a": {"bb", 0}}}
-	if err := l.write(file); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, l.write(file))
 	got, err := readLedger(file)
 	if err != nil || !reflect.DeepEqual(got, l) {
 		t.Errorf("%+v, %v, want %+v", got, err, l)
@@ -138,6 +135,21 @@ func TestLedger(t *testing.T) {
 	}
 	if why := l.unusable(ledger{}); why == "" {
 		t.Error("no ledger is one")
+	}
+}
+
+// What chooses the device or the size of a test is part of the ledger; where a cache is, is not.
+func TestSurroundings(t *testing.T) {
+	before := surroundings().with
+	t.Setenv("MESA_SHADER_CACHE_DIR", "/elsewhere")
+	if now := surroundings().with; now != before {
+		t.Errorf("a folder of a cache makes %s of %s", now, before)
+	}
+	for _, name := range []string{"VKSPLAT_DEVICE", "VKSPLAT_LONG", "VK_DRIVER_FILES", "LP_NATIVE_VECTOR_WIDTH"} {
+		t.Setenv(name, "7")
+		if now := surroundings().with; !strings.Contains(now, " "+name+"=7") {
+			t.Errorf("%s is not in %s", name, now)
+		}
 	}
 }
 

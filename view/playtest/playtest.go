@@ -22,6 +22,8 @@ import (
 	"testing"
 
 	"github.com/coder/websocket"
+
+	must "vksplat/internal/musttest"
 )
 
 // shared is what all scripts import, as browser.
@@ -53,9 +55,7 @@ func Run(t testing.TB, script string, task map[string]any, log any) {
 	}
 	dir := t.TempDir()
 	text, err := json.Marshal(task)
-	if err := errors.Join(err, os.WriteFile(filepath.Join(dir, "browser.py"), shared, 0o666)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(err, os.WriteFile(filepath.Join(dir, "browser.py"), shared, 0o666)))
 	cmd := exec.Command(python, script)
 	cmd.Stdin = bytes.NewReader(text)
 	cmd.Env = append(os.Environ(), "PYTHONPATH="+dir, "PYTHONDONTWRITEBYTECODE=1")
@@ -64,9 +64,7 @@ func Run(t testing.TB, script string, task map[string]any, log any) {
 	if errors.As(err, &exit) {
 		t.Fatalf("%v\n%s", err, exit.Stderr)
 	}
-	if err := errors.Join(err, json.Unmarshal(out, log)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(err, json.Unmarshal(out, log)))
 }
 
 // Visit opens the page at an address as a browser does: client has its cookie, and at is where the page is.

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"vksplat/internal/fault"
+	must "vksplat/internal/musttest"
 	"vksplat/vk"
 )
 
@@ -30,10 +31,7 @@ func Device(t testing.TB) *vk.Device {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d, err := in.NewDevice(info, vk.DeviceOptions{Budget: info.DefaultBudget()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := must.Get(in.NewDevice(info, vk.DeviceOptions{Budget: info.DefaultBudget()}))(t)
 	t.Cleanup(func() {
 		if n := d.Stats().InUse; n != 0 {
 			t.Errorf("%d bytes of device memory are still in use", n)

@@ -5,18 +5,13 @@ import (
 	"testing"
 
 	"vksplat/farm/spec"
+	must "vksplat/internal/musttest"
 )
 
 // Job reads a document and plans its tasks.
 func Job(t testing.TB, doc string) (*spec.Job, *spec.Plan) {
 	t.Helper()
-	j, err := spec.Parse("job.toml", []byte(doc))
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := j.Plan()
-	if err != nil {
-		t.Fatal(err)
-	}
+	j := must.Get(spec.Parse("job.toml", []byte(doc)))(t)
+	p := must.Get(j.Plan())(t)
 	return j, p
 }

@@ -63,12 +63,6 @@ func (o *Options) Check(captures []string) error {
 	case o.Steps == 0:
 		return fault.Usagef("give 1 or more, as in 200", "%s: 0 is not a number of steps to measure",
 			fault.Named("steps"))
-	case o.Rounds < 1 || o.Rounds > 1000:
-		return fault.Usagef("give 1 to 1000, as in 3", "%s: %d is not a number of rounds", fault.Named("repeat"),
-			o.Rounds)
-	case !(o.MaxSlowdown >= 0):
-		return fault.Usagef("give a factor, as in 1.05", "%s: %g is not a factor", fault.Named("max-slowdown"),
-			o.MaxSlowdown)
 	case o.MaxSlowdown > 0 && o.Against == "":
 		return fault.Usagef("give "+fault.Setting("against")+" FILE", "%s: nothing to compare with",
 			fault.Named("max-slowdown"))

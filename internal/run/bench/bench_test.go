@@ -15,6 +15,7 @@ import (
 
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
+	must "vksplat/internal/musttest"
 	"vksplat/pipeline/bench"
 	"vksplat/scene/synth"
 )
@@ -95,16 +96,11 @@ func TestBenchAddsUp(t *testing.T) {
 
 // TestBenchOldFile compares with a file of the version before steps without timestamps were measured.
 func TestBenchOldFile(t *testing.T) {
-	before, err := readBench(filepath.Join("testdata", "old.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	before := must.Get(readBench(filepath.Join("testdata", "old.json")))(t)
 	now := benchSample()
 	now.Scenes[0].Name = before.Scenes[0].Name
 	var out, warnings bytes.Buffer
-	if err := compareBench(cli.New(nil, &out, &warnings), before, now, 0); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, compareBench(cli.New(nil, &out, &warnings), before, now, 0))
 	for _, line := range []string{`begin +0\.0051 +0\.6250 +\S+`, `rasterize +0\.2222 +8\.3750 +\S+`,
 		`step +1\.7967 +9\.0000 +5\.009`} {
 		if !regexp.MustCompile(`(?m)^ *` + line + ` *$`).MatchString(out.String()) {
@@ -140,9 +136,7 @@ func TestWarm(t *testing.T) {
 func TestBenchFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "r.json")
 	f := benchSample()
-	if err := writeBench(path, f); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, writeBench(path, f))
 	got, err := readBench(path)
 	if err != nil || !reflect.DeepEqual(got, f) {
 		t.Errorf("%v: wrote %+v, read %+v", err, f, got)
@@ -150,18 +144,14 @@ func TestBenchFile(t *testing.T) {
 	for _, text := range []string{"", "{}", "[]", `{"format": 2}`, `{"format": 1, "scenes": [null]}`,
 		`{"format": 1, "scenes": [{"name": "x", "wall_ms": {"median": 0}}]}`,
 		`{"format": 1, "scenes": {}}`, `{"format": "1"}`} {
-		if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, []byte(text), 0o666))
 		if _, err := readBench(path); fault.ExitCode(err) != fault.ExitUsage || fault.Hint(err) == "" ||
 			!strings.Contains(err.Error(), path) {
 			t.Errorf("%q: error %v", text, err)
 		}
 	}
 	huge := filepath.Join(t.TempDir(), "huge")
-	if err := errors.Join(os.WriteFile(huge, nil, 0o666), os.Truncate(huge, maxBenchFile+1)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(os.WriteFile(huge, nil, 0o666), os.Truncate(huge, maxBenchFile+1)))
 	if _, err := readBench(huge); err == nil {
 		t.Error("a file without end is read")
 	}
@@ -230,9 +220,7 @@ func TestMadeUpModels(t *testing.T) {
 			t.Fatal(err)
 		}
 		s := synth.Splats(1)
-		if err := s.Validate(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.Validate())
 		if again := synth.Splats(1); !reflect.DeepEqual(s, again) {
 			t.Error("the same options make another model")
 		}

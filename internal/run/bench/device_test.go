@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"vksplat/internal/cli"
+	must "vksplat/internal/musttest"
 	"vksplat/internal/run/meter"
 	"vksplat/internal/run/runtest"
 	"vksplat/internal/run/train"
@@ -22,9 +23,7 @@ func TestBenchOnDevice(t *testing.T) {
 	o.Progress = meter.None
 	b := &bencher{console: cli.New(nil, &out, &out), o: o, events: &out, file: &benchFile{
 		Rates: pass.Rates{CopyBytes: 1e10, Instructions: 1e10, SharedWords: 1e10, Shuffles: 1e10, LaunchSeconds: 1e-6}}}
-	if err := b.madeUp(context.Background(), madeUp{splats: 400, width: 64, height: 48}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, b.madeUp(context.Background(), madeUp{splats: 400, width: 64, height: 48}))
 	s := b.file.Scenes[0]
 	sum, floors := s.GapMS.Median, 0.0
 	for _, p := range s.Passes {

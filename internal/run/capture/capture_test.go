@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"vksplat/internal/fault"
+	must "vksplat/internal/musttest"
 	"vksplat/internal/run/output"
 )
 
@@ -66,9 +67,7 @@ func TestOptionNames(t *testing.T) {
 			o.GPU = On
 			withGPU(t)
 		}
-		if _, err := run(t.Context(), o); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(run(t.Context(), o))(t)
 		all := strings.Join(calls(t), "\n")
 		for _, w := range append(want, "--ImageReader.single_camera 1", "--ImageReader.camera_model OPENCV",
 			"--image_list_path") {
@@ -113,9 +112,7 @@ func TestVersionsDiffer(t *testing.T) {
 func TestDistantPairs(t *testing.T) {
 	o := withPhotos(t, 24)
 	o.Matching = MatchSequential
-	if _, err := run(t.Context(), o); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(run(t.Context(), o))(t)
 	want := "feature_extractor sequential_matcher matches_importer mapper"
 	if got := strings.Join(commands(calls(t)), " "); got != want {
 		t.Errorf("it ran %q, want %q", got, want)
@@ -142,20 +139,14 @@ func TestForeign(t *testing.T) {
 	install(t, "3.8", "colmap")
 	dir := photosIn(t, 4)
 	o := optionsOf(t, dir)
-	if err := os.MkdirAll(o.in("sparse"), 0o777); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(o.in("sparse"), 0o777))
 	if _, err := run(t.Context(), o); !errors.Is(err, fault.ErrUsage) {
 		t.Errorf("a capture is replaced: %v", err)
 	}
 	o = optionsOf(t, dir)
-	if _, err := run(t.Context(), o); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(run(t.Context(), o))(t)
 	mine := o.in(modelFolder, "cameras.bin")
-	if err := os.WriteFile(mine, []byte("mine"), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(mine, []byte("mine"), 0o666))
 	o.Matching = MatchSequential
 	if _, err := run(t.Context(), o); !errors.Is(err, fault.ErrUsage) || !strings.Contains(err.Error(), mine) {
 		t.Errorf("a changed file is replaced: %v", err)
@@ -176,12 +167,8 @@ func TestOutIsRun(t *testing.T) {
 	for _, name := range []string{output.WrittenFile, filepath.Join("point_cloud", "iteration_3", "point_cloud.ply"),
 		filepath.Join("checkpoints", "step_3.safetensors")} {
 		o.Out, o.Overwrite = filepath.Join(t.TempDir(), "out"), !o.Overwrite
-		if err := os.MkdirAll(filepath.Dir(o.in(name)), 0o777); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(o.in(name), []byte("{}"), 0o666); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(filepath.Dir(o.in(name)), 0o777))
+		must.Do(t, os.WriteFile(o.in(name), []byte("{}"), 0o666))
 		_, err := run(t.Context(), o)
 		if !errors.Is(err, fault.ErrUsage) || output.IsFolder(o.in(imagesFolder)) ||
 			!strings.Contains(err.Error(), "is the folder of a run, it holds "+o.Out) {
@@ -195,15 +182,11 @@ func TestInPlace(t *testing.T) {
 	install(t, "3.8", "colmap")
 	o := inPlace(t, 4)
 	for range 2 {
-		if _, err := run(t.Context(), o); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(run(t.Context(), o))(t)
 		wantFiles(t, o.Out, "images/p00.jpg", "images/p03.jpg", "sparse/0/images.bin")
 	}
 	o.MaxSize = 500
-	if _, err := run(t.Context(), o); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(run(t.Context(), o))(t)
 	wantFiles(t, o.Out, "images/p00.jpg", "images/p03.jpg")
 }
 
@@ -214,15 +197,11 @@ func TestPhotosOnce(t *testing.T) {
 	photos := photosIn(t, 4)
 	first := optionsOf(t, photos)
 	first.Out = filepath.Join(photos, "scene")
-	if _, err := run(t.Context(), first); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(run(t.Context(), first))(t)
 	model := filepath.Join(photos, "out")
-	if err := errors.Join(os.MkdirAll(filepath.Join(model, "test"), 0o777),
+	must.Do(t, errors.Join(os.MkdirAll(filepath.Join(model, "test"), 0o777),
 		os.WriteFile(filepath.Join(model, output.WrittenFile), []byte("{}"), 0o666),
-		writePhoto(filepath.Join(model, "test", "p00.png"), 64, 48, 1)); err != nil {
-		t.Fatal(err)
-	}
+		writePhoto(filepath.Join(model, "test", "p00.png"), 64, 48, 1)))
 	for _, c := range []struct{ input, want string }{
 		{photos, "scene is left out: vksplat made it"}, {photos, "out is left out: vksplat made it"}, {first.Out, ""},
 	} {
@@ -232,9 +211,7 @@ func TestPhotosOnce(t *testing.T) {
 		}
 	}
 	farmed := optionsOf(t, first.Out) // what a task of the farm makes has no state
-	if err := os.Remove(first.in(stateFile)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Remove(first.in(stateFile)))
 	if said, err := run(t.Context(), farmed); err != nil || !strings.Contains(said, "4 of 4 photos") {
 		t.Errorf("%v\n%s", err, said)
 	}
@@ -244,12 +221,8 @@ func TestPhotosOnce(t *testing.T) {
 func TestTempsGo(t *testing.T) {
 	o := withPhotos(t, 4)
 	temp, other := o.in("."+coverageFile+".tmp123"), o.in(".mine.png.tmp123")
-	if _, err := run(t.Context(), o); err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(os.WriteFile(temp, nil, 0o666), os.WriteFile(other, nil, 0o666)); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(run(t.Context(), o))(t)
+	must.Do(t, errors.Join(os.WriteFile(temp, nil, 0o666), os.WriteFile(other, nil, 0o666)))
 	if _, err := run(t.Context(), o); err != nil || output.IsFile(temp) || !output.IsFile(other) {
 		t.Errorf("%v, ours stayed: %v, another stayed: %v", err, output.IsFile(temp), output.IsFile(other))
 	}
@@ -271,16 +244,11 @@ func TestDiskFull(t *testing.T) {
 func TestOwnPhotosAfterVideo(t *testing.T) {
 	installFilms(t)
 	o := optionsOf(t, filmFile(t))
-	err := errors.Join(os.MkdirAll(o.Out, 0o777), os.Rename(photosIn(t, 4), o.in(imagesFolder)),
-		os.WriteFile(o.in(stateFile), []byte(`{"stages":[{"name":"frames","key":"0"}]}`), 0o666))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(os.MkdirAll(o.Out, 0o777), os.Rename(photosIn(t, 4), o.in(imagesFolder)),
+		os.WriteFile(o.in(stateFile), []byte(`{"stages":[{"name":"frames","key":"0"}]}`), 0o666)))
 	own := *o
 	own.Inputs = []string{o.in(imagesFolder)}
-	if _, err := run(t.Context(), &own); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(run(t.Context(), &own))(t)
 	if _, err := run(t.Context(), o); !errors.Is(err, fault.ErrUsage) {
 		t.Errorf("frames in the place of photos: %v", err)
 	}
@@ -305,9 +273,7 @@ func TestOwnPhotoAmongFrames(t *testing.T) {
 		t.Errorf("%v; want mine.jpg refused", err)
 	}
 	wantFiles(t, o.in(imagesFolder), "mine.jpg")
-	if err := os.Remove(o.in(imagesFolder, "mine.jpg")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Remove(o.in(imagesFolder, "mine.jpg")))
 	if said, err := run(t.Context(), o); err != nil {
 		t.Errorf("%v\n%s", err, said)
 	}
@@ -317,9 +283,7 @@ func TestOwnPhotoAmongFrames(t *testing.T) {
 func TestMissingTools(t *testing.T) {
 	photos := photosIn(t, 4)
 	film := filmFile(t)
-	if err := os.WriteFile(filepath.Join(photos, "x.HEIC"), []byte(headOf["heic"]), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(photos, "x.HEIC"), []byte(headOf["heic"]), 0o666))
 	for _, c := range []struct {
 		input     string
 		installed []string
@@ -345,16 +309,11 @@ func TestMissingTools(t *testing.T) {
 func TestMasks(t *testing.T) {
 	install(t, "3.8", "colmap")
 	dir, masks := photosIn(t, 4), t.TempDir()
-	if err := errors.Join(writePhoto(filepath.Join(masks, "p00.png"), 64, 48, 0),
-		writePhoto(filepath.Join(masks, "p01.jpg"), 64, 48, 0)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(writePhoto(filepath.Join(masks, "p00.png"), 64, 48, 0),
+		writePhoto(filepath.Join(masks, "p01.jpg"), 64, 48, 0)))
 	o := optionsOf(t, dir)
 	o.Masks = masks
-	said, err := run(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	said := must.Get(run(t.Context(), o))(t)
 	wantFiles(t, o.Out, "masks/p00.jpg.png", "masks/p01.jpg.png")
 	if !strings.Contains(strings.Join(calls(t), "\n"), "--ImageReader.mask_path "+o.in(masksFolder)) ||
 		!strings.Contains(said, "2 of 4 photos have no mask") {
@@ -366,10 +325,8 @@ func TestMasks(t *testing.T) {
 func TestVerdict(t *testing.T) {
 	install(t, "3.8", "colmap")
 	dir := photosIn(t, 14)
-	if err := errors.Join(writePhoto(filepath.Join(dir, "p12.jpg"), 64, 48, 0.05),
-		writePhoto(filepath.Join(dir, "p13.jpg"), 64, 48, 1)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(writePhoto(filepath.Join(dir, "p12.jpg"), 64, 48, 0.05),
+		writePhoto(filepath.Join(dir, "p13.jpg"), 64, 48, 1)))
 	o := optionsOf(t, dir)
 	t.Setenv(fakeComponents, "5,6")
 	said, err := run(t.Context(), o)

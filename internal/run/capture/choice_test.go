@@ -1,14 +1,11 @@
 package capture
 
 import (
-	"math"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
-
-	"vksplat/internal/fault"
 )
 
 // TestSharpest takes the sharpest frame of each bucket, the first of equals.
@@ -45,33 +42,6 @@ func TestSample(t *testing.T) {
 	}
 	if _, err := (&Options{Frames: 30}).sample(&video{rate: 30}); err == nil {
 		t.Error("a video of unknown length is divided")
-	}
-}
-
-// TestRanges refuses numbers that mean nothing, and says which do.
-func TestRanges(t *testing.T) {
-	for name, c := range map[string]struct {
-		set  func(o *Options)
-		want string
-	}{
-		"rate below zero":  {func(o *Options) { o.Fps = math.Copysign(0, -1) }, "from 0.001 to 1000"},
-		"rate of nothing":  {func(o *Options) { o.Fps = 1e-9 }, "from 0.001 to 1000"},
-		"rate of no video": {func(o *Options) { o.Fps = 1001 }, "from 0.001 to 1000"},
-		"no number":        {func(o *Options) { o.Fps = math.NaN() }, "from 0.001 to 1000"},
-		"a pixel":          {func(o *Options) { o.MaxSize = 1 }, "from 64 to 65536"},
-		"too many pixels":  {func(o *Options) { o.MaxSize = 1e12 }, "from 64 to 65536"},
-		"frames below 0":   {func(o *Options) { o.Frames = -1 }, "from 1 to 1000000"},
-		"too many frames":  {func(o *Options) { o.Frames = 1e9 }, "from 1 to 1000000"},
-		"least":            {func(o *Options) { o.Fps, o.MaxSize = 0.001, 64 }, ""},
-		"most":             {func(o *Options) { o.Fps, o.MaxSize = 1000, 65536 }, ""},
-		"none":             {func(*Options) {}, ""},
-	} {
-		o := NewOptions()
-		o.Out = "out"
-		c.set(o)
-		if err := o.check(); (err == nil) != (c.want == "") || !strings.Contains(fault.Hint(err), c.want) {
-			t.Errorf("%s: %v; %s", name, err, fault.Hint(err))
-		}
 	}
 }
 

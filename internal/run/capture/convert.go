@@ -1,7 +1,7 @@
 package capture
 
 import (
-	"bytes"
+	"bufio"
 	"cmp"
 	"errors"
 	"fmt"
@@ -158,10 +158,14 @@ func (b *base) convertPhoto(in, out string) error {
 	if err := linkOrCopy(in, filepath.Join(dir, from)); err != nil {
 		return err
 	}
-	ppm := bounded{most: mostPPM}
 	p := process{stage: stagePhotos, program: output.Absolute(path), dir: dir, args: by.args(from, to, coder)}
+	ppm, err := os.Create(filepath.Join(dir, "ppm"))
+	if err != nil {
+		return output.FolderError(b.o.Out, err)
+	}
+	defer ppm.Close() // only read from by then
 	if by.ppm {
-		p.stdout = &ppm
+		p.stdout = ppm
 	}
 	if err := b.run(p); err != nil {
 		if errors.Is(err, fault.ErrInterrupted) {
@@ -170,14 +174,11 @@ func (b *base) convertPhoto(in, out string) error {
 		return &fault.Error{Op: "convert photo", Path: in, Err: err,
 			Hint: "check that another program shows it; convert it by hand, or take it out of the photos"}
 	}
-	const hint = "convert it by hand, and give that file"
 	if by.ppm {
-		if err := ppm.writePNG(filepath.Join(dir, to)); err != nil {
-			return &fault.Error{Op: "convert photo", Path: in, Err: err, Hint: hint}
-		}
+		err = writePNG(ppm, filepath.Join(dir, to))
 	}
-	made, err := filepath.Glob(filepath.Join(output.EscapeGlob(dir), "made*"+c.suffix))
-	if err == nil && len(made) == 0 {
+	made, bad := filepath.Glob(filepath.Join(output.EscapeGlob(dir), "made*"+c.suffix))
+	if err = cmp.Or(err, bad); err == nil && len(made) == 0 {
 		err = errors.New("there is no file")
 	}
 	if err == nil { // made-0.png, made-1.png and so on of several pictures
@@ -186,7 +187,7 @@ func (b *base) convertPhoto(in, out string) error {
 	}
 	if err != nil {
 		return &fault.Error{Op: "convert photo", Path: in, Err: fmt.Errorf("%s made no photo: %w", by.program, err),
-			Hint: hint}
+			Hint: "convert it by hand, and give that file"}
 	}
 	if len(made) > 1 {
 		b.several = append(b.several, in)
@@ -194,27 +195,12 @@ func (b *base) convertPhoto(in, out string) error {
 	return os.Rename(made[0], out)
 }
 
-// mostPPM is as much as the PPM of the largest photo that is read has, in bytes.
-const mostPPM = 3*scene.MaxPixels + 1<<10
-
-// bounded keeps what is written to it, up to a number of bytes.
-type bounded struct {
-	data []byte
-	most int
-	over bool // there was more, which is gone
-}
-
-// Write implements io.Writer. It takes everything, so that the program that writes comes to its end.
-func (b *bounded) Write(p []byte) (int, error) {
-	room := min(len(p), b.most-len(b.data))
-	b.data = append(b.data, p[:room]...)
-	b.over = b.over || room < len(p)
-	return len(p), nil
-}
-
 // writePNG writes a PPM of 8 bits as a PNG.
-func (b *bounded) writePNG(path string) error {
-	r := bytes.NewReader(b.data)
+func writePNG(ppm *os.File, path string) error {
+	if _, err := ppm.Seek(0, io.SeekStart); err != nil {
+		return err
+	}
+	r := bufio.NewReader(ppm)
 	var width, height, most int
 	if _, err := fmt.Fscanf(r, "P6\n%d %d\n%d", &width, &height, &most); err != nil {
 		return fmt.Errorf("no PPM: %w", err)
@@ -225,14 +211,18 @@ func (b *bounded) writePNG(path string) error {
 	switch {
 	case most != 255 || width <= 0 || height <= 0:
 		return errors.New("a PPM of another kind than 8 bits a colour")
-	case width > scene.MaxPixels/height || b.over:
+	case width > scene.MaxPixels/height:
 		return fmt.Errorf("a PPM of %d x %d pixels; %d pixels are the most that is read", width, height,
 			scene.MaxPixels)
-	case r.Len() < 3*width*height: // before anything is made for what it claims
-		return fmt.Errorf("a PPM of %d x %d pixels that ends after %d bytes", width, height, len(b.data))
+	}
+	pix, err := io.ReadAll(io.LimitReader(r, int64(3*width*height)))
+	if err != nil {
+		return err
+	}
+	if len(pix) < 3*width*height { // before anything is made for what it claims
+		return fmt.Errorf("a PPM of %d x %d pixels that ends after %d bytes", width, height, len(pix))
 	}
 	img := image.NewNRGBA(image.Rect(0, 0, width, height))
-	pix := b.data[len(b.data)-r.Len():]
 	for i := range width * height {
 		copy(img.Pix[4*i:], []byte{pix[3*i], pix[3*i+1], pix[3*i+2], 255})
 	}

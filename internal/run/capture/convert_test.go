@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	must "vksplat/internal/musttest"
 	"vksplat/scene/photo"
 )
 
@@ -18,14 +19,10 @@ import (
 func TestConversion(t *testing.T) {
 	install(t, "3.8", "colmap", "heif-convert")
 	dir := photosIn(t, 3)
-	if err := os.WriteFile(filepath.Join(dir, "x.HEIC"), []byte(headOf["heic"]), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(dir, "x.HEIC"), []byte(headOf["heic"]), 0o666))
 	o := optionsOf(t, dir)
 	for i := range 2 {
-		if _, err := run(t.Context(), o); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(run(t.Context(), o))(t)
 		wantFiles(t, o.Out, "images/x.HEIC.jpg")
 		if n := strings.Count(strings.Join(commands(calls(t)), " "), "heif-convert"); n != 1-i {
 			t.Errorf("run %d converts %d photos", i, n)
@@ -39,15 +36,10 @@ func TestSeveralPictures(t *testing.T) {
 	dir := photosIn(t, 3)
 	for name, text := range map[string]string{"-one.tif": headOf["tiff"], "a[1]*%d.TIFF": headOf["tiff"] + "several",
 		"raw.dng": headOf["tiff"], "raw.raf": headOf["raf"]} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o666); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o666))
 	}
 	o := optionsOf(t, dir)
-	said, err := run(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	said := must.Get(run(t.Context(), o))(t)
 	for _, name := range []string{"-one.tif.png", "a[1]*%d.TIFF.png", "raw.dng.png", "raw.raf.png"} {
 		if w, _, err := photo.Size(o.in(imagesFolder, name)); err != nil || w != 64 {
 			t.Errorf("%s: %d pixels, %v", name, w, err)
@@ -73,10 +65,8 @@ func TestDashes(t *testing.T) {
 	dir := photosIn(t, 4)
 	top := filepath.Dir(dir)
 	t.Chdir(top)
-	if err := errors.Join(os.Rename(dir, "-photos"), os.WriteFile("-tree", []byte("x"), 0o666),
-		os.Mkdir("-masks", 0o777), writePhoto("-masks/p00.png", 64, 48, 0)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(os.Rename(dir, "-photos"), os.WriteFile("-tree", []byte("x"), 0o666),
+		os.Mkdir("-masks", 0o777), writePhoto("-masks/p00.png", 64, 48, 0)))
 	o := optionsOf(t, "-photos")
 	o.Out, o.VocabTree, o.Masks, o.Matching = "-x", "-tree", "-masks", MatchTree
 	if said, err := run(t.Context(), o); err != nil {
@@ -109,14 +99,10 @@ func TestRealMagick(t *testing.T) {
 		if out, err := exec.Command(program, append(args, temp)...).CombinedOutput(); err != nil {
 			t.Skipf("it makes no such file: %v: %s", err, out)
 		}
-		if err := os.Rename(temp, filepath.Join(dir, name)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Rename(temp, filepath.Join(dir, name)))
 	}
 	install(t, "3.8", "colmap")
-	if err := os.Symlink(program, filepath.Join(os.Getenv("PATH"), "convert")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Symlink(program, filepath.Join(os.Getenv("PATH"), "convert")))
 	o := optionsOf(t, dir)
 	said, err := run(t.Context(), o)
 	if err != nil || !strings.Contains(said, "2 files with several pictures") {
@@ -136,9 +122,7 @@ func TestCoder(t *testing.T) {
 	for head, want := range map[string]string{headOf["tiff"]: "tiff", "II*\x00\x10\x00\x00\x00CR\x02\x00": "dng",
 		"IIRO\x08\x00": "dng", "GIF89a": "gif", headOf["heic"]: "", "<svg>": "", "push graphic-context\n": ""} {
 		path := filepath.Join(t.TempDir(), "a.tif")
-		if err := os.WriteFile(path, []byte(head), 0o666); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, []byte(head), 0o666))
 		if got, err := conversionOf(path).coder(path); got != want || (err == nil) != (want != "") {
 			t.Errorf("%q: %q, %v; want %q", head, got, err, want)
 		}

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"vksplat/internal/fault"
+	must "vksplat/internal/musttest"
 )
 
 // playlists are texts that ffmpeg takes for videos, whatever their names; %s is the file that it shows instead.
@@ -39,9 +40,7 @@ var drawings = map[string]string{
 // decoy writes a text that leads to a file.
 func decoy(t *testing.T, path, text, to string) string {
 	t.Helper()
-	if err := os.WriteFile(path, []byte(fmt.Sprintf(text, to)), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte(fmt.Sprintf(text, to)), 0o666))
 	return path
 }
 
@@ -67,22 +66,15 @@ func TestPlaylists(t *testing.T) {
 func TestDrawings(t *testing.T) {
 	install(t, "3.8", "colmap", "convert", "heif-convert")
 	dir := photosIn(t, 4)
-	if err := os.Rename(filepath.Join(dir, "p03.jpg"), filepath.Join(dir, "jpeg.heic")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Rename(filepath.Join(dir, "p03.jpg"), filepath.Join(dir, "jpeg.heic")))
 	for kind, text := range drawings {
 		for _, ending := range []string{".tif", ".BMP", ".gif", ".heic", ".avif", ".dng"} {
 			decoy(t, filepath.Join(dir, kind+ending), text, filepath.Join(dir, "p00.jpg"))
 		}
 	}
-	if err := os.WriteFile(filepath.Join(dir, "other.tif"), []byte(headOf["heic"]), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(dir, "other.tif"), []byte(headOf["heic"]), 0o666))
 	o := optionsOf(t, dir)
-	said, err := run(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	said := must.Get(run(t.Context(), o))(t)
 	for _, want := range []string{"is left out: its content is not that of .", otherEnding, "photos:   4 photos, 0s"} {
 		if !strings.Contains(said, want) {
 			t.Errorf("it does not say %q:\n%s", want, said)
@@ -127,9 +119,7 @@ func TestRealDecoys(t *testing.T) {
 		t.Skip("there is no ImageMagick here: apt-get install imagemagick")
 	}
 	red := filepath.Join(dir, "private.png")
-	if err := writePhoto(red, 64, 48, 1); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, writePhoto(red, 64, 48, 1))
 	for kind, text := range drawings {
 		for _, coder := range []string{"tiff", "bmp", "gif", "heic", rawCoder} {
 			drawing := decoy(t, filepath.Join(dir, kind+".tif"), text, red)

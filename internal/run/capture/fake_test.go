@@ -24,6 +24,7 @@ import (
 	"time"
 
 	"vksplat/internal/cli"
+	must "vksplat/internal/musttest"
 	"vksplat/internal/run/output"
 	"vksplat/scene"
 	"vksplat/scene/colmap"
@@ -61,19 +62,11 @@ func TestMain(m *testing.M) {
 func install(t *testing.T, version string, programs ...string) {
 	t.Helper()
 	dir := t.TempDir()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := must.Get(os.Executable())(t)
 	for _, p := range programs {
-		if err := os.Symlink(self, filepath.Join(dir, p)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Symlink(self, filepath.Join(dir, p)))
 	}
-	help, err := filepath.Abs(filepath.Join("testdata", "colmap-"+version+".txt"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	help := must.Get(filepath.Abs(filepath.Join("testdata", "colmap-"+version+".txt")))(t)
 	t.Setenv("PATH", dir)
 	t.Setenv(fakeHelp, help)
 	t.Setenv(fakeCalls, filepath.Join(dir, "calls"))
@@ -90,9 +83,7 @@ func calls(t *testing.T) (list []string) {
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(path, nil, 0o666); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, nil, 0o666))
 	return strings.Split(strings.TrimSuffix(string(data), "\n"), "\n")
 }
 
@@ -334,13 +325,9 @@ func writePhoto(path string, w, h int, contrast float64) error {
 func photosIn(t *testing.T, n int) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "photos")
-	if err := os.MkdirAll(dir, 0o777); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(dir, 0o777))
 	for i := range n {
-		if err := writePhoto(filepath.Join(dir, fmt.Sprintf("p%02d.jpg", i)), 64, 48, 1); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, writePhoto(filepath.Join(dir, fmt.Sprintf("p%02d.jpg", i)), 64, 48, 1))
 	}
 	return dir
 }
@@ -381,9 +368,7 @@ func inPlace(t *testing.T, n int) *Options {
 	top := t.TempDir()
 	o := optionsOf(t, filepath.Join(top, imagesFolder))
 	o.Out = top
-	if err := os.Rename(photosIn(t, n), o.in(imagesFolder)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Rename(photosIn(t, n), o.in(imagesFolder)))
 	return o
 }
 
@@ -395,9 +380,7 @@ var headOf = map[string]string{"mp4": "\x00\x00\x00\x18ftypisom", "heic": "\x00\
 func filmFile(t *testing.T) string {
 	t.Helper()
 	film := filepath.Join(t.TempDir(), "film.mp4")
-	if err := os.WriteFile(film, []byte(headOf["mp4"]), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(film, []byte(headOf["mp4"]), 0o666))
 	return film
 }
 

@@ -2,15 +2,11 @@ package capture
 
 import (
 	"fmt"
-	"math"
 	"path/filepath"
-	"slices"
 
-	"vksplat/internal/cli"
 	"vksplat/internal/fault"
 	"vksplat/internal/run/meter"
 	"vksplat/internal/run/output"
-	"vksplat/internal/wording"
 )
 
 // Name is the name of the command.
@@ -57,14 +53,8 @@ const (
 	Off = "off"
 )
 
-// The ranges of numbers, as the farm's tasks of this kind have them.
-const (
-	leastRate = 0.001
-	mostRate  = 1000
-	mostTaken = 1_000_000 // frames of a video
-	LeastSize = 64        // pixels in which features can be found at all
-	MostSize  = 65536
-)
+// mostTaken bounds the frames of a video.
+const mostTaken = 1_000_000
 
 // largestModel takes the component with most photos.
 const largestModel = -1
@@ -113,35 +103,12 @@ func (o *Options) check() error {
 			"there is no folder to write to")
 	case o.Fps != 0 && o.Frames != 0:
 		return fault.Usagef("give one of them", "%s exclude each other", fault.Named("fps", "frames"))
-	case !(o.Fps >= leastRate && o.Fps <= mostRate) && (o.Fps != 0 || math.Signbit(o.Fps)):
-		return fault.Usagef(fmt.Sprintf("give frames a second from %g to %d, as in 2 or 0.5", leastRate, mostRate),
-			"%s: %g is not a rate", fault.Named("fps"), o.Fps)
-	case o.Frames < 0 || o.Frames > mostTaken:
-		return fault.Usagef(fmt.Sprintf("give a number from 1 to %d", mostTaken), "%s: %d frames",
-			fault.Named("frames"),
-			o.Frames)
-	case o.MaxSize != 0 && (o.MaxSize < LeastSize || o.MaxSize > MostSize):
-		return fault.Usagef(fmt.Sprintf("give pixels from %d to %d, as in 1600", LeastSize, MostSize), "%s: %d pixels",
-			fault.Named("max-size"), o.MaxSize)
-	case o.Model < largestModel:
-		return fault.Usagef("give the number of a component from 0 up", "%s: there is no component %d",
-			fault.Named("model"), o.Model)
 	case o.Loops && o.Matching != Auto && o.Matching != MatchSequential:
 		return fault.Usagef("leave out one of them; "+fault.Setting("loops")+" matches sequentially",
 			"%s exclude each other, where that is %s", fault.Named("loops", "matching"), o.Matching)
 	case o.Matching == MatchTree && o.VocabTree == "":
 		return fault.Usagef("download one from https://demuth.inf.ethz.ch and name it with "+
 			fault.Setting("vocab-tree")+" FILE", "%s tree needs a vocabulary tree", fault.Named("matching"))
-	}
-	for _, f := range []struct {
-		setting, word string
-		known         []string
-	}{{"cameras", o.Cameras, Sharings}, {"camera-model", o.CameraModel, CameraModels},
-		{"matching", o.Matching, Matchings}} {
-		if !slices.Contains(f.known, f.word) {
-			return fault.Usagef(cli.DidYouMean(f.word, f.known, "give "+wording.Or(f.known)), "%s: there is no %q",
-				fault.Named(f.setting), f.word)
-		}
 	}
 	for _, f := range []struct{ setting, path string }{{"masks", o.Masks}, {"vocab-tree", o.VocabTree}} {
 		if f.path == "" {

@@ -189,8 +189,8 @@ func (r *running) enough() error {
 		return fault.Usagef(r.rateHint(film.film), "%s %g: %s at that rate, and a scene needs %d at least",
 			fault.Named("fps"), r.o.Fps, why, fewestPhotos)
 	case r.o.Frames > 0:
-		return fault.Usagef("give some "+fmt.Sprint(goodNumber)+" or more", "%s %d: a scene needs %d photos at least",
-			fault.Named("frames"), r.o.Frames, fewestPhotos)
+		return fault.Usagef("give "+fault.Setting("frames")+" "+fmt.Sprint(goodNumber)+" or more",
+			"%s %d: %s, and a scene needs %d at least", fault.Named("frames"), r.o.Frames, why, fewestPhotos)
 	}
 	return fault.Data("count frames", film.path, r.rateHint(film.film), "%s at the usual %g a second, and a scene needs "+
 		"%d at least", why, usualRate, fewestPhotos)

@@ -12,6 +12,7 @@ import (
 
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
+	must "vksplat/internal/musttest"
 	"vksplat/internal/run/output"
 )
 
@@ -42,9 +43,7 @@ func TestBrokenPhotos(t *testing.T) {
 	dir := photosIn(t, 6)
 	half, none := filepath.Join(dir, "p01.jpg"), filepath.Join(dir, "p04.jpg")
 	cutShort(t, half)
-	if err := os.WriteFile(none, []byte("<html>"), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(none, []byte("<html>"), 0o666))
 	o := optionsOf(t, dir)
 	said, err := run(t.Context(), o)
 	if err != nil {
@@ -83,17 +82,12 @@ func TestOddNames(t *testing.T) {
 	install(t, "3.8", "colmap")
 	dir := photosIn(t, 6)
 	odd := filepath.Join(dir, "p0\n1.jpg")
-	if err := os.Rename(filepath.Join(dir, "p01.jpg"), odd); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Rename(filepath.Join(dir, "p01.jpg"), odd))
 	for _, inputs := range [][]string{{dir}, {odd, filepath.Join(dir, "p00.jpg"), filepath.Join(dir, "p02.jpg"),
 		filepath.Join(dir, "p03.jpg")}} {
 		o := optionsOf(t, dir)
 		o.Inputs = inputs
-		said, err := run(t.Context(), o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		said := must.Get(run(t.Context(), o))(t)
 		for _, want := range []string{`p0\n1.jpg" is left out: COLMAP takes no name with line breaks`, "; rename it\n",
 			`p0\n1.jpg": COLMAP takes`} {
 			if !strings.Contains(said, want) {
@@ -111,9 +105,7 @@ func TestBrokenConversion(t *testing.T) {
 	install(t, "3.8", "colmap", "heif-convert")
 	dir := photosIn(t, 3)
 	bad := filepath.Join(dir, "x.HEIC")
-	if err := os.WriteFile(bad, []byte(headOf["heic"]), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(bad, []byte(headOf["heic"]), 0o666))
 	t.Setenv(fakeFails, "heif-convert")
 	_, err := run(t.Context(), optionsOf(t, dir))
 	if err == nil || !strings.Contains(err.Error(), "convert photo: "+bad) || !strings.Contains(fault.Hint(err), "by hand") {
@@ -125,9 +117,7 @@ func TestBrokenConversion(t *testing.T) {
 func TestOutIsFile(t *testing.T) {
 	o := withPhotos(t, 4)
 	file := o.Out
-	if err := os.WriteFile(file, []byte("mine"), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, []byte("mine"), 0o666))
 	for _, out := range []string{file, filepath.Join(file, "deeper", "scene")} {
 		o.Out = out
 		if _, err := run(t.Context(), o); !errors.Is(err, fault.ErrUsage) || !strings.Contains(err.Error(), file+" is a file") {
@@ -214,7 +204,7 @@ func TestTooFewFrames(t *testing.T) {
 	}{
 		{fps: 0.01, want: "fps 0.01: a video of 3 seconds has 1 frame at that rate", hint: "fps 10: 30 frames"},
 		{fps: 0.5, want: "fps 0.5: a video of 3 seconds has 2 frames", hint: "fps 10: 30 frames"},
-		{frames: 2, want: "frames 2: a scene needs 3", hint: "50 or more"},
+		{frames: 2, want: "frames 2: a video of 3 seconds has 2 frames", hint: "frames 50"},
 	} {
 		installFilms(t)
 		o := optionsOf(t, filmFile(t))
@@ -270,27 +260,23 @@ func TestNamedTwice(t *testing.T) {
 	installFilms(t)
 	dir, film := photosIn(t, 4), filmFile(t)
 	below := filepath.Join(dir, "below")
-	if err := os.Rename(photosIn(t, 3), below); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Rename(photosIn(t, 3), below))
 	link := filepath.Join(t.TempDir(), "link")
-	if err := os.Symlink(dir, link); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Symlink(dir, link))
 	for _, c := range []struct {
 		inputs []string
 		photos int
 		told   string
 	}{
-		{[]string{dir, dir}, 7, "7 files used once"}, {[]string{dir, below}, 7, "3 files used once"},
-		{[]string{below, link}, 7, "3 files used once"}, {[]string{film, film}, 6, "1 file used once"},
-		{[]string{dir, filepath.Join(dir, "p01.jpg")}, 7, "1 file used once"}, {[]string{dir}, 7, ""},
+		{[]string{dir, dir}, 7, "7 files named more than once"},
+		{[]string{dir, below}, 7, "3 files named more than once"},
+		{[]string{below, link}, 7, "3 files named more than once"},
+		{[]string{film, film}, 6, "1 file named more than once"},
+		{[]string{dir, filepath.Join(dir, "p01.jpg")}, 7, "1 file named more than once: used once"},
+		{[]string{dir}, 7, ""},
 	} {
 		o := optionsOf(t, c.inputs...)
-		said, err := run(t.Context(), o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		said := must.Get(run(t.Context(), o))(t)
 		if n := len(filesBelow([]string{o.in(imagesFolder)})); n != c.photos || !strings.Contains(said, c.told) ||
 			c.told == "" && strings.Contains(said, "used once") {
 			t.Errorf("%v: %d photos\n%s", c.inputs, n, said)
@@ -317,19 +303,12 @@ func (w *releasing) WriteString(s string) (int, error) { return w.Write([]byte(s
 // TestWaiting says that it waits for another command in the same folder.
 func TestWaiting(t *testing.T) {
 	o := withPhotos(t, 4)
-	if err := os.MkdirAll(o.Out, 0o777); err != nil {
-		t.Fatal(err)
-	}
-	release, err := output.Claim(o.Out, true)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(o.Out, 0o777))
+	release := must.Get(output.Claim(o.Out, true))(t)
 	out := &releasing{release: release}
 	console := cli.Within(t.Context(), nil)
 	console.Stdout, console.Stderr = out, out
-	if err := Run(console, o); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, Run(console, o))
 	if !strings.Contains(out.String(), "another command is writing in "+o.Out) {
 		t.Errorf("it says\n%s", out.String())
 	}
@@ -339,9 +318,7 @@ func TestWaiting(t *testing.T) {
 func TestOwnPhotosStay(t *testing.T) {
 	installFilms(t)
 	o := inPlace(t, 4)
-	if _, err := run(t.Context(), o); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(run(t.Context(), o))(t)
 	o.Inputs, o.Overwrite = []string{filmFile(t)}, true
 	if _, err := run(t.Context(), o); !errors.Is(err, fault.ErrUsage) {
 		t.Errorf("a video in the place of photos: %v; %s", err, fault.Hint(err))

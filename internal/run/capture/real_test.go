@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"vksplat/internal/geom"
+	must "vksplat/internal/musttest"
 	"vksplat/internal/parallel"
 	"vksplat/internal/run/capture/capturetest"
 	"vksplat/internal/run/output"
@@ -55,9 +56,7 @@ func film(t *testing.T, n, w, h int) string {
 			errs[i] = errors.Join(errs[i], err)
 		}
 	})
-	if err := errors.Join(errs...); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(errs...))
 	path := filepath.Join(dir, "walk.mp4")
 	out, err := exec.Command("ffmpeg", "-loglevel", "error", "-framerate", "10", "-i", filepath.Join(dir, "%03d.png"),
 		"-c:v", "libx264", "-crf", "8", "-pix_fmt", "yuv420p", path).CombinedOutput()
@@ -106,16 +105,13 @@ func TestRealColmap(t *testing.T) {
 func centers(t *testing.T, dir string) map[string]geom.Vec {
 	t.Helper()
 	list := map[string]geom.Vec{}
-	err := colmap.BinaryModel.Read(filepath.Join(dir, "images.bin"), func(r io.Reader) error {
+	must.Do(t, colmap.BinaryModel.Read(filepath.Join(dir, "images.bin"), func(r io.Reader) error {
 		views, err := colmap.BinaryModel.Images(r)
 		for _, v := range views {
 			list[v.Name] = center(v)
 		}
 		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	return list
 }
 

@@ -18,6 +18,7 @@ import (
 	"vksplat/internal/fault"
 	"vksplat/internal/filetest"
 	"vksplat/internal/geom"
+	must "vksplat/internal/musttest"
 	"vksplat/internal/parallel"
 	"vksplat/internal/run/capture/capturetest"
 )
@@ -56,9 +57,7 @@ func panoramasIn(t *testing.T, n, w int) (dir string, places []geom.Vec) {
 		}
 		errs[i] = err
 	})
-	if err := errors.Join(errs...); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(errs...))
 	return dir, places
 }
 
@@ -110,9 +109,7 @@ func TestPanoramas(t *testing.T) {
 		o := optionsOf(t, dir)
 		o.CameraModel = Panorama
 		for range 2 {
-			if _, err := run(t.Context(), o); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(run(t.Context(), o))(t)
 		}
 		all := strings.Join(calls(t), "\n")
 		want, args := []string{"images/000.png"}, []string{"--ImageReader.camera_model EQUIRECTANGULAR"}
@@ -159,16 +156,11 @@ func TestPanoramaVideo(t *testing.T) {
 	}
 	install(t, "3.8", "colmap")
 	bin := os.Getenv("PATH")
-	if err := errors.Join(os.Symlink(tools[0], filepath.Join(bin, "ffmpeg")),
-		os.Symlink(tools[1], filepath.Join(bin, "ffprobe"))); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(os.Symlink(tools[0], filepath.Join(bin, "ffmpeg")),
+		os.Symlink(tools[1], filepath.Join(bin, "ffprobe"))))
 	o := optionsOf(t, film)
 	o.CameraModel = Panorama
-	said, err := run(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	said := must.Get(run(t.Context(), o))(t)
 	if !strings.Contains(said, "48 faces of 8 panoramas") {
 		t.Errorf("it says\n%s", said)
 	}

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	must "vksplat/internal/musttest"
 	"vksplat/scene/photo"
 )
 
@@ -32,9 +33,7 @@ func TestRealFfmpeg(t *testing.T) {
 		if i%4 == 2 {
 			contrast = 1
 		}
-		if err := writePhoto(filepath.Join(dir, fmt.Sprintf("%03d.png", i)), w, h, contrast); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, writePhoto(filepath.Join(dir, fmt.Sprintf("%03d.png", i)), w, h, contrast))
 	}
 	film := func(name string, more ...string) string {
 		path := filepath.Join(dir, name)
@@ -53,10 +52,8 @@ func TestRealFfmpeg(t *testing.T) {
 	}
 	install(t, "3.8", "colmap")
 	bin := os.Getenv("PATH")
-	if err := errors.Join(os.Symlink(ffmpeg, filepath.Join(bin, "ffmpeg")),
-		os.Symlink(ffprobe, filepath.Join(bin, "ffprobe"))); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(os.Symlink(ffmpeg, filepath.Join(bin, "ffmpeg")),
+		os.Symlink(ffprobe, filepath.Join(bin, "ffprobe"))))
 	for _, film := range []string{plain, turned, hdr} {
 		o := optionsOf(t, film)
 		said, err := run(t.Context(), o)
@@ -86,9 +83,6 @@ func TestRealFfmpeg(t *testing.T) {
 // turns says whether a video is to be turned: newer versions of ffmpeg do not take the old mark of that.
 func turns(t *testing.T, ffprobe, film string) bool {
 	t.Helper()
-	out, err := exec.Command(ffprobe, "-v", "error", "-show_streams", film).CombinedOutput()
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(exec.Command(ffprobe, "-v", "error", "-show_streams", film).CombinedOutput())(t)
 	return strings.Contains(string(out), "rotation=")
 }

@@ -42,29 +42,29 @@ func (r *running) dropReport() error {
 	return nil
 }
 
-// report writes what came of the command, which may have failed, once it has done anything. It returns how it ended.
-func (r *running) report(v *verdict, failed error) error {
+// newReport begins the report of what COLMAP was given.
+func (r *running) newReport() *Report {
+	return &Report{By: r.stages.state.By, Colmap: r.mapper.colmap.version, Photos: len(r.photos),
+		Others: []*component{}, Dropped: []Dropped{}, Advice: []string{}, LeftOut: append([]Dropped{}, r.broken...)}
+}
+
+// report writes what came of the command once it has done anything: v or, where it failed, the error. It returns how
+// the command ended.
+func (r *running) report(v *Report, failed error) error {
 	if len(r.stages.state.Stages) == 0 {
 		return failed
 	}
-	f := &Report{By: r.stages.state.By, ExitCode: fault.ExitCode(failed), Hint: fault.Hint(failed),
-		Colmap: r.mapper.colmap.version, Photos: len(r.photos), Others: []*component{}, Dropped: []Dropped{},
-		Advice: []string{}, LeftOut: append([]Dropped{}, r.broken...), Stages: r.stages.state.Stages}
 	if failed != nil {
-		f.Error = failed.Error()
+		v = r.newReport()
+		v.Error, v.Hint, v.ExitCode = failed.Error(), fault.Hint(failed), fault.ExitCode(failed)
+	} else if output.IsFile(r.o.in(coverageFile)) {
+		v.Coverage = coverageFile
 	}
-	if v != nil {
-		f.Registered, f.Taken = v.taken.Photos, v.taken
-		f.Others, f.Dropped = append(f.Others, v.others...), append(f.Dropped, v.dropped...)
-		f.Advice = append(f.Advice, v.advice...)
-		if output.IsFile(r.o.in(coverageFile)) {
-			f.Coverage = coverageFile
-		}
-	}
+	v.Stages = r.stages.state.Stages
 	path := r.o.in(reportFile)
 	err := r.stages.written.Begin(path)
 	if err == nil {
-		err = output.WriteJSON(path, f)
+		err = output.WriteJSON(path, v)
 	}
 	if err == nil {
 		err = r.stages.written.End()

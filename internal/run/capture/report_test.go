@@ -14,6 +14,7 @@ import (
 
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
+	must "vksplat/internal/musttest"
 	"vksplat/internal/run/meter"
 )
 
@@ -40,9 +41,7 @@ func TestProgressJSON(t *testing.T) {
 	var out, text bytes.Buffer
 	console := cli.Within(t.Context(), nil)
 	console.Stdout, console.Stderr = &out, &text
-	if err := Run(console, o); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, Run(console, o))
 	var stages []string
 	for line := range strings.Lines(out.String()) {
 		var l stageLine
@@ -93,9 +92,7 @@ func TestReport(t *testing.T) {
 		r.Hint != fault.Hint(err) || r.Taken != nil {
 		t.Errorf("of %v it has %+v", err, r)
 	}
-	if err := os.WriteFile(o.in(reportFile), []byte("mine"), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(o.in(reportFile), []byte("mine"), 0o666))
 	if _, err = run(t.Context(), o); !errors.Is(err, fault.ErrUsage) || !strings.Contains(err.Error(), reportFile) {
 		t.Errorf("another one's file is replaced: %v", err)
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"vksplat/internal/fault"
+	must "vksplat/internal/musttest"
 )
 
 // TestResume stops the work in each stage, by a failure and by the user, and wants the same command to continue there.
@@ -58,9 +59,7 @@ func TestResume(t *testing.T) {
 // TestResumeForgetting fails while matches of other options are removed, and wants that to be done again.
 func TestResumeForgetting(t *testing.T) {
 	o := withPhotos(t, 4)
-	if _, err := run(t.Context(), o); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(run(t.Context(), o))(t)
 	o.Matching = MatchSequential
 	t.Setenv(fakeFails, "database_cleaner")
 	if _, err := run(t.Context(), o); err == nil {
@@ -68,9 +67,7 @@ func TestResumeForgetting(t *testing.T) {
 	}
 	t.Setenv(fakeFails, "")
 	calls(t)
-	if _, err := run(t.Context(), o); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(run(t.Context(), o))(t)
 	const want = "database_cleaner sequential_matcher mapper"
 	if got := strings.Join(commands(calls(t)), " "); got != want {
 		t.Errorf("again it ran %s, want %s", got, want)
@@ -105,9 +102,7 @@ func TestChangedOptions(t *testing.T) {
 		{func() { _ = os.Remove(o.in(databaseFile)) }, "feature_extractor sequential_matcher mapper"},
 	} {
 		c.change()
-		if _, err := run(t.Context(), o); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(run(t.Context(), o))(t)
 		if got := strings.Join(commands(calls(t)), " "); got != c.want {
 			t.Errorf("it ran %q, want %q", got, c.want)
 		}

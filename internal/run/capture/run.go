@@ -81,7 +81,7 @@ func isOurs(base string, _ bool) bool {
 }
 
 // all does every stage.
-func (r *running) all() (*verdict, error) {
+func (r *running) all() (*Report, error) {
 	output.RemoveTemps(r.o.Out, isOurs)
 	if err := r.takePhotos(); err != nil {
 		return nil, err

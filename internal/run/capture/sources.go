@@ -93,7 +93,7 @@ func onlyOnce(console *cli.Console, list []*source) (left []*source) {
 		}
 	}
 	if again > 0 {
-		console.Note(fmt.Sprintf("%s used once, although named more than once", cli.Count(again, "file")))
+		console.Note(fmt.Sprintf("%s named more than once: used once", cli.Count(again, "file")))
 	}
 	return left
 }

@@ -70,7 +70,7 @@ type stages struct {
 type stage struct {
 	name    string
 	key     string   // what decides its results, beside the stages before it
-	outputs []string // files and folders that it makes, and that are removed before it is done anew
+	outputs []string // files and folders that it makes, and that are removed before it is done again
 	changes []string // files that it changes
 	adds    bool     // keeps what it made when it was stopped in the middle, and adds the rest
 	// makes finds the last names of the photos that it makes, nil where a folder of photos is none of its outputs.
@@ -83,7 +83,6 @@ type stage struct {
 type stamp struct {
 	Name    string  `json:"name"`
 	Key     string  `json:"key"`
-	Clean   bool    `json:"clean,omitempty"` // nothing of another key is left: see stage.forget
 	Done    bool    `json:"done"`
 	Seconds float64 `json:"seconds,omitempty"`
 }
@@ -141,20 +140,24 @@ func (st *stages) do(s stage) error {
 	if err := st.clear(s, begun, begun && same && s.adds); err != nil {
 		return err
 	}
-	clean := i < 0 || same && st.state.Stages[i].Clean
-	if i >= 0 {
-		st.state.Stages = st.state.Stages[:i]
-	}
 	if err := st.written.Begin(st.paths(s.changes)...); err != nil {
 		return err
 	}
-	st.state.Stages = append(st.state.Stages, stamp{Name: s.name, Key: key, Clean: clean})
+	if i >= 0 && !same && s.forget != nil { // before the stamp changes: a kill meanwhile leaves it to the next call
+		if err := s.forget(); err != nil {
+			return err
+		}
+	}
+	if i >= 0 {
+		st.state.Stages = st.state.Stages[:i]
+	}
+	st.state.Stages = append(st.state.Stages, stamp{Name: s.name, Key: key})
 	if err := st.state.save(); err != nil {
 		return err
 	}
 	began := time.Now()
 	st.show.begin(s.name)
-	done, err := st.work(s, clean)
+	done, err := s.do()
 	st.show.end()
 	if err != nil {
 		return err
@@ -166,20 +169,6 @@ func (st *stages) do(s stage) error {
 	last.Done, last.Seconds = true, time.Since(began).Seconds()
 	st.console.Printf("%-9s %s, %s\n", s.name+":", done, cli.Duration(last.Seconds))
 	return st.state.save()
-}
-
-// work does a stage that was begun. A kill while it forgets leaves a stamp that is not clean.
-func (st *stages) work(s stage, clean bool) (done string, err error) {
-	if !clean && s.forget != nil {
-		if err := s.forget(); err != nil {
-			return "", err
-		}
-		st.state.Stages[len(st.state.Stages)-1].Clean = true
-		if err := st.state.save(); err != nil {
-			return "", err
-		}
-	}
-	return s.do()
 }
 
 // paths are places below the scene's folder.

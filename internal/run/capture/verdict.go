@@ -31,29 +31,14 @@ type Dropped struct {
 	Why   string `json:"why"`
 }
 
-type verdict struct {
-	photos  int
-	places  int    // that photos were taken from, and what they are called: the faces of a panorama are one
-	found   int    // of these
-	called  string //
-	taken   *component
-	others  []*component
-	broken  []Dropped // photos that COLMAP was not given
-	dropped []Dropped
-	advice  []string
-}
-
 // judge looks at what the mapper made.
-func (r *running) judge(list []*component, taken *component) *verdict {
-	v := &verdict{photos: len(r.photos), taken: taken, broken: r.broken, called: "photos"}
-	v.places, v.found = len(r.photos), taken.Photos
-	if r.mapper.cubed() { // many faces show nothing but sky
-		v.places, v.found, v.called = panoramasOf(r.photos), panoramasOf(taken.names), "panoramas"
-	}
+func (r *running) judge(list []*component, taken *component) *Report {
+	v := r.newReport()
+	v.Taken, v.Registered = taken, taken.Photos
 	in := map[string]*component{}
 	for _, c := range list {
 		if c != taken {
-			v.others = append(v.others, c)
+			v.Others = append(v.Others, c)
 		}
 		for _, name := range c.names {
 			if in[name] == nil || c == taken {
@@ -61,17 +46,22 @@ func (r *running) judge(list []*component, taken *component) *verdict {
 			}
 		}
 	}
+	slices.SortFunc(v.Others, func(a, b *component) int { return cmp.Compare(a.Number, b.Number) })
 	var lost []string
 	for _, name := range r.photos {
 		if c := in[name]; c == nil {
 			lost = append(lost, name)
 		} else if c != taken {
-			v.dropped = append(v.dropped, Dropped{name, fmt.Sprintf("in component %d", c.Number)})
+			v.Dropped = append(v.Dropped, Dropped{name, fmt.Sprintf("in component %d", c.Number)})
 		}
 	}
-	v.dropped = append(v.dropped, r.reasons(lost, taken)...)
-	slices.SortFunc(v.dropped, func(a, b Dropped) int { return strings.Compare(a.Photo, b.Photo) })
-	v.advise()
+	v.Dropped = append(v.Dropped, r.reasons(lost, taken)...)
+	slices.SortFunc(v.Dropped, func(a, b Dropped) int { return strings.Compare(a.Photo, b.Photo) })
+	if r.mapper.cubed() { // many faces show nothing but sky
+		v.advise(panoramasOf(r.photos), panoramasOf(taken.names), "panoramas")
+	} else {
+		v.advise(v.Photos, v.Registered, "photos")
+	}
 	return v
 }
 
@@ -114,42 +104,42 @@ func (b *base) looksOf(names []string, most int) []look {
 	return looks
 }
 
-// advise finds what is bad, and what helps.
-func (v *verdict) advise() {
-	if float64(v.found) < fewRegistered*float64(v.places) {
-		v.advice = append(v.advice, fmt.Sprintf("only %d of %d %s have a camera: take more photos between the "+
-			"others, so that neighbours overlap by two thirds", v.found, v.places, v.called))
+// advise finds what is bad, and what helps. Photos were taken from places, of which so many are found; they are called
+// photos or panoramas.
+func (v *Report) advise(places, found int, called string) {
+	if float64(found) < fewRegistered*float64(places) {
+		v.Advice = append(v.Advice, fmt.Sprintf("only %d of %d %s have a camera: take more photos between the "+
+			"others, so that neighbours overlap by two thirds", found, places, called))
 	}
-	if len(v.others) > 0 {
-		v.advice = append(v.advice, fmt.Sprintf("the photos fall into %d components with too little overlap: add "+
-			"photos that show parts of both; %s N uses another component", len(v.others)+1, fault.Setting("model")))
+	if len(v.Others) > 0 {
+		v.Advice = append(v.Advice, fmt.Sprintf("the photos fall into %d components with too little overlap: add "+
+			"photos that show parts of both; %s N uses another component", len(v.Others)+1, fault.Setting("model")))
 	}
-	if v.taken.Angle < smallAngle {
-		v.advice = append(v.advice, fmt.Sprintf("the median viewing angle is only %.1f degrees: the photos were taken "+
-			"almost from one place, which shows little depth; walk instead of turning on the spot", v.taken.Angle))
+	if v.Taken.Angle < smallAngle {
+		v.Advice = append(v.Advice, fmt.Sprintf("the median viewing angle is only %.1f degrees: the photos were taken "+
+			"almost from one place, which shows little depth; walk instead of turning on the spot", v.Taken.Angle))
 	}
-	if v.taken.Error > largeError {
-		v.advice = append(v.advice, fmt.Sprintf("the mean reprojection error is %.1f pixels: the lens model may be "+
-			"wrong (%s), or things moved", v.taken.Error, fault.Setting("camera-model")))
+	if v.Taken.Error > largeError {
+		v.Advice = append(v.Advice, fmt.Sprintf("the mean reprojection error is %.1f pixels: the lens model may be "+
+			"wrong (%s), or things moved", v.Taken.Error, fault.Setting("camera-model")))
 	}
 }
 
-func (v *verdict) print(console *cli.Console, o *Options) {
-	share := 100 * float64(v.taken.Photos) / float64(max(v.photos, 1))
-	console.Printf("\ncameras:  %d of %s (%.0f %%)\n", v.taken.Photos, cli.Count(v.photos, "photo"), share)
-	console.Printf("points:   %d, reprojection error %.2f pixels, median viewing angle %.1f degrees\n", v.taken.Points,
-		v.taken.Error, v.taken.Angle)
-	if len(v.others) > 0 {
-		console.Printf("taken:    component %d, of %d\n", v.taken.Number, len(v.others)+1)
+func (v *Report) print(console *cli.Console, o *Options) {
+	share := 100 * float64(v.Taken.Photos) / float64(max(v.Photos, 1))
+	console.Printf("\ncameras:  %d of %s (%.0f %%)\n", v.Taken.Photos, cli.Count(v.Photos, "photo"), share)
+	console.Printf("points:   %d, reprojection error %.2f pixels, median viewing angle %.1f degrees\n", v.Taken.Points,
+		v.Taken.Error, v.Taken.Angle)
+	if len(v.Others) > 0 {
+		console.Printf("taken:    component %d, of %d\n", v.Taken.Number, len(v.Others)+1)
 	}
-	slices.SortFunc(v.others, func(a, b *component) int { return cmp.Compare(a.Number, b.Number) })
-	for _, c := range v.others {
+	for _, c := range v.Others {
 		console.Printf("other:    component %d: %s, %s, %.2f pixels\n", c.Number, cli.Count(c.Photos, "photo"),
 			cli.Count(c.Points, "point"), c.Error)
 	}
-	printDropped(console, "left out:", v.broken)
-	printDropped(console, "dropped:", v.dropped)
-	for _, text := range v.advice {
+	printDropped(console, "left out:", v.LeftOut)
+	printDropped(console, "dropped:", v.Dropped)
+	for _, text := range v.Advice {
 		console.Warn(text)
 	}
 	if output.IsFile(o.in(coverageFile)) {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	must "vksplat/internal/musttest"
 	"vksplat/scene"
 )
 
@@ -40,9 +41,7 @@ func TestShiftedCamerasComeBack(t *testing.T) {
 func TestFindCameras(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "cameras.json")
-	if err := os.WriteFile(file, nil, 0o666); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, nil, 0o666))
 	for name, want := range map[string]bool{"model.ply": true, "point_cloud/iteration_7/point_cloud.ply": true,
 		"a/b/model.ply": false, "a/model.ply": false} {
 		model := filepath.Join(dir, filepath.FromSlash(name))
@@ -54,9 +53,7 @@ func TestFindCameras(t *testing.T) {
 		}
 	}
 	own := filepath.Join(dir, "room.cameras.json")
-	if err := os.WriteFile(own, nil, 0o666); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(own, nil, 0o666))
 	for name, want := range map[string]string{"room.ply": own, "room.compressed.ply": own, "rooms.ply": file} {
 		if got := FindCameras(filepath.Join(dir, name), CamerasBeside[:1], false); got != want {
 			t.Errorf("%s: %q, want %s", name, got, want)

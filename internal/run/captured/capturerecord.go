@@ -1,7 +1,6 @@
 package captured
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -9,7 +8,6 @@ import (
 
 	"vksplat/internal/fault"
 	"vksplat/internal/run/output"
-	"vksplat/internal/strictjson"
 	"vksplat/scene"
 )
 
@@ -45,10 +43,6 @@ type Record struct {
 	Background [3]float32 `json:"background"`
 	Near       float64    `json:"near"`     // in the training frame
 	Exposure   bool       `json:"exposure"` // exposure, white balance or vignetting of the photos was learnt
-
-	// Of runs by earlier versions: above 0, each training photo and each score had a near plane of its own, which no
-	// file holds. See hiddenScores.
-	Clearance float64 `json:"clearance,omitempty"`
 }
 
 // maxCaptureRecord bounds the bytes of a record: names of a million photos.
@@ -57,20 +51,10 @@ const maxCaptureRecord = 64 << 20
 // ReadRecord returns the record in the folder of a run, nil where there is none.
 func ReadRecord(out string) (*Record, error) {
 	path := filepath.Join(out, output.CaptureFile)
-	st, err := os.Stat(path)
+	rec := &Record{}
+	err := output.ReadJSON(path, maxCaptureRecord, rec)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
-	}
-	if err == nil && (!st.Mode().IsRegular() || st.Size() > maxCaptureRecord) {
-		err = errors.New("not a capture record")
-	}
-	var data []byte
-	if err == nil {
-		data, err = os.ReadFile(path)
-	}
-	rec := &Record{}
-	if err == nil {
-		err = strictjson.JSONError(json.Unmarshal(data, rec))
 	}
 	if err == nil && rec.Scene == "" {
 		err = errors.New("it names no capture")
@@ -101,18 +85,21 @@ func (rec *Source) Place(out string) (string, error) {
 
 // Options brings load to what is recorded, where no flag says otherwise.
 func (rec *Source) Options(load *Options, given func(flag string) bool) {
-	for flag, take := range map[string]func(){
-		"format": func() { load.Format = rec.Format }, "images": func() { load.Images = rec.Images },
-		"downscale":   func() { load.Downscale = DownscaleFlag(rec.Downscale) },
-		"full-photos": func() { load.Full = rec.FullPhotos }, "model": func() { load.Model = modelFlag(rec.Model) },
-		"masks":                  func() { load.Masks = rec.Masks },
-		"invert-masks":           func() { load.Inverted = rec.InvertMasks },
-		"grow-masks":             func() { load.GrowMasks = rec.GrowMasks },
-		"undo-applied-transform": func() { load.Undo = rec.UndoApplied },
-	} {
-		if !given(flag) {
-			take()
-		}
+	Adopt(given, "format", &load.Format, rec.Format)
+	Adopt(given, "images", &load.Images, rec.Images)
+	Adopt(given, "downscale", &load.Downscale, DownscaleFlag(rec.Downscale))
+	Adopt(given, "full-photos", &load.Full, rec.FullPhotos)
+	Adopt(given, "model", &load.Model, modelFlag(rec.Model))
+	Adopt(given, "masks", &load.Masks, rec.Masks)
+	Adopt(given, "invert-masks", &load.Inverted, rec.InvertMasks)
+	Adopt(given, "grow-masks", &load.GrowMasks, rec.GrowMasks)
+	Adopt(given, "undo-applied-transform", &load.Undo, rec.UndoApplied)
+}
+
+// Adopt gives an option the value that a run was begun with, unless the call gives it.
+func Adopt[T any](given func(flag string) bool, flag string, option *T, was T) {
+	if !given(flag) {
+		*option = was
 	}
 }
 

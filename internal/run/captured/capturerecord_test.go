@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"vksplat/internal/fault"
+	must "vksplat/internal/musttest"
 	"vksplat/internal/run/output"
 )
 
@@ -16,9 +17,7 @@ func FuzzCaptureRecord(f *testing.F) {
 	f.Add([]byte(`{"scene": 3}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		dir := t.TempDir()
-		if err := os.WriteFile(filepath.Join(dir, output.CaptureFile), data, 0o666); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, output.CaptureFile), data, 0o666))
 		if rec, err := ReadRecord(dir); err != nil && !errors.Is(err, fault.ErrData) || err == nil &&
 			rec.Scene == "" {
 			t.Errorf("%+v, %v", rec, err)
@@ -32,9 +31,7 @@ func TestPlace(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)
 	for _, name := range []string{"cap", "capture", "out/capture"} {
-		if err := os.MkdirAll(name, 0o777); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(name, 0o777))
 	}
 	own := filepath.Join("out", OwnFolder)
 	for scene, want := range map[string]string{filepath.Join(dir, "cap"): filepath.Join(dir, "cap"), "cap": "",

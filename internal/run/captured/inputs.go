@@ -54,8 +54,11 @@ func CheckSplit(list string, given func(flag string) bool) error {
 	return nil
 }
 
-// Pick returns the elements of list with the given indices.
+// Pick returns the elements of list with the given indices, nil of no list.
 func Pick[T any](list []T, ids []int) []T {
+	if list == nil {
+		return nil
+	}
 	out := make([]T, len(ids))
 	for i, id := range ids {
 		out[i] = list[id]

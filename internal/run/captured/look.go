@@ -2,13 +2,9 @@ package captured
 
 import (
 	"cmp"
-	"fmt"
 	"path/filepath"
 	"slices"
-	"strings"
 
-	"vksplat/internal/cli"
-	"vksplat/internal/fault"
 	"vksplat/internal/run/output"
 	"vksplat/pipeline"
 	"vksplat/pipeline/checkpoint"
@@ -32,26 +28,6 @@ func AnyMasked(cams []scene.Camera) bool {
 		}
 	}
 	return false
-}
-
-// HiddenScores says which scores in the folder of a run are not those of its files, "" for none. Earlier versions left
-// out, photo by photo, splats within the empty space before the camera (--clearance), which other renderers draw.
-func HiddenScores(out string, rec *Record) string {
-	if rec == nil {
-		return ""
-	}
-	methods, err := results.UndrawnMethods(out)
-	if err != nil || len(methods) == 0 {
-		return "" // what is wrong with results.json is said by those who need it
-	}
-	how := "which does not say how it drew the model"
-	if rec.Clearance > 0 {
-		how = fmt.Sprintf("with a near plane of its own for each view (clearance %g), which the model's file does not hold",
-			rec.Clearance)
-	}
-	return fmt.Sprintf("%s: the scores of %s are by an earlier version, %s; %s measures again",
-		filepath.Join(out, "results.json"), strings.Join(methods, ", "), how,
-		fault.Command("eval "+cli.Quoted(out)+" --iteration N"))
 }
 
 // Look is how a model was drawn while it was trained, of what pictures depend on and splats do not hold.

@@ -4,6 +4,7 @@ import (
 	"math"
 	"strconv"
 
+	"vksplat/internal/cli"
 	"vksplat/internal/fault"
 	"vksplat/scene"
 )
@@ -33,21 +34,11 @@ type modelFlag int
 
 func (f *modelFlag) Type() string { return "N" }
 
-func (f *modelFlag) String() string {
-	if *f == scene.AnyModel {
-		return ""
-	}
-	return strconv.Itoa(int(*f))
-}
+func (f *modelFlag) String() string { return cli.CountText(*f) }
 
 // Set parses a number from 0 up.
 func (f *modelFlag) Set(s string) error {
-	n, err := strconv.Atoi(s)
-	if err != nil || n < 0 {
-		return fault.Usagef("models count from 0, as in sparse/0", "%q is not a model number", s)
-	}
-	*f = modelFlag(n)
-	return nil
+	return cli.SetCount(f, s, "models count from 0, as in sparse/0", "%q is not a model number")
 }
 
 // DownscaleFlag is a factor, or 0 for auto.

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"vksplat/internal/fault"
+	must "vksplat/internal/musttest"
 	"vksplat/internal/run/output"
 )
 
@@ -15,15 +16,11 @@ func TestReadOrigin(t *testing.T) {
 		t.Errorf("without a file: %v, %v", got, err)
 	}
 	want := [3]float64{500000, -4500000, 0}
-	if err := output.WriteJSON(dir+"/"+output.OriginFile, OriginRecord{Origin: want}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, output.WriteJSON(dir+"/"+output.OriginFile, OriginRecord{Origin: want}))
 	if got, err := ReadOrigin(filepath.Join(dir, "cameras.json"), other); err != nil || got != want {
 		t.Errorf("got %v, %v", got, err)
 	}
-	if err := os.WriteFile(dir+"/"+output.OriginFile, []byte("{"), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(dir+"/"+output.OriginFile, []byte("{"), 0o666))
 	if _, err := ReadOrigin(filepath.Join(dir, "cameras.json"), other); fault.ExitCode(err) != fault.ExitData || fault.Hint(err) == "" {
 		t.Errorf("of a damaged file: %v, exit code %d, hint %q", err, fault.ExitCode(err), fault.Hint(err))
 	}

@@ -31,14 +31,6 @@ func AsTaken(cams []scene.Camera) (taken []scene.Camera, bent int, err error) {
 	return taken, bent, nil
 }
 
-func PathsIn(dir string, names []string) []string {
-	paths := make([]string, len(names))
-	for i, name := range names {
-		paths[i] = filepath.Join(dir, name)
-	}
-	return paths
-}
-
 // PictureNames returns for each camera the relative path of its picture: the
 // photo's name with the extension .png, folders kept. Photos that differ in the
 // extension alone keep theirs in front of .png. No path leaves the folder it is

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"vksplat/internal/cli"
+	"vksplat/internal/fault"
 	"vksplat/scene"
 	"vksplat/scene/inria"
 	"vksplat/scene/load"
@@ -18,17 +19,12 @@ func ReadCamerasOf(console *cli.Console, file string) ([]scene.Camera, error) {
 	}
 	c, err := load.Capture(file, scene.LoadOptions{Model: scene.AnyModel})
 	if err != nil {
-		return nil, &UnreadCapture{file, err}
+		return nil, Unread(file, err)
 	}
 	return c.Cameras, nil
 }
 
-// UnreadCapture is the error of a capture that cannot be read.
-type UnreadCapture struct {
-	Path string
-	Err  error
+// Unread is the error of a capture for a command without the flags that the remedy may name.
+func Unread(path string, err error) error {
+	return fault.WithHint(err, fault.Command("inspect "+cli.Quoted(path)+" says more about it, and what can be done"))
 }
-
-func (e *UnreadCapture) Error() string { return e.Err.Error() }
-
-func (e *UnreadCapture) Unwrap() error { return e.Err }

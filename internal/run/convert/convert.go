@@ -119,16 +119,6 @@ func (o *Options) check(f *splatfile.Format) error {
 	case len(o.In) == 1 && o.Merge:
 		return fault.Usagef("as in: "+fault.Command("convert --merge a.ply b.ply both.ply"),
 			"%s: merging needs two or more models", fault.Named("merge"))
-	case o.Degree < -1 || o.Degree > scene.MaxSHDegree || o.Pad < -1 || o.Pad > scene.MaxSHDegree:
-		return fault.Usagef("degrees are 0 to 3", "%s: %d is not a degree", fault.Named("sh-degree", "pad-sh"),
-			pickBad(o.Degree, o.Pad))
-	case !(o.Opacity >= 0 && o.Opacity <= 1):
-		return fault.Usagef("give a number from 0 to 1", "%s: %g is not an opacity", fault.Named("min-opacity"),
-			o.Opacity)
-	case !(o.Outlier >= 0) || math.IsInf(o.Outlier, 0):
-		return fault.Usagef("give a number as in 4", "%s: %g deviations", fault.Named("prune-outliers"), o.Outlier)
-	case o.Most < 0:
-		return fault.Usagef("give a number from 1 up", "%s: %d splats", fault.Named("max-splats"), o.Most)
 	case o.Decimate != "" && cli.Part(o.Decimate, 100) == 0:
 		return fault.Usagef("give a number of splats as in 500000, or a share as in 25%", "%s: %q",
 			fault.Named("decimate"), o.Decimate)
@@ -150,27 +140,14 @@ func (o *Options) check(f *splatfile.Format) error {
 	case o.Write.Levels != 0 && f.Name != splatfile.StreamedFormat:
 		return fault.Usagef("leave it out, or name OUT as in city/lod-meta.json", "%s: what is written is %s",
 			fault.Named("lod"), f.Name)
-	case o.Write.Levels < 0 || o.Write.Levels > splatfile.MostStreamedLevels:
-		return fault.Usagef(fmt.Sprintf("give a number from 1 to %d", splatfile.MostStreamedLevels), "%s: %d levels",
-			fault.Named("lod"), o.Write.Levels)
 	case (o.Place != "" || o.Write.PlainTiles) && f.Name != "3d-tiles":
 		return fault.Usagef("leave it out, or name OUT as in city/tileset.json", "%s: what is written is %s",
 			fault.Named("georeference", "uncompressed-tiles"), f.Name)
-	case o.Write.Iterations < 0:
-		return fault.Usagef("give a number from 1 up", "%s: %d", fault.Named("sog-iterations"), o.Write.Iterations)
 	case o.Write.TempDir != "" && !output.IsFolder(o.Write.TempDir):
 		return fault.Usagef("name a folder that is there", "%s: %s is not a folder", fault.Named("temp-dir"),
 			o.Write.TempDir)
 	}
 	return o.checkOut()
-}
-
-// pickBad returns the one that is no degree.
-func pickBad(a, b int) int {
-	if a < -1 || a > scene.MaxSHDegree {
-		return a
-	}
-	return b
 }
 
 // checkOut refuses to write over what is read, or where no file can be.

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	must "vksplat/internal/musttest"
 	"vksplat/internal/run/output"
 )
 
@@ -12,9 +13,7 @@ import (
 func TestDropTemporary(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"model.ply", ".model.ply.tmp123", ".other.ply.tmp123", ".model.ply.tmpx"} {
-		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o666); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, name), nil, 0o666))
 	}
 	dropTemporary(filepath.Join(dir, "model.ply"))
 	left, err := os.ReadDir(dir)

@@ -16,6 +16,7 @@ import (
 
 	"vksplat/internal/child"
 	"vksplat/internal/fault"
+	must "vksplat/internal/musttest"
 	"vksplat/internal/run/meter"
 	"vksplat/internal/run/output"
 	"vksplat/view"
@@ -197,10 +198,7 @@ func openDesk(t *testing.T, change ...func(d *desk)) *tested {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := view.Listen(view.ServerOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(view.Listen(view.ServerOptions{}))(t)
 	for _, f := range change {
 		f(d)
 	}
@@ -218,10 +216,7 @@ func openDesk(t *testing.T, change ...func(d *desk)) *tested {
 		}
 	}
 	t.Cleanup(b.end)
-	r, err := http.Get(s.URL())
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(http.Get(s.URL()))(t)
 	defer r.Body.Close()
 	page, err := io.ReadAll(r.Body)
 	_, rest, found := strings.Cut(string(page), "url=")
@@ -235,12 +230,8 @@ func openDesk(t *testing.T, change ...func(d *desk)) *tested {
 
 func fill(t *testing.T, path, text string) {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(filepath.Dir(path), 0o777))
+	must.Do(t, os.WriteFile(path, []byte(text), 0o666))
 }
 
 // ask sends a request as the page does; headers are changed by change.

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"vksplat/internal/fault"
+	must "vksplat/internal/musttest"
 	"vksplat/internal/run/output"
 )
 
@@ -74,10 +75,7 @@ func TestPlaces(t *testing.T) {
 	fill(t, filepath.Join(b.root, "notes.txt"), "")
 	fill(t, filepath.Join(b.root, "trip", "a.jpg"), "")
 	fill(t, filepath.Join(b.root, "done", output.StatsFile), "{}")
-	l, err := b.list("")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(b.list(""))(t)
 	var got []string
 	for _, e := range l.Entries {
 		got = append(got, e.Name+" "+e.Kind)
@@ -128,9 +126,7 @@ func TestHostileRun(t *testing.T) {
 	if status, text := b.ask("GET", "picture?run=run", "", nil); status != 404 {
 		t.Errorf("a picture of elsewhere: %d %s", status, text)
 	}
-	if err := os.Remove(filepath.Join(run, previewFile)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Remove(filepath.Join(run, previewFile)))
 	id := b.begin("resume", `{"path":"run"}`)
 	if args := b.queue.find(id).args; args[0] != "resume" || args[1] != filepath.Join(b.root, "run") ||
 		slices.ContainsFunc(args, func(a string) bool { return strings.Contains(a, "python") }) {

@@ -2,10 +2,10 @@ package desk
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"net/http"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -48,17 +48,22 @@ func (d *desk) handle(s *view.Server) {
 	s.Handle(showPath, http.HandlerFunc(d.pass))
 	s.Handle("room", reads(func(q query) (any, error) { return done, d.uploads.room(q) }))
 
-	s.HandlePost("train", changes(func(r *trainRequest) (any, error) { return made(d.train(r)) }))
-	s.HandlePost("resume", changes(func(r *wish) (any, error) { return made(d.resume(r.Path)) }))
-	s.HandlePost("capture", changes(func(r *wish) (any, error) { return made(d.capture(r.Path)) }))
-	s.HandlePost("export", changes(func(r *exportRequest) (any, error) { return made(d.export(r)) }))
-	s.HandlePost("flight", changes(func(r *flightRequest) (any, error) { return made(d.flight(r)) }))
-	s.HandlePost("stop", changes(func(r *wish) (any, error) { return done, d.queue.halt(r.Job, r.Now) }))
-	s.HandlePost("dismiss", changes(func(r *wish) (any, error) {
+	s.HandlePost("train", makes(d.train))
+	s.HandlePost("resume", makes(func(r *wish) (string, error) { return d.resume(r.Path) }))
+	s.HandlePost("capture", makes(func(r *wish) (string, error) { return d.capture(r.Path) }))
+	s.HandlePost("export", makes(d.export))
+	s.HandlePost("flight", makes(d.flight))
+	s.HandlePost("stop", changes(func(_ context.Context, r *wish) (any, error) {
+		return done, d.queue.halt(r.Job, r.Now)
+	}))
+	s.HandlePost("dismiss", changes(func(_ context.Context, r *wish) (any, error) {
 		d.queue.dismiss(r.Job)
 		return done, nil
 	}))
-	s.HandlePost("show", http.HandlerFunc(d.open))
+	s.HandlePost("show", changes(func(ctx context.Context, r *wish) (any, error) { // once the viewer answers
+		id, err := d.show(ctx, r.Path, r.Edit)
+		return map[string]string{"at": showPath + id + "/"}, err
+	}))
 	s.HandlePost(showPath, http.HandlerFunc(d.pass))
 	s.HandlePost("upload", http.HandlerFunc(d.uploads.upload))
 }
@@ -73,41 +78,45 @@ type wish struct {
 
 var done = struct{}{}
 
-// made answers with the number of a new job.
-func made(job string, err error) (any, error) { return map[string]string{"job": job}, err }
-
 type query func(name string) string
 
 // reads answers with what is asked for by an address.
 func reads(f func(q query) (any, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		v, err := f(r.URL.Query().Get)
-		if err != nil {
-			answerError(w, statusOf(err), err)
-			return
-		}
-		answer(w, v)
+		answer(w, v, err)
+	})
+}
+
+// makes answers a request with the number of the job that f queues.
+func makes[T any](f func(r *T) (job string, err error)) http.Handler {
+	return changes(func(_ context.Context, r *T) (any, error) {
+		job, err := f(r)
+		return map[string]string{"job": job}, err
 	})
 }
 
 // changes answers a request with a body.
-func changes[T any](f func(r *T) (any, error)) http.Handler {
+func changes[T any](f func(ctx context.Context, r *T) (any, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		v, err := view.Asked[T](w, r, maxBody)
 		if err != nil {
-			answerError(w, http.StatusBadRequest, err)
+			view.AnswerError(w, http.StatusBadRequest, err)
 			return
 		}
-		result, err := f(v)
-		if err != nil {
-			answerError(w, statusOf(err), err)
-			return
-		}
-		answer(w, result)
+		result, err := f(r.Context(), v)
+		answer(w, result, err)
 	})
 }
 
-var answer, answerError = view.Answer, view.AnswerError
+// answer answers with a value or an error.
+func answer(w http.ResponseWriter, v any, err error) {
+	if err != nil {
+		view.AnswerError(w, statusOf(err), err)
+		return
+	}
+	view.Answer(w, v)
+}
 
 func statusOf(err error) int {
 	var own *refusedUpload
@@ -142,12 +151,8 @@ func (d *desk) state(w http.ResponseWriter, _ *http.Request) {
 	}
 	jobs, err := json.Marshal(list)
 	d.queue.mu.Unlock()
-	if err != nil {
-		answerError(w, http.StatusInternalServerError, err)
-		return
-	}
 	s.Jobs = jobs
-	answer(w, s)
+	answer(w, s, err)
 }
 
 // visit lists a folder. A run that is visited is among the runs from then on.
@@ -162,21 +167,6 @@ func (d *desk) visit(rel string) (*listing, error) {
 	}
 	d.runs.visit(dir)
 	return l, nil
-}
-
-// open answers once the viewer of a model does.
-func (d *desk) open(w http.ResponseWriter, r *http.Request) {
-	v, err := view.Asked[wish](w, r, maxBody)
-	if err != nil {
-		answerError(w, http.StatusBadRequest, err)
-		return
-	}
-	id, err := d.show(r.Context(), v.Path, v.Edit)
-	if err != nil {
-		answerError(w, http.StatusBadRequest, err)
-		return
-	}
-	answer(w, map[string]string{"at": showPath + id + "/"})
 }
 
 // download serves what was exported or rendered.
@@ -209,16 +199,5 @@ func (p places) serveFile(w http.ResponseWriter, r *http.Request, path string) {
 		http.Error(w, "there is no such file", http.StatusNotFound)
 		return
 	}
-	f, err := os.Open(path)
-	if err != nil {
-		http.Error(w, "there is no such file", http.StatusNotFound)
-		return
-	}
-	defer f.Close() // only read from
-	st, err := f.Stat()
-	if err != nil {
-		http.Error(w, "there is no such file", http.StatusNotFound)
-		return
-	}
-	http.ServeContent(w, r, filepath.Base(path), st.ModTime(), f)
+	http.ServeFile(w, r, path)
 }

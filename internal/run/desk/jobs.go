@@ -94,13 +94,14 @@ func (q *queue) add(j *job) (string, error) {
 		return old.Kind == j.Kind && old.Made == j.Made && !old.live()
 	})
 	q.put(j)
-	for i := 0; len(q.jobs) > mostJobs && i < len(q.jobs); {
-		if q.jobs[i].live() {
-			i++
-		} else {
-			q.jobs = slices.Delete(q.jobs, i, i+1)
+	more := len(q.jobs) - mostJobs
+	q.jobs = slices.DeleteFunc(q.jobs, func(old *job) bool {
+		if more <= 0 || old.live() {
+			return false
 		}
-	}
+		more--
+		return true
+	})
 	q.next()
 	return j.ID, nil
 }
@@ -115,14 +116,14 @@ func (q *queue) put(j *job) {
 // next starts the first queued job of each lane that is free. q.mu is held.
 func (q *queue) next() {
 	for l := range lanes {
-		i := slices.IndexFunc(q.jobs, func(j *job) bool { return j.lane == l && j.State == stateQueued })
-		if i < 0 || slices.ContainsFunc(q.jobs, func(j *job) bool { return j.lane == l && j.stop != nil }) {
+		j := q.first(func(j *job) bool { return j.lane == l && j.State == stateQueued })
+		if j == nil || q.first(func(j *job) bool { return j.lane == l && j.stop != nil }) != nil {
 			continue
 		}
 		if l == laneDevice && q.guest != nil {
 			q.guest()
 		}
-		q.start(q.jobs[i])
+		q.start(j)
 	}
 }
 
@@ -178,13 +179,16 @@ func (q *queue) end(j *job, err error, limited bool) {
 	q.next()
 }
 
-// find returns a job by its number, nil if there is none. q.mu is held.
-func (q *queue) find(id string) *job {
-	if i := slices.IndexFunc(q.jobs, func(j *job) bool { return j.ID == id }); i >= 0 {
+// first returns the oldest job that is meant, nil without any. q.mu is held.
+func (q *queue) first(meant func(j *job) bool) *job {
+	if i := slices.IndexFunc(q.jobs, meant); i >= 0 {
 		return q.jobs[i]
 	}
 	return nil
 }
+
+// find returns a job by its number, nil if there is none. q.mu is held.
+func (q *queue) find(id string) *job { return q.first(func(j *job) bool { return j.ID == id }) }
 
 // halt removes a job from the queue, or has it save and stop. At once means that its process is killed, which loses
 // what was trained since the last checkpoint.
@@ -226,10 +230,7 @@ func (q *queue) dismiss(id string) {
 
 // working returns the job that writes to a path, nil if there is none. q.mu is held.
 func (q *queue) working(path string) *job {
-	if i := slices.IndexFunc(q.jobs, func(j *job) bool { return j.live() && j.Made == path }); i >= 0 {
-		return q.jobs[i]
-	}
-	return nil
+	return q.first(func(j *job) bool { return j.live() && j.Made == path })
 }
 
 // lend gives the device to a rehearsal until a job needs it, or it stops. busy says that a job has it.

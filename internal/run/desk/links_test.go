@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	must "vksplat/internal/musttest"
 	"vksplat/internal/run/output"
 	"vksplat/scene/scenetest"
 )
@@ -21,12 +22,8 @@ import (
 // link makes a symbolic link.
 func link(t *testing.T, to, path string) {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(to, path); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(filepath.Dir(path), 0o777))
+	must.Do(t, os.Symlink(to, path))
 }
 
 // TestLinkedOut has the folder of what is made, or one in it, be a link that leads out of the root: nothing is written,
@@ -67,9 +64,7 @@ func TestLinkedOut(t *testing.T) {
 // TestLinkedIn has the folder of what is made be a link that stays in the root, which works.
 func TestLinkedIn(t *testing.T) {
 	b := openDesk(t)
-	if err := os.Mkdir(filepath.Join(b.root, "large"), 0o777); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(filepath.Join(b.root, "large"), 0o777))
 	link(t, "large", filepath.Join(b.root, "vksplat"))
 	id := b.begin("train", strings.Replace(train, "garden", "short", 1))
 	b.until("it is trained", func(s *seenState) bool { return s.job(id).State == stateDone && len(s.Runs) == 1 })
@@ -116,13 +111,10 @@ func TestCurveOfNext(t *testing.T) {
 // tree lists what is below a folder.
 func tree(t *testing.T, dir string) (list []string) {
 	t.Helper()
-	err := filepath.WalkDir(dir, func(path string, _ os.DirEntry, err error) error {
+	must.Do(t, filepath.WalkDir(dir, func(path string, _ os.DirEntry, err error) error {
 		list = append(list, path)
 		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	return list
 }
 
@@ -131,12 +123,8 @@ func TestPipes(t *testing.T) {
 	b := openDesk(t)
 	pipe := func(path string) {
 		path = filepath.Join(b.root, path)
-		if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
-			t.Fatal(err)
-		}
-		if err := syscall.Mkfifo(path, 0o666); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(filepath.Dir(path), 0o777))
+		must.Do(t, syscall.Mkfifo(path, 0o666))
 	}
 	fill(t, filepath.Join(b.root, "run", "stats.json"), "{}")
 	fill(t, filepath.Join(b.root, "other", "stats.json"), "{}")
@@ -195,9 +183,7 @@ func TestForeignScene(t *testing.T) {
 		top.With("ply_file_path", filepath.Join(outside, "points.ply")))
 	write(filepath.Join(b.root, "named"))
 	frames[1]["file_path"] = filepath.Join(elsewhere, "p1.png")
-	if err := os.Remove(filepath.Join(b.root, "named", "images", "p1.png")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Remove(filepath.Join(b.root, "named", "images", "p1.png")))
 	scenetest.PutJSON(t, filepath.Join(b.root, "named", "transforms.json"), top)
 	fill(t, filepath.Join(b.root, "run", output.StatsFile), "{}")
 	scenetest.PutJSON(t, filepath.Join(b.root, "run", output.CheckpointFolder, output.BegunFile),
@@ -219,9 +205,7 @@ func TestForeignScene(t *testing.T) {
 		}
 		if bad == "" { // there are no points, and no verdict that says so
 			var made struct{ Job string }
-			if err := json.Unmarshal([]byte(text), &made); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, json.Unmarshal([]byte(text), &made))
 			if args := b.queue.find(made.Job).args; !slices.Contains(args, "--init=random") {
 				t.Errorf("train %s: %q", name, args)
 			}

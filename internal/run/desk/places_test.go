@@ -8,6 +8,7 @@ import (
 	"slices"
 	"testing"
 
+	must "vksplat/internal/musttest"
 	"vksplat/internal/run/output"
 )
 
@@ -26,14 +27,9 @@ func TestLongListing(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"a.ply", "x.jpg", "y.png", "z.mp4", "z.txt", ".hidden.ply"} {
-		if err := os.WriteFile(in(name), nil, 0o666); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(in(name), nil, 0o666))
 	}
-	l, err := places{root}.list("")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(places{root}.list(""))(t)
 	// the model and 499 folders; the others and the video are left out
 	if len(l.Entries) != mostEntries || l.More != 22 || l.Photos != 2 || l.Videos != 1 {
 		t.Fatalf("%d entries, %d more, %d photos", len(l.Entries), l.More, l.Photos)
@@ -50,9 +46,7 @@ func TestFootageIsMarked(t *testing.T) {
 	root := t.TempDir()
 	for _, name := range []string{"photos/a.jpg", "photos/b.png", "mixed/a.jpg", "mixed/b.mp4", "walk.mp4", "texts/a.txt"} {
 		path := filepath.Join(root, name)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o777), os.WriteFile(path, nil, 0o666)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, errors.Join(os.MkdirAll(filepath.Dir(path), 0o777), os.WriteFile(path, nil, 0o666)))
 	}
 	l, err := places{root}.list("")
 	if err != nil || l.footage != (footage{0, 1}) {

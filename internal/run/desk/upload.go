@@ -48,7 +48,7 @@ func (u *uploads) upload(w http.ResponseWriter, r *http.Request) {
 	path, err := u.admit(q.Get("folder"), q.Get("file"), r.ContentLength)
 	if err != nil {
 		w.Header().Set("Connection", "close") // nobody reads the body
-		answerError(w, statusOf(err), err)
+		answer(w, nil, err)
 		return
 	}
 	defer u.uploaded(path)
@@ -60,11 +60,9 @@ func (u *uploads) upload(w http.ResponseWriter, r *http.Request) {
 		return err
 	})
 	if err != nil {
-		answerError(w, statusOf(err), fault.WithHint(fmt.Errorf("upload %s: %w", filepath.Base(path),
-			fault.Pathless(err)), fault.Hint(err)))
-		return
+		err = fault.WithHint(fmt.Errorf("upload %s: %w", filepath.Base(path), fault.Pathless(err)), fault.Hint(err))
 	}
-	answer(w, map[string]string{"path": u.relative(filepath.Dir(path))})
+	answer(w, map[string]string{"path": u.relative(filepath.Dir(path))}, err)
 }
 
 // admit makes the folder of an upload and says where its file goes. uploaded must be called once it is there, or not.

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	must "vksplat/internal/musttest"
 	"vksplat/internal/run/output"
 )
 
@@ -119,9 +120,7 @@ func TestUploadEarly(t *testing.T) {
 func TestUploadBroken(t *testing.T) {
 	b := openDesk(t)
 	c := b.uploading("folder=trip&file=a.mp4", 60)
-	if _, err := c.Write([]byte("half")); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(c.Write([]byte("half")))(t)
 	dir := filepath.Join(b.root, "vksplat/uploads/trip")
 	b.until("it comes in", func(*seenState) bool { return output.IsFolder(dir) })
 	if got := b.answered(b.uploading("folder=trip&file=a.mp4", 1)); got != http.StatusConflict {
@@ -130,9 +129,7 @@ func TestUploadBroken(t *testing.T) {
 	if got := b.answered(b.uploading("folder=trip&file=b.mp4", 60)); got != http.StatusRequestEntityTooLarge {
 		t.Errorf("more than fits together: %d", got)
 	}
-	if err := c.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.Close())
 	b.until("its folder goes", func(*seenState) bool { return !output.IsFolder(filepath.Join(b.root, dataFolder)) })
 	if status, text := b.ask("POST", "upload?folder=trip&file=a.mp4", strings.Repeat("x", 60), nil); status != 200 {
 		t.Errorf("the next try: %d %s", status, text)

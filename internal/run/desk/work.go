@@ -236,13 +236,13 @@ func (d *desk) capture(rel string) (string, error) {
 // same command continues, or a fresh one.
 func (d *desk) sceneOf(footage, name string) (string, error) {
 	d.queue.mu.Lock()
-	for _, j := range d.queue.jobs {
-		if j.Kind == kindCapture && j.Scene == footage && (j.State == stateStopped || j.State == stateFailed) {
-			d.queue.mu.Unlock()
-			return filepath.Join(d.root, filepath.FromSlash(j.Made)), nil
-		}
-	}
+	j := d.queue.first(func(j *job) bool {
+		return j.Kind == kindCapture && j.Scene == footage && (j.State == stateStopped || j.State == stateFailed)
+	})
 	d.queue.mu.Unlock()
+	if j != nil {
+		return filepath.Join(d.root, filepath.FromSlash(j.Made)), nil
+	}
 	return d.reserve(scenesFolder, name, "")
 }
 

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	must "vksplat/internal/musttest"
 	"vksplat/internal/run/bench"
 )
 
@@ -22,13 +23,8 @@ func TestReport(t *testing.T) {
 			"loader " + filepath.Join(home, "lib") + " " + filepath.Join(dir, "x") + "\n",
 		Passes: "rasterize 1 ms\n", Failure: errors.New("run kernels: kernels fail")}
 	path := filepath.Join(t.TempDir(), "report.txt")
-	if err := r.Write(path); err != nil {
-		t.Fatal(err)
-	}
-	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, r.Write(path))
+	data := must.Get(os.ReadFile(path))(t)
 	text := string(data)
 	for _, part := range []string{"| Some GPU / 3 | Mesa 25.0 | 79 of 80 | 0.500 ms | 1234 ms | vksplat ", "\nmachine  ",
 		"limit    x 3", "step     0.0005 s: small", "rasterize 1 ms", "error: run kernels", "loader ~", "(here)"} {
@@ -49,9 +45,7 @@ func TestReport(t *testing.T) {
 // TestValueIn reads both forms of files.
 func TestValueIn(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "f")
-	if err := os.WriteFile(path, []byte("NAMES=x\nNAME=\"A b\"\nmodel name\t: CPU 3\n"), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte("NAMES=x\nNAME=\"A b\"\nmodel name\t: CPU 3\n"), 0o666))
 	for key, want := range map[string]string{"NAME": "A b", "model name": "CPU 3", "none": ""} {
 		if got := valueIn(path, key); got != want {
 			t.Errorf("%s is %q", key, got)

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"vksplat/internal/fault"
+	must "vksplat/internal/musttest"
 	"vksplat/scene"
 	"vksplat/scene/ply"
 	"vksplat/scene/splatfile"
@@ -38,10 +39,7 @@ func inside(box [6]float64) Operation { return Operation{Crop: &Crop{Box: box, K
 // do carries out an operation that must remove something.
 func do(t *testing.T, s *State, op Operation) []uint32 {
 	t.Helper()
-	gone, err := s.Do(op)
-	if err != nil {
-		t.Fatal(err)
-	}
+	gone := must.Get(s.Do(op))(t)
 	return gone
 }
 
@@ -179,17 +177,9 @@ func TestReplay(t *testing.T) {
 		do(t, s, op)
 	}
 	path := t.TempDir() + "/a" + FileSuffix
-	if err := s.Document().Write(path); err != nil {
-		t.Fatal(err)
-	}
-	d, err := Read(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := d.Replay(splatfile.Memory(c, ply.Meta{}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Document().Write(path))
+	d := must.Get(Read(path))(t)
+	r := must.Get(d.Replay(splatfile.Memory(c, ply.Meta{})))(t)
 	if !slices.Equal(r.Removed, s.Removed()) || *r.Up != *s.Up() || r.Upright() != s.Upright() {
 		t.Errorf("replayed: %d gone, want %d", r.Removed.Count(), s.N()-s.Kept())
 	}

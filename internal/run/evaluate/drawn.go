@@ -40,14 +40,15 @@ func (j *Job) takeLook(synthetic bool) error {
 	return err
 }
 
-// printDrawn names below a table what decides its scores beside the file.
-func (j *Job) printDrawn() { j.console.Sayf("%s", j.drawnLine()) }
-
-func (j *Job) drawnLine() string {
+// below is what stands below a table: what decides its scores beside the file, and what they are worth.
+func (j *Job) below() (text string) {
 	if d := j.Result.Drawn; d != nil {
-		return fmt.Sprintf("%s: measured with %s.\n", j.name, d)
+		text = fmt.Sprintf("%s: measured with %s.\n", j.name, d)
 	}
-	return ""
+	if warning := j.trainedOnText(); warning != "" {
+		text += fmt.Sprintf("\n**%s: %s.**\n", j.name, warning)
+	}
+	return text
 }
 
 // seenSamples is about how many splats are looked for in the views.

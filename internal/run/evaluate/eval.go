@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"path/filepath"
 	"strings"
 
@@ -87,15 +86,6 @@ func (o *Options) Check() error {
 	case o.Out != "" && len(o.Models) > 1:
 		return fault.Usagef("measure one model at a time, or leave "+fault.Setting("output")+" out",
 			"%s: scores of %d models would go to one folder", fault.Named("output"), len(o.Models))
-	case o.TestEvery < 2:
-		return fault.Usagef("give 2 or more", "%s: %d leaves no photo to train on", fault.Named("test-every"),
-			o.TestEvery)
-	case o.Iteration < 0:
-		return fault.Usagef("give the number of a step that OUT has a model of, or 0",
-			"%s: %d is not a step", fault.Named("iteration"), o.Iteration)
-	case !(o.Config.Near > 0) || math.IsInf(o.Config.Near, 0):
-		return fault.Usagef("give a distance above 0, as in 0.01", "%s: %g is not a distance", fault.Named("near"),
-			o.Config.Near)
 	}
 	if err := captured.CheckSplit(o.TestList, o.Given); err != nil {
 		return err
@@ -208,10 +198,7 @@ func MeasureAll(console *cli.Console, ctx context.Context, o *Options, jobs []*J
 				console.Note(fmt.Sprintf("%s holds scores of one protocol: those of %s by another were replaced",
 					filepath.Join(job.folder, "results.json"), strings.Join(replaced, ", ")))
 			}
-			if text := captured.HiddenScores(job.folder, job.rec); text != "" {
-				console.Note(text)
-			}
-			if err := output.AddWritten(job.folder, output.ScoreFilesIn(job.folder)...); err != nil {
+			if err := output.AddWritten(job.folder, output.PathsIn(job.folder, output.ScoreFiles)...); err != nil {
 				return err
 			}
 		}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"vksplat/internal/fault"
+	must "vksplat/internal/musttest"
 	"vksplat/internal/run/models"
 	"vksplat/internal/run/runtest"
 	"vksplat/pipeline"
@@ -22,10 +23,7 @@ import (
 // into the result.
 func TestPerceptual(t *testing.T) {
 	runtest.NeedDevice(t)
-	device, err := pipeline.OpenDevice(pipeline.DeviceOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	device := must.Get(pipeline.OpenDevice(pipeline.DeviceOptions{}))(t)
 	defer models.CloseDevice(device)
 	w := &metric.LPIPSWeights{Net: "alex"}
 	random := rand.New(rand.NewPCG(1, 2))
@@ -50,16 +48,11 @@ func TestPerceptual(t *testing.T) {
 		w.Kernels, w.Biases, w.Channels = append(w.Kernels, kernel), append(w.Biases, bias),
 			append(w.Channels, channels)
 	}
-	net, err := pipeline.NewLPIPS(device, w, lpips.Options{Normalize: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	net := must.Get(pipeline.NewLPIPS(device, w, lpips.Options{Normalize: true}))(t)
 	p := &perceptual{net: net, sha256: "hash"}
 	defer p.Close()
 	j := &Job{scorer: &Scorer{}}
-	if err := p.use(j); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, p.use(j))
 	const width, height = 64, 48
 	shot := scene.Image{Width: width, Height: height, Pix: make([]uint8, 4*width*height)}
 	for i := range shot.Pix {
@@ -68,10 +61,7 @@ func TestPerceptual(t *testing.T) {
 	render := photo.FloatRGB(shot)
 	score := func(mask []uint32) float64 {
 		t.Helper()
-		x, err := j.scorer.lpips(shot, render, mask)
-		if err != nil {
-			t.Fatal(err)
-		}
+		x := must.Get(j.scorer.lpips(shot, render, mask))(t)
 		return x
 	}
 	if x := score(nil); x != 0 || j.Result.Weights != "hash" {
@@ -96,19 +86,14 @@ func TestPerceptual(t *testing.T) {
 // TestPlanPerceptual refuses before anything is measured where the device has no room for LPIPS, with what is enough.
 func TestPlanPerceptual(t *testing.T) {
 	runtest.NeedDevice(t)
-	device, err := pipeline.OpenDevice(pipeline.DeviceOptions{MaxVRAM: "4M"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	device := must.Get(pipeline.OpenDevice(pipeline.DeviceOptions{MaxVRAM: "4M"}))(t)
 	defer models.CloseDevice(device)
 	file := filepath.Join(t.TempDir(), "a.ply")
 	s := scene.NewSplats(10, 0)
 	for i := range s.N {
 		s.Quats[4*i] = 1
 	}
-	if err := ply.Write(file, s, ply.Meta{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, ply.Write(file, s, ply.Meta{}))
 	j := &Job{name: "out", file: file, cams: []scene.Camera{{Width: 64, Height: 48}},
 		o: Options{Protocol: ProtocolGsplat}}
 	if err := j.planPerceptual(device); err != nil {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"slices"
 	"strings"
@@ -116,11 +115,8 @@ func printResult(console *cli.Console, j *Job) {
 	t.Add(last...)
 	console.Printf("### %s, %s: %s of %s\n\n%s\n", j.name, r.Method, cli.Count(len(r.Views), "photo"),
 		captured.Resolution(j.cams), t)
-	console.Sayf("%s\n", legend)
-	j.printDrawn()
-	j.printTrainedOn()
-	child.Report(child.Event{Event: child.EventTable,
-		Text: fmt.Sprintf("\n%s\n%s\n", t, legend) + j.drawnLine() + j.trainedOnLine()})
+	console.Sayf("%s\n%s", legend, j.below())
+	child.Report(child.Event{Event: child.EventTable, Text: fmt.Sprintf("\n%s\n%s\n%s", t, legend, j.below())})
 	if j.folder != "" {
 		console.Printf("\nscores: %s\n", j.folder)
 	}
@@ -176,8 +172,7 @@ func printComparison(console *cli.Console, jobs []*Job) {
 	}
 	console.Sayf("%s\n", legend)
 	for _, j := range jobs {
-		j.printDrawn()
-		j.printTrainedOn()
+		console.Sayf("%s", j.below())
 	}
 }
 
@@ -214,33 +209,9 @@ func sameContent(a, b string) bool {
 	if a == b {
 		return true
 	}
-	one, err := os.Stat(a)
-	other, err2 := os.Stat(b)
-	if errors.Join(err, err2) != nil || one.Size() != other.Size() {
-		return false
-	}
-	f, err := os.Open(a)
-	if err != nil {
-		return false
-	}
-	defer f.Close() // only read from
-	g, err := os.Open(b)
-	if err != nil {
-		return false
-	}
-	defer g.Close()
-	var blocks [2][1 << 15]byte
-	for {
-		n, err := io.ReadFull(f, blocks[0][:])
-		m, err2 := io.ReadFull(g, blocks[1][:])
-		if !bytes.Equal(blocks[0][:n], blocks[1][:m]) {
-			return false
-		}
-		if err != nil || err2 != nil {
-			ended := func(err error) bool { return err == io.EOF || err == io.ErrUnexpectedEOF }
-			return ended(err) && ended(err2)
-		}
-	}
+	one, err := os.ReadFile(a)
+	other, err2 := os.ReadFile(b)
+	return errors.Join(err, err2) == nil && bytes.Equal(one, other)
 }
 
 // scoreNames lists in order the scores that one of the jobs has.

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"vksplat/internal/cli"
+	must "vksplat/internal/musttest"
 	"vksplat/internal/run/captured"
 	"vksplat/scene"
 	"vksplat/scene/results"
@@ -65,9 +66,7 @@ func TestNotComparable(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) string {
 		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, []byte(text), 0o666))
 		return path
 	}
 	was := scene.Camera{Name: "a.png", Width: 64, Height: 48, Path: write("a", "photo")}
@@ -102,9 +101,7 @@ func TestSameContent(t *testing.T) {
 	long := strings.Repeat("photo", 1<<14)
 	for name, text := range map[string]string{"a": long, "b": long, "c": long[:len(long)-1] + "x",
 		"d": long[1:], "none": "", "empty": ""} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o666); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o666))
 	}
 	for other, want := range map[string]bool{"a": true, "b": true, "c": false, "d": false, "empty": false,
 		"absent": false} {

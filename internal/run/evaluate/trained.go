@@ -60,16 +60,6 @@ func (j *Job) warnTrainedOn() {
 	}
 }
 
-// printTrainedOn says the same below a table.
-func (j *Job) printTrainedOn() { j.console.Printf("%s", j.trainedOnLine()) }
-
-func (j *Job) trainedOnLine() string {
-	if text := j.trainedOnText(); text != "" {
-		return fmt.Sprintf("\n**%s: %s.**\n", j.name, text)
-	}
-	return ""
-}
-
 // trainedOnText is "" where all is well, or was asked for.
 func (j *Job) trainedOnText() string {
 	switch t := j.Result.TrainedOn; {

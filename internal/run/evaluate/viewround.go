@@ -153,33 +153,32 @@ func (c *Comparison) Score(corrected bool, darken func(picture []float32)) (v re
 	}
 	clamp01(c.Render)
 	v.Name = c.Cam.Name
-	v.PSNR, v.SSIM, err = c.compare(c.Render)
+	psnr, ssim, err := c.compare(c.Render)
 	if err == nil && corrected {
 		var render []float32
 		if render, err = metric.CorrectColors(metric.ColorAffine, c.Photo, c.Render, c.Photo.Mask); err == nil {
-			v.Corrected = &results.Corrected{}
-			v.Corrected.PSNR, v.Corrected.SSIM, err = c.compare(render)
+			v.CCPSNR, v.CCSSIM, err = c.compare(render)
 		}
 	}
 	if err == nil && darken != nil {
-		v.Lens = &results.Corrected{}
-		v.Lens.PSNR, v.Lens.SSIM, err = c.compare(taken)
+		v.LensPSNR, v.LensSSIM, err = c.compare(taken)
 	}
 	if err == nil && c.Aligned != nil {
 		clamp01(c.Aligned)
-		v.Aligned = &results.Corrected{}
-		v.Aligned.PSNR, v.Aligned.SSIM, err = c.compare(c.Aligned)
+		v.AlignedPSNR, v.AlignedSSIM, err = c.compare(c.Aligned)
 	}
 	if err != nil {
 		return results.ViewScore{}, fmt.Errorf("measure %q: %w", c.Cam.Name, err)
 	}
+	v.PSNR, v.SSIM = *psnr, *ssim
 	return v, nil
 }
 
 // compare returns PSNR and SSIM by gsplat's protocol.
-func (c *Comparison) compare(render []float32) (psnr, ssim float64, err error) {
-	psnr, ssim, err = metric.Compare(c.Photo, render, metric.PaddingValid, c.Photo.Mask)
-	return min(psnr, meter.MaxPSNR), ssim, err
+func (c *Comparison) compare(render []float32) (psnr, ssim *float64, err error) {
+	p, s, err := metric.Compare(c.Photo, render, metric.PaddingValid, c.Photo.Mask)
+	p = min(p, meter.MaxPSNR)
+	return &p, &s, err
 }
 
 func clamp01(x []float32) {

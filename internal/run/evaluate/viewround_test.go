@@ -8,6 +8,7 @@ import (
 	"slices"
 	"testing"
 
+	must "vksplat/internal/musttest"
 	"vksplat/pipeline"
 	"vksplat/scene"
 	"vksplat/scene/metric"
@@ -23,17 +24,12 @@ func TestViewRound(t *testing.T) {
 	for i := range cams {
 		cams[i] = scene.Camera{Name: fmt.Sprint(i), Path: filepath.Join(dir, fmt.Sprint(i)+".png"), Width: side,
 			Height: side}
-		if err := photo.WritePNG(cams[i].Path, make([]float32, 3*side*side), side, side); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, photo.WritePNG(cams[i].Path, make([]float32, 3*side*side), side, side))
 	}
 	plan := &pipeline.HostPlan{Cache: 64 << 20, Decode: 64 << 20, Picture: 1 << 20, Workers: 4}
 	failed := errors.New("no")
 	round := func(strict bool, outcome func(i int) error) (taken []int, warned int, err error) {
-		r, err := NewViewRound(cams, plan)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(NewViewRound(cams, plan))(t)
 		defer r.Photos.Close()
 		later := make(chan struct{}) // the first comparison ends after the second
 		r.Strict = strict

@@ -342,7 +342,7 @@ type captureInfo struct {
 func describeCapture(path string) (any, facts, error) {
 	c, err := load.Capture(path, scene.LoadOptions{Model: scene.AnyModel})
 	if err != nil {
-		return nil, nil, &captured.UnreadCapture{Path: path, Err: err}
+		return nil, nil, captured.Unread(path, err)
 	}
 	info := captureInfo{Kind: "capture", Path: path, Model: c.Model, Images: c.Images, Photos: len(c.Cameras),
 		Resolution: captured.Resolution(c.Cameras), Points: len(c.Points)}
@@ -368,7 +368,6 @@ type runInfo struct {
 	Path        string   `json:"path"`
 	Checkpoints []string `json:"checkpoints"`
 	Models      []string `json:"models"`
-	Scores      string   `json:"scores_note,omitempty"` // what is to be known of those in results.json
 	Newest      any      `json:"newest_checkpoint,omitempty"`
 	// folder of a run that replaces this one once it has a checkpoint
 	Next string `json:"next,omitempty"`
@@ -395,11 +394,6 @@ func describeRun(path string) (any, facts, error) {
 	}
 	for _, c := range list {
 		info.Checkpoints = append(info.Checkpoints, c.Path)
-	}
-	if rec, err := captured.ReadRecord(path); err == nil {
-		if info.Scores = captured.HiddenScores(path, rec); info.Scores != "" {
-			f.add("scores", "%s", info.Scores)
-		}
 	}
 	if len(list) == 0 {
 		why := "the run keeps none, or ended before the first"

@@ -7,7 +7,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -44,6 +43,7 @@ const (
 	Folder = "levels"
 	// recordFile is in it.
 	recordFile = "levels.json"
+	maxRecord  = 1 << 20 // bytes of it
 	// heldOutFile names there the photos that are held out.
 	heldOutFile = "held_out.txt"
 	// mostDownscale is the smallest size of photos: an eighth.
@@ -240,16 +240,9 @@ func (m *making) begin() error {
 // drop removes the levels that are there: this command wrote all of it.
 func (m *making) drop() error {
 	for k := 1; k < splatfile.MostStreamedLevels; k++ {
-		if err := errors.Join(os.RemoveAll(m.run(k)), removeFile(m.start(k))); err != nil {
+		if err := errors.Join(os.RemoveAll(m.run(k)), os.RemoveAll(m.start(k))); err != nil {
 			return output.FolderError(m.dir, err)
 		}
-	}
-	return nil
-}
-
-func removeFile(path string) error {
-	if err := os.Remove(path); !errors.Is(err, os.ErrNotExist) {
-		return err
 	}
 	return nil
 }
@@ -349,13 +342,10 @@ func (m *making) writeHeldOut() error {
 // readRecord reads the record of a folder of levels, nil where there is none.
 func readRecord(dir string) (*record, error) {
 	path := filepath.Join(dir, recordFile)
-	data, err := os.ReadFile(path)
+	r := &record{}
+	err := output.ReadJSON(path, maxRecord, r)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
-	}
-	r := &record{}
-	if err == nil {
-		err = json.Unmarshal(data, r)
 	}
 	if err != nil {
 		return nil, fault.WithHint(fmt.Errorf("read %s: %w: %w", path, fault.ErrData, fault.Pathless(err)),

@@ -17,6 +17,7 @@ import (
 
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
+	must "vksplat/internal/musttest"
 	"vksplat/internal/run/meter"
 	"vksplat/internal/run/output"
 	"vksplat/internal/run/runtest"
@@ -37,9 +38,7 @@ func startWatched(t *testing.T, scene, out string, steps int, limit train.LimitF
 	o := train.NewOptions()
 	o.Scene, o.Out, o.Config.Iterations, o.Progress, o.Viewer.Address = scene, out, steps, meter.None, "127.0.0.1:0"
 	o.TimeLimit = limit
-	if err := o.Checkpoints.Every.Set("0"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, o.Checkpoints.Every.Set("0"))
 	stop := func() {}
 	spy := train.Observe(func(e train.Event) error {
 		if s, is := e.(*train.Started); is {
@@ -84,10 +83,7 @@ func (w *watched) commander(t *testing.T) *commander {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	t.Cleanup(cancel)
-	c, err := playtest.Enter(ctx, w.address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(playtest.Enter(ctx, w.address))(t)
 	t.Cleanup(func() { _ = c.CloseNow() })
 	return &commander{t, ctx, c}
 }
@@ -154,9 +150,7 @@ func TestViewerCommands(t *testing.T) {
 		func(s view.Status) bool { return s.Save.State == view.SaveFailed }); !strings.Contains(s.Save.Text, folder) {
 		t.Errorf("a save that failed: %+v", s.Save)
 	}
-	if err := os.Remove(folder); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Remove(folder))
 	o.order("save")
 	saved := filepath.Join(folder, fmt.Sprintf("%s%d%s", output.CheckpointPrefix, at, output.CheckpointSuffix))
 	if s := o.until("save", func(s view.Status) bool { return s.Save.State == view.SaveDone }); s.Save.Text != saved ||

@@ -230,8 +230,8 @@ func (l *training) Do(_ context.Context, c view.Command) error {
 	switch c {
 	case view.CommandPause:
 		if !l.between.Held() {
-			l.console.Note("paused from the viewer; resume it there, or it resumes when no one has watched for " +
-				cli.Duration(l.patience.Seconds()) + "; Ctrl-C stops it")
+			l.console.Note("paused from the viewer; resume it there, or it resumes after " +
+				cli.Duration(l.patience.Seconds()) + " without a viewer; Ctrl-C stops it")
 		}
 		l.between.Hold()
 	case view.CommandResume:

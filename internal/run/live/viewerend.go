@@ -50,7 +50,7 @@ func (l *training) goOnAlone() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.here.n == 0 && l.between.Held() {
-		l.console.Note("paused, and nobody has watched for " + cli.Duration(l.patience.Seconds()) + ": continuing")
+		l.console.Note("paused for " + cli.Duration(l.patience.Seconds()) + " without a viewer: continuing")
 		l.between.Release()
 	}
 }

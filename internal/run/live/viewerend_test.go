@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"vksplat/internal/cli"
+	must "vksplat/internal/musttest"
 	"vksplat/internal/run/frames"
 	"vksplat/pipeline"
 	"vksplat/view"
@@ -23,9 +24,7 @@ func TestViewerAlone(t *testing.T) {
 		patience: patience}
 	l.Watched(1)
 	l.Watched(2)
-	if err := l.Do(t.Context(), view.CommandPause); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, l.Do(t.Context(), view.CommandPause))
 	l.Watched(1)
 	time.Sleep(2 * patience)
 	l.Watched(0)
@@ -43,7 +42,7 @@ func TestViewerAlone(t *testing.T) {
 	l.mu.Lock() // what is said is said by then
 	defer l.mu.Unlock()
 	if text := said.String(); !strings.Contains(text, "paused from the viewer") ||
-		strings.Count(text, "has watched for") != 2 {
+		strings.Count(text, "without a viewer") != 2 {
 		t.Errorf("said is %s", text)
 	}
 }

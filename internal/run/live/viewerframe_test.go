@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"vksplat/internal/cli"
+	must "vksplat/internal/musttest"
 	"vksplat/internal/run/meter"
 	"vksplat/internal/run/runtest"
 	"vksplat/internal/run/train"
@@ -25,9 +26,7 @@ func TestViewerFrame(t *testing.T) {
 	o := train.NewOptions()
 	o.Scene, o.Out, o.Config.Iterations, o.Progress, o.Viewer.Address = runtest.SmallScene(t, 300),
 		filepath.Join(t.TempDir(), "out"), 40, meter.None, "0"
-	if err := os.MkdirAll(o.Out, 0o777); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(o.Out, 0o777))
 	r := train.NewRun(o, cli.New(nil, io.Discard, io.Discard))
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -40,9 +39,7 @@ func TestViewerFrame(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	if err := r.Begin(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, r.Begin(ctx))
 	started, err := r.Started(io.Discard)
 	if err == nil {
 		err = watched.Observe(started)
@@ -59,22 +56,14 @@ func TestViewerFrame(t *testing.T) {
 	l.between.Hold()
 	cam := r.Capture.Cameras[1]
 	var want []float32
-	if err := l.between.Do(ctx, func() (err error) {
+	must.Do(t, l.between.Do(ctx, func() (err error) {
 		want, err = r.Trainer.RenderInto(nil, cam)
 		return err
-	}); err != nil {
-		t.Fatal(err)
-	}
+	}))
 	frame := func(q view.FrameQuery) scene.Image {
 		t.Helper()
-		data, err := l.Frame(ctx, q)
-		if err != nil {
-			t.Fatal(err)
-		}
-		img, err := jpeg.Decode(bytes.NewReader(data))
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := must.Get(l.Frame(ctx, q))(t)
+		img := must.Get(jpeg.Decode(bytes.NewReader(data)))(t)
 		out := scene.Image{Width: img.Bounds().Dx(), Height: img.Bounds().Dy()}
 		for y := range out.Height {
 			for x := range out.Width {

@@ -134,9 +134,7 @@ func (m *merger) refuseForeign() error {
 	for _, dir := range output.FormerModels(m.out) {
 		paths = append(paths, filepath.Join(dir, output.ModelName))
 	}
-	for _, name := range output.RunFiles {
-		paths = append(paths, filepath.Join(m.out, name))
-	}
+	paths = append(paths, output.PathsIn(m.out, output.RunFiles)...)
 	if output.IsFile(filepath.Join(m.plan.Dir, plans.MergeFile)) && !own.Known { // of a build that kept no list
 		paths = nil
 	}
@@ -169,11 +167,7 @@ func (m *merger) list() error {
 	}
 	own := output.ReadWritten(m.out)
 	own.By = output.ByMerge
-	paths := []string{m.model()}
-	for _, name := range output.RunFiles {
-		paths = append(paths, filepath.Join(m.out, name))
-	}
-	return own.Begin(paths...)
+	return own.Begin(append(output.PathsIn(m.out, output.RunFiles), m.model())...)
 }
 
 // allTrained refuses a plan with blocks that are not trained to their end.
@@ -243,8 +237,8 @@ func (m *merger) clear() error {
 		}
 		_ = os.Remove(dir) // refused unless empty
 	}
-	for _, name := range []string{"results.json", "per_view.json"} {
-		if err := os.Remove(filepath.Join(m.out, name)); err != nil && !errors.Is(err, os.ErrNotExist) {
+	for _, path := range output.PathsIn(m.out, output.ScoreFiles) {
+		if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return output.FolderError(m.out, err)
 		}
 	}

@@ -76,16 +76,6 @@ func (o *Options) check() error {
 	switch {
 	case ext != ".ply" && ext != ".glb":
 		return fault.Usagef("name it as in scene.ply or scene.glb", "%s: meshes are written as .ply and .glb", o.Out)
-	case !(o.Voxel >= 0) || math.IsInf(o.Voxel, 0):
-		return fault.Usagef("give a length above 0, as in 0.01", "%s: %g is not a length", fault.Named("voxel"),
-			o.Voxel)
-	case !(o.MaxDepth >= 0) || math.IsInf(o.MaxDepth, 0):
-		return fault.Usagef("give a length above 0, as in 5", "%s: %g is not a length", fault.Named("max-depth"),
-			o.MaxDepth)
-	case o.MinViews < 1 || o.MinViews > math.MaxUint16:
-		return fault.Usagef("give a number from 1 up, as in 2", "%s: %d views", fault.Named("min-views"), o.MinViews)
-	case o.Clusters < 1:
-		return fault.Usagef("give a number from 1 up, as in 1", "%s: %d parts", fault.Named("clusters"), o.Clusters)
 	case o.Triangles != "" && cli.Part(o.Triangles, 100) == 0:
 		return fault.Usagef("give a number of triangles, or per cent of them, as in 200000 or 25%",
 			"%s: %q is neither a number nor per cent", fault.Named("triangles"), o.Triangles)

@@ -20,11 +20,14 @@ const (
 // Rounded is a number that JSON shows with six digits, or null when it is none.
 type Rounded float64
 
-func (x Rounded) MarshalJSON() ([]byte, error) {
-	if v := float64(x); math.IsNaN(v) || math.IsInf(v, 0) {
+func (x Rounded) MarshalJSON() ([]byte, error) { return numberJSON(float64(x), 6) }
+
+// numberJSON writes a number with so many digits, -1 for all, null for none.
+func numberJSON(x float64, digits int) ([]byte, error) {
+	if math.IsNaN(x) || math.IsInf(x, 0) {
 		return []byte("null"), nil
 	}
-	return strconv.AppendFloat(nil, float64(x), 'g', 6, 64), nil
+	return strconv.AppendFloat(nil, x, 'g', digits, 64), nil
 }
 
 func (x *Rounded) UnmarshalJSON(data []byte) error {
@@ -39,12 +42,7 @@ func (x *Rounded) UnmarshalJSON(data []byte) error {
 // written.
 type Exact float64
 
-func (x Exact) MarshalJSON() ([]byte, error) {
-	if v := float64(x); math.IsNaN(v) || math.IsInf(v, 0) {
-		return []byte("null"), nil
-	}
-	return strconv.AppendFloat(nil, float64(x), 'g', -1, 64), nil
-}
+func (x Exact) MarshalJSON() ([]byte, error) { return numberJSON(float64(x), -1) }
 
 func (x *Exact) UnmarshalJSON(data []byte) error { return (*Rounded)(x).UnmarshalJSON(data) }
 

@@ -231,7 +231,7 @@ func (p *Meter) EndLine() {
 	}
 }
 
-// Resume goes on after interrupt.
+// Resume begins again after Interrupt.
 func (p *Meter) Resume() { p.mark, p.markStep = time.Now(), max(p.markStep, p.Last.Step) }
 
 // EtaSeconds returns the time that is left at the present rate, NaN while that is unknown.

@@ -4,21 +4,15 @@ import (
 	"bufio"
 	"encoding/json"
 	"io"
+
+	"vksplat/scene/results"
 )
 
 type ViewLine struct {
 	Name string `json:"name"`
 	PSNR Exact  `json:"psnr"`
 	SSIM Exact  `json:"ssim"`
-	// after the affine colour map that fits the photo best; absent where appearance is not learnt
-	CCPSNR *Exact `json:"cc_psnr,omitempty"`
-	CCSSIM *Exact `json:"cc_ssim,omitempty"`
-	// through the vignetting of the photo's camera; absent where that is not learnt
-	LensPSNR *Exact `json:"lens_psnr,omitempty"`
-	LensSSIM *Exact `json:"lens_ssim,omitempty"`
-	// of the camera after it was moved to where the photo fits best; absent without refine-poses
-	AlignedPSNR *Exact `json:"aligned_psnr,omitempty"`
-	AlignedSSIM *Exact `json:"aligned_ssim,omitempty"`
+	results.Extra[*Exact]
 }
 
 // ReadSteps returns the step lines of a metrics.jsonl, thinned to about limit: one

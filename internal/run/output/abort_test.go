@@ -13,6 +13,7 @@ import (
 
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
+	must "vksplat/internal/musttest"
 )
 
 // TestAbort presses Ctrl-C twice in a process of its own: what the second one, half a second later, leaves behind is no
@@ -21,10 +22,7 @@ func TestAbort(t *testing.T) {
 	const ownProcess, by = "VKSPLAT_TEST_PROCESS", "VKSPLAT_TEST_ABORT_BY"
 	if dir := os.Getenv(ownProcess); dir != "" {
 		console := cli.New(nil, os.Stdout, os.Stderr)
-		release, err := Claim(dir, true)
-		if err != nil {
-			t.Fatal(err)
-		}
+		release := must.Get(Claim(dir, true))(t)
 		console.OnAbort = release
 		wait, s := console.Interruptible, syscall.SIGINT
 		if os.Getenv(by) == "SIGTERM" {

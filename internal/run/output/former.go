@@ -21,11 +21,8 @@ var (
 		"cfg_args", OriginFile, CaptureFile}
 )
 
-func RunPaths(out string) (paths []string) {
-	for _, name := range append(slices.Clone(RunFiles), MetricsFile, askedName, begunName) {
-		paths = append(paths, filepath.Join(out, name))
-	}
-	return paths
+func RunPaths(out string) []string {
+	return PathsIn(out, append(slices.Clone(RunFiles), MetricsFile, askedName, begunName))
 }
 
 // Files in folders that are named after a step.
@@ -114,16 +111,11 @@ func picturesIn(dir string, own *Written) (list []string) {
 
 // RefuseFormer is the error of a folder with so many checkpoints and any models.
 func RefuseFormer(out string, checkpoints int, hint string) error {
-	text := FormerText(out, checkpoints)
+	text := ContentText(checkpoints, len(FormerModels(out)))
 	if text == "" {
 		return nil
 	}
 	return fault.Usagef(hint, "%s holds an earlier run: %s", out, text)
-}
-
-// FormerText names the models in out and so many checkpoints, "" for none.
-func FormerText(out string, checkpoints int) string {
-	return ContentText(checkpoints, len(FormerModels(out)))
 }
 
 // ContentText names so many checkpoints and models, "" for none.

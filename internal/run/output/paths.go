@@ -2,12 +2,14 @@ package output
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"slices"
 
 	"vksplat/internal/atomicfile"
+	"vksplat/internal/strictjson"
 )
 
 // FolderOf returns the folder of the run that a model lies in, "" for none.
@@ -58,6 +60,15 @@ func IsFolder(path string) bool {
 // InFolder reports whether path is directly in dir.
 func InFolder(path, dir string) bool { return Absolute(filepath.Dir(path)) == Absolute(dir) }
 
+// PathsIn joins a folder and names.
+func PathsIn(dir string, names []string) []string {
+	paths := make([]string, len(names))
+	for i, name := range names {
+		paths[i] = filepath.Join(dir, name)
+	}
+	return paths
+}
+
 // WriteJSON writes v to path as one whole file.
 func WriteJSON(path string, v any) error {
 	return atomicfile.Write(path, func(w io.Writer) error {
@@ -65,6 +76,22 @@ func WriteJSON(path string, v any) error {
 		enc.SetIndent("", "  ")
 		return enc.Encode(v)
 	})
+}
+
+// ReadJSON reads a plain file of at most so many bytes into v.
+func ReadJSON(path string, most int64, v any) error {
+	st, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	if !st.Mode().IsRegular() || st.Size() > most {
+		return fmt.Errorf("not a file of at most %d bytes", most)
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	return strictjson.JSONError(json.Unmarshal(data, v))
 }
 
 // CopyWhole copies a file, which appears whole.

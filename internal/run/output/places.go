@@ -11,7 +11,7 @@ import (
 // folder, or a capture, unless it is empty or holds one of the command's own files. A setting names it.
 func RefusePlace(dir, setting string, own ...string) error {
 	if dir == "-" {
-		return fault.Usagef("name a folder, which is made", "%s: standard output is not a folder", fault.Named(setting))
+		return fault.Usagef("name a folder", "%s: standard output is not a folder", fault.Named(setting))
 	}
 	if err := fault.Dangling(dir); err != nil {
 		return err
@@ -23,7 +23,7 @@ func RefusePlace(dir, setting string, own ...string) error {
 	if firstOf(dir, own...) != "" {
 		return nil
 	}
-	const hint = "name a new folder, which is made"
+	const hint = "name a new folder"
 	named := fault.Named(setting)
 	at := Resolved(dir)
 	if home, err := os.UserHomeDir(); err == nil && at == Resolved(home) {

@@ -47,7 +47,7 @@ func Stage(out string, old []string, resumes bool) (err error) {
 	if err := WriteJSON(filepath.Join(next, oldFile), names); err != nil || !resumes {
 		return err
 	}
-	for _, name := range append(slices.Clone(scoreFiles), MetricsFile, WrittenFile) {
+	for _, name := range append(slices.Clone(ScoreFiles), MetricsFile, WrittenFile) {
 		if path := filepath.Join(out, name); IsFile(path) {
 			err = errors.Join(err, CopyWhole(path, filepath.Join(next, name)))
 		}
@@ -172,12 +172,6 @@ func syncBelow(dir string) error {
 // Recover completes what a killed run began that was to replace the one in out, if it came to a checkpoint or to its
 // end, and otherwise removes what it wrote. Note says which, "" if there was nothing.
 func Recover(out string) (note string, err error) {
-	for _, name := range []string{".previous", ".previous.moving"} { // of builds before 0.1.0
-		if dir := filepath.Join(out, name); IsFolder(dir) {
-			return "", fault.Usagef("move its files back to where they were in "+out+", or remove it",
-				"%s holds an earlier run that another build of this program was replacing", dir)
-		}
-	}
 	next := nextIn(out)
 	switch {
 	case next == "":
@@ -189,7 +183,7 @@ func Recover(out string) (note string, err error) {
 	if err := os.RemoveAll(next); err != nil {
 		return "", FolderError(out, err)
 	}
-	return "the earlier run in " + out + " is as it was: the one replacing it ended before its first checkpoint", nil
+	return out + " is as it was before the last command, which ended before its first checkpoint", nil
 }
 
 // nextIn is NextFolder in out, "" if there is none. A link of that name is not ours.

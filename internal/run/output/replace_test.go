@@ -10,6 +10,7 @@ import (
 
 	"vksplat/internal/fault"
 	"vksplat/internal/filetest"
+	must "vksplat/internal/musttest"
 )
 
 // replacing makes a run, a file of the user and a run that replaces the first, which resumes it after step 3 or begins
@@ -21,9 +22,7 @@ func replacing(t *testing.T, resumes bool) (out string, before, after map[string
 	filetest.Make(t, out, "cameras.json", MetricsFile, "results.json", StatsFile, "checkpoints/save_at.json",
 		"checkpoints/step_3.safetensors", "checkpoints/step_7.safetensors", event+"1"+TensorboardSuffix,
 		"point_cloud/iteration_3/point_cloud.ply", "point_cloud/iteration_7/point_cloud.ply", "test/ours_7/a.png")
-	if err := ReadWritten(out).Begin(filepath.Join(out, "test/ours_7/a.png")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, ReadWritten(out).Begin(filepath.Join(out, "test/ours_7/a.png")))
 	filetest.Make(t, out, "point_cloud/iteration_7/mine.ply", "notes.txt")
 	before = filesIn(t, out)
 	step, gone := -1, []string{"checkpoints/save_at.json", "checkpoints/step_3.safetensors", MetricsFile,
@@ -35,9 +34,7 @@ func replacing(t *testing.T, resumes bool) (out string, before, after map[string
 	if resumes {
 		old = append(old, filepath.Join(out, StatsFile))
 	}
-	if err := Stage(out, old, resumes); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, Stage(out, old, resumes))
 	next := filepath.Join(out, NextFolder)
 	if _, err := os.Stat(filepath.Join(next, MetricsFile)); (err == nil) != resumes {
 		t.Fatalf("a copy of what is added to: %v", err)
@@ -50,9 +47,7 @@ func replacing(t *testing.T, resumes bool) (out string, before, after map[string
 	for _, name := range []string{WrittenFile, "cameras.json", "checkpoints/begun.json",
 		event + "2" + TensorboardSuffix, "point_cloud/iteration_5/point_cloud.ply", "test/ours_5/b.png", MetricsFile} {
 		filetest.Make(t, next, name)
-		if err := os.WriteFile(filepath.Join(next, name), []byte("new"), 0o666); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(next, name), []byte("new"), 0o666))
 		after[name] = "new"
 	}
 	filetest.Make(t, next, "checkpoints/.step_9.safetensors.tmp1") // cut short: it stays nowhere
@@ -64,10 +59,7 @@ func filesIn(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	all := map[string]string{}
 	for _, name := range filetest.List(t, dir) {
-		data, err := os.ReadFile(filepath.Join(dir, name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := must.Get(os.ReadFile(filepath.Join(dir, name)))(t)
 		if !strings.HasPrefix(name, NextFolder) {
 			all[name] = string(data)
 		}
@@ -81,14 +73,9 @@ func killedAfter(t *testing.T, out string, n int) (done bool) {
 	if !stands(filepath.Join(out, NextFolder)) {
 		return true
 	}
-	steps, err := replaceSteps(out)
-	if err != nil {
-		t.Fatal(err)
-	}
+	steps := must.Get(replaceSteps(out))(t)
 	for _, step := range steps[:min(n, len(steps))] {
-		if err := step(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, step())
 	}
 	return n > len(steps)
 }
@@ -108,9 +95,7 @@ func TestReplaceAnywhere(t *testing.T) {
 				if IsFile(filepath.Join(next, begunName)) && Current(out) != next {
 					t.Fatalf("killed after %d and %d steps: the run is not found where it is", n, m)
 				}
-				if _, err := Recover(out); err != nil {
-					t.Fatal(err)
-				}
+				must.Get(Recover(out))(t)
 				if now := filesIn(t, out); !maps.Equal(now, after) || IsFolder(next) {
 					t.Fatalf("killed after %d and %d steps: there are %v, want %v", n, m, now, after)
 				}
@@ -135,9 +120,7 @@ func TestUndoAnywhere(t *testing.T) {
 				if i >= n {
 					break
 				}
-				if err := os.Remove(filepath.Join(next, name)); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, os.Remove(filepath.Join(next, name)))
 			}
 			done = n >= len(names)
 			if Current(out) != out {
@@ -161,9 +144,7 @@ func TestUnreachable(t *testing.T) {
 	}
 	defer os.RemoveAll(far) // in memory
 	dir := filepath.Join(out, CheckpointFolder)
-	if err := os.Symlink(far, dir); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Symlink(far, dir))
 	filetest.Make(t, out, "checkpoints/step_7.safetensors", StatsFile)
 	if err := os.Rename(filepath.Join(out, StatsFile), filepath.Join(far, StatsFile)); err == nil {
 		t.Skip("it is the same disk")
@@ -185,18 +166,12 @@ func TestReplaceFails(t *testing.T) {
 	after[StatsFile] = "x"
 	away := filepath.Join(t.TempDir(), "away")
 	stuck := filepath.Join(out, "test", "ours_7")
-	if err := errors.Join(os.Rename(stuck, away), os.WriteFile(stuck, nil, 0o666)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(os.Rename(stuck, away), os.WriteFile(stuck, nil, 0o666)))
 	if err := Replace(out); err == nil || fault.Hint(err) == "" {
 		t.Fatalf("a picture below a file is removed: %v", err)
 	}
-	if err := errors.Join(os.Remove(stuck), os.Rename(away, stuck)); err != nil {
-		t.Fatal(err)
-	}
-	if err := Replace(out); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(os.Remove(stuck), os.Rename(away, stuck)))
+	must.Do(t, Replace(out))
 	if now := filesIn(t, out); !maps.Equal(now, after) {
 		t.Errorf("there are %v, want %v", now, after)
 	}
@@ -215,16 +190,5 @@ func TestNextLink(t *testing.T) {
 	}
 	if err := Stage(out, nil, false); fault.Hint(err) == "" {
 		t.Errorf("a run writes to where a link leads: %v", err)
-	}
-}
-
-// TestEarlierBuild refuses a folder where another build was replacing a run.
-func TestEarlierBuild(t *testing.T) {
-	for _, name := range []string{".previous", ".previous.moving"} {
-		out := t.TempDir()
-		filetest.Make(t, out, name+"/stats.json")
-		if _, err := Recover(out); !errors.Is(err, fault.ErrUsage) || fault.Hint(err) == "" {
-			t.Errorf("%s: %v", name, err)
-		}
 	}
 }

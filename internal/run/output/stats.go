@@ -91,15 +91,7 @@ type Scores struct {
 	SSIM       float64 `json:"ssim"`
 	PSNRMedian float64 `json:"psnr_median"`
 	SSIMMedian float64 `json:"ssim_median"`
-	// means after the affine colour map that fits the photo best; absent where appearance is not learnt
-	CCPSNR *float64 `json:"cc_psnr,omitempty"`
-	CCSSIM *float64 `json:"cc_ssim,omitempty"`
-	// means of the renderings as the photos' cameras would have taken them; absent where vignetting is not learnt
-	LensPSNR *float64 `json:"lens_psnr,omitempty"`
-	LensSSIM *float64 `json:"lens_ssim,omitempty"`
-	// means of cameras that were moved to where their photos fit best; absent without refine-poses
-	AlignedPSNR *float64 `json:"aligned_psnr,omitempty"`
-	AlignedSSIM *float64 `json:"aligned_ssim,omitempty"`
+	results.Extra[*float64]
 }
 
 // Summarise takes means and medians over the views.
@@ -108,18 +100,8 @@ func Summarise(views []results.ViewScore) *Scores {
 	for i, v := range views {
 		psnr[i], ssim[i] = v.PSNR, v.SSIM
 	}
-	s := &Scores{Measured: len(views), PSNR: mean(psnr), SSIM: mean(ssim), PSNRMedian: scene.Median(psnr),
-		SSIMMedian: scene.Median(ssim)}
-	if c := results.CorrectedMean(views); c != nil {
-		s.CCPSNR, s.CCSSIM = &c.PSNR, &c.SSIM
-	}
-	if c := results.LensMean(views); c != nil {
-		s.LensPSNR, s.LensSSIM = &c.PSNR, &c.SSIM
-	}
-	if c := results.AlignedMean(views); c != nil {
-		s.AlignedPSNR, s.AlignedSSIM = &c.PSNR, &c.SSIM
-	}
-	return s
+	return &Scores{Measured: len(views), PSNR: mean(psnr), SSIM: mean(ssim), PSNRMedian: scene.Median(psnr),
+		SSIMMedian: scene.Median(ssim), Extra: results.MeanExtra(views)}
 }
 
 func mean(x []float64) float64 {

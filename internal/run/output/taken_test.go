@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"vksplat/internal/fault"
+	must "vksplat/internal/musttest"
 )
 
 // TestClaimFolder wants a folder to be one run's at a time, and a release to leave nothing behind.
@@ -30,13 +31,8 @@ func TestClaimFolder(t *testing.T) {
 	if _, err := os.Stat(filepath.Dir(dir)); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the folder is left: %v", err)
 	}
-	again, err := Claim(dir, true)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, "model.ply"), nil, 0o666); err != nil {
-		t.Fatal(err)
-	}
+	again := must.Get(Claim(dir, true))(t)
+	must.Do(t, os.WriteFile(filepath.Join(dir, "model.ply"), nil, 0o666))
 	again()
 	entries, err := os.ReadDir(dir)
 	if err != nil || len(entries) != 1 {

@@ -134,22 +134,14 @@ func (w *Written) look(name string) (note func()) {
 		return func() { delete(w.Files, name) }
 	}
 	mark := ""
-	if !slices.Contains(scoreFiles, name) {
+	if !slices.Contains(ScoreFiles, name) {
 		mark = markOf(path)
 	}
 	return func() { w.Files[name] = mark }
 }
 
-// scoreFiles are those that commands add to, and do not replace.
-var scoreFiles = []string{"results.json", "per_view.json"}
-
-// ScoreFilesIn are those in a folder.
-func ScoreFilesIn(dir string) (paths []string) {
-	for _, name := range scoreFiles {
-		paths = append(paths, filepath.Join(dir, name))
-	}
-	return paths
-}
+// ScoreFiles are those that commands add to, and do not replace.
+var ScoreFiles = []string{"results.json", "per_view.json"}
 
 func (w *Written) save() error {
 	w.Known = true
@@ -206,16 +198,21 @@ func RefuseForeign(list []string, remedy string) error {
 	if len(list) == 0 {
 		return nil
 	}
-	names := strings.Join(list[:min(len(list), 5)], ", ")
-	if n := len(list); n > 5 {
-		names += fmt.Sprintf(" and %d more", n-5)
-	}
 	verb := "was"
 	if len(list) > 1 {
 		verb = "were"
 	}
-	return fault.Usagef("move what is yours away, "+remedy, "%s %s not written by this program, or changed since, "+
-		"and would be replaced", names, verb)
+	return fault.Usagef("move your files away, "+remedy, "%s %s not written by this program, or changed since, "+
+		"and would be replaced", ListText(list), verb)
+}
+
+// ListText names the first five paths of a list, and how many more there are.
+func ListText(list []string) string {
+	names := strings.Join(list[:min(len(list), 5)], ", ")
+	if n := len(list); n > 5 {
+		names += fmt.Sprintf(" and %d more", n-5)
+	}
+	return names
 }
 
 // RefuseSame refuses to write over what is read, under whatever names.

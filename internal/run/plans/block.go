@@ -1,10 +1,6 @@
 package plans
 
-import (
-	"strconv"
-
-	"vksplat/internal/fault"
-)
+import "vksplat/internal/cli"
 
 // NoBlock as BlockFlag means all blocks.
 const NoBlock BlockFlag = -1
@@ -14,19 +10,9 @@ type BlockFlag int
 
 func (f *BlockFlag) Type() string { return "K" }
 
-func (f *BlockFlag) String() string {
-	if *f == NoBlock {
-		return ""
-	}
-	return strconv.Itoa(int(*f))
-}
+func (f *BlockFlag) String() string { return cli.CountText(*f) }
 
 // Set parses a number from 0 up.
 func (f *BlockFlag) Set(s string) error {
-	n, err := strconv.Atoi(s)
-	if err != nil || n < 0 {
-		return fault.Usagef("blocks count from 0", "%q is not a block number", s)
-	}
-	*f = BlockFlag(n)
-	return nil
+	return cli.SetCount(f, s, "blocks count from 0", "%q is not a block number")
 }

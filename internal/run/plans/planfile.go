@@ -19,7 +19,6 @@ import (
 	"vksplat/internal/fault"
 	"vksplat/internal/run/captured"
 	"vksplat/internal/run/output"
-	"vksplat/internal/strictjson"
 	"vksplat/pipeline/recipe"
 	"vksplat/scene"
 	"vksplat/scene/blocks"
@@ -169,20 +168,10 @@ func Read(dir string) (*Plan, error) {
 	if !output.IsFolder(dir) {
 		return nil, PlanError(dir, "name the folder that vksplat partition wrote", "there is no such folder")
 	}
-	st, err := os.Stat(path)
-	switch {
-	case errors.Is(err, os.ErrNotExist):
-		return nil, PlanError(dir, "name the folder that vksplat partition wrote", "there is no %s in it", Name)
-	case err == nil && (!st.Mode().IsRegular() || st.Size() > maxPlanBytes):
-		err = errors.New("not a plan")
-	}
-	var data []byte
-	if err == nil {
-		data, err = os.ReadFile(path)
-	}
 	p := &Plan{Dir: dir}
-	if err == nil {
-		err = strictjson.JSONError(json.Unmarshal(data, p))
+	err := output.ReadJSON(path, maxPlanBytes, p)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, PlanError(dir, "name the folder that vksplat partition wrote", "there is no %s in it", Name)
 	}
 	if err != nil {
 		return nil, PlanError(path, Hint, "%w", fault.Pathless(err))
@@ -197,26 +186,14 @@ func (p *Plan) check(path string) error {
 		return PlanError(path, Hint, "its format is %q, not %q", p.Format, Format)
 	case p.Version != Version:
 		return PlanError(path, Hint, "it is of version %d, this program reads %d", p.Version, Version)
-	case len(p.Blocks) == 0 || len(p.Blocks) != p.Columns*p.Rows:
-		return PlanError(path, Hint, "it has %d blocks, and %d columns of %d rows", len(p.Blocks), p.Columns,
-			p.Rows)
-	case p.Capture.Scene == "":
-		return PlanError(path, Hint, "it names no capture")
 	}
-	if err := p.Ground.Check(); err != nil {
-		return PlanError(path, Hint, "%w", err)
-	}
+	whole := p.Capture.Scene != "" && len(p.Blocks) > 0 && len(p.Blocks) == p.Columns*p.Rows && p.Ground.Check() == nil
 	for k := range p.Blocks {
 		b := &p.Blocks[k]
-		if len(b.Cameras) > 0 && b.Trained == 0 {
-			return PlanError(path, "make the plan again with its earlier settings, in another folder: "+
-				fault.Command("partition "+cli.Quoted(p.Capture.Scene)+" -o PLAN"),
-				"an earlier version (%s) made it, which did not record how many photos block %d is trained "+
-					"on", p.Program, k)
-		}
-		if b.Block != k || len(b.Cameras) == 0 || !(p.Share(k) > 0 && p.Share(k) <= 1) {
-			return PlanError(path, Hint, "block %d differs from the plan", k)
-		}
+		whole = whole && b.Block == k && len(b.Cameras) > 0 && p.Share(k) > 0 && p.Share(k) <= 1
+	}
+	if !whole {
+		return PlanError(path, Hint, "it is no plan that vksplat partition wrote")
 	}
 	return nil
 }

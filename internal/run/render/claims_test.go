@@ -9,6 +9,7 @@ import (
 
 	"vksplat/internal/atomicfile"
 	"vksplat/internal/fault"
+	must "vksplat/internal/musttest"
 	"vksplat/internal/run/output"
 )
 
@@ -18,9 +19,7 @@ func TestVideoClaims(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "v.mp4")
 	for _, name := range []string{".v.mp4.tmp12", ".v.mp4.tmpx", ".w.mp4.tmp12", "v.mp4"} {
-		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o666); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, name), nil, 0o666))
 	}
 	v, err := newVideoPipe(file)
 	if err != nil {
@@ -33,9 +32,7 @@ func TestVideoClaims(t *testing.T) {
 	if _, err := newVideoPipe(file); !errors.Is(err, output.ErrBusy) || !output.IsFile(v.temp) {
 		t.Errorf("a second render: %v", err)
 	}
-	if err := v.abandon(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, v.abandon())
 	entries, err := os.ReadDir(dir)
 	if err != nil || len(entries) != 3 {
 		t.Errorf("left: %v, %v", entries, err)
@@ -47,9 +44,7 @@ func TestHalfPicture(t *testing.T) {
 	dir := t.TempDir()
 	var h halfPictures
 	for _, name := range []string{"a.png", "b.png"} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte("old"), 0o666); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, name), []byte("old"), 0o666))
 	}
 	begun, end := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -74,10 +69,7 @@ func TestHalfPicture(t *testing.T) {
 func TestRenderClaims(t *testing.T) {
 	t.Parallel() // it waits
 	o := &Options{Out: filepath.Join(t.TempDir(), "frames")}
-	release, err := o.claim()
-	if err != nil {
-		t.Fatal(err)
-	}
+	release := must.Get(o.claim())(t)
 	defer release()
 	if _, err := o.claim(); !errors.Is(err, output.ErrBusy) || fault.ExitCode(err) != fault.ExitTryAgain ||
 		fault.Hint(err) == "" {

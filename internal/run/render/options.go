@@ -3,7 +3,6 @@ package render
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -17,7 +16,6 @@ import (
 	"vksplat/pipeline/recipe"
 	"vksplat/scene"
 	"vksplat/scene/picture"
-	"vksplat/scene/trajectory"
 )
 
 // Projections of render.
@@ -85,9 +83,6 @@ func (o *Options) Check() error {
 	case o.Out == "" && o.Video == "" && o.Format != FormatNone:
 		return fault.Usagef("as in: "+fault.Command("render OUT -o DIR")+", or "+fault.Setting("video")+
 			" flight.mp4", "%s or %s is required", fault.Setting("output"), fault.Setting("video"))
-	case o.Iteration < 0:
-		return fault.Usagef("give the number of a step that OUT has a model of, or 0",
-			"%s: %d is not a step", fault.Named("iteration"), o.Iteration)
 	case o.Iteration > 0 && o.run == "" && output.IsFile(o.File):
 		return fault.Usagef("name the run's folder, or leave "+fault.Setting("iteration")+" out",
 			"%s: %s is a file", fault.Named("iteration"), o.File)
@@ -99,22 +94,8 @@ func (o *Options) Check() error {
 	case o.Split != "" && o.Trajectory != "":
 		return fault.Usagef("leave one of them out", "%s and %s say different things", fault.Setting("split"),
 			fault.Setting("trajectory"))
-	case !(o.Config.Near > 0) || math.IsInf(o.Config.Near, 0):
-		return fault.Usagef("give a distance above 0, as in 0.01", "%s: %g is not a distance", fault.Named("near"),
-			o.Config.Near)
-	case !(o.Fps > 0 && o.Fps <= 1000):
-		return fault.Usagef("give a number above 0, as in 30", "%s: %g pictures a second", fault.Named("fps"), o.Fps)
-	case !(o.Seconds > 0 && o.Seconds*o.Fps <= 1e6):
+	case o.Seconds*o.Fps > 1e6:
 		return fault.Usagef("up to a million pictures are allowed", "%s: %g", fault.Named("seconds"), o.Seconds)
-	case o.Given("fov") && !(o.Fov >= trajectory.MinFOV && o.Fov <= trajectory.MaxFOV):
-		return fault.Usagef(fmt.Sprintf("give %g to %g degrees", trajectory.MinFOV, trajectory.MaxFOV),
-			"%s: %g", fault.Named("fov"), o.Fov)
-	case o.MaxSplats < 0 || o.Given("max-splats") && o.MaxSplats == 0:
-		return fault.Usagef("give a number from 1 up", "%s: %d splats", fault.Named("max-splats"), o.MaxSplats)
-	case o.Crf < 0 || o.Crf > 51:
-		return fault.Usagef("give 0 to 51, as in 18", "%s: %d", fault.Named("crf"), o.Crf)
-	case o.Start < 0 || o.Start > math.MaxInt32:
-		return fault.Usagef("give a number from 0 up, as in 1001", "%s: %d", fault.Named("start-frame"), o.Start)
 	case o.Alpha && o.Format == picture.FormatJPEG:
 		return fault.Usagef("take png, png16, exr or npy", "jpg holds no alpha")
 	case o.Projection == ProjectEquirect && o.Size != (PixelsFlag{}) && o.Size.Width != 2*o.Size.Height:

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"vksplat/internal/fault"
+	must "vksplat/internal/musttest"
 	"vksplat/internal/run/meter"
 	"vksplat/scene"
 	"vksplat/scene/picture"
@@ -88,9 +89,7 @@ func TestPictureWriters(t *testing.T) {
 func TestListPictures(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"b.png", "a.JPG", "b.normal.png", "b.depth.npy", ".c.png", "render.json"} {
-		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, name), nil, 0o600))
 	}
 	if names, err := listPictures(dir); err != nil || !slices.Equal(names, []string{"a.JPG", "b.png"}) {
 		t.Errorf("%q, %v", names, err)

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	must "vksplat/internal/musttest"
 	"vksplat/scene/results"
 )
 
@@ -34,9 +35,7 @@ func TestThumbnails(t *testing.T) {
 // takes them.
 func TestPageOfNothing(t *testing.T) {
 	var b strings.Builder
-	if err := new(Page).Write(&b); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, new(Page).Write(&b))
 	for _, want := range []string{`const data = {"steps":[],"evals":[],`, "const pictures = [];"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("the page lacks %s", want)

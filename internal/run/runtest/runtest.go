@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	must "vksplat/internal/musttest"
 	"vksplat/pipeline"
 	"vksplat/scene"
 	"vksplat/scene/synth"
@@ -26,9 +27,7 @@ func SmallScene(t testing.TB, points int) string {
 	t.Helper()
 	NeedDevice(t)
 	dir := filepath.Join(t.TempDir(), "scene")
-	if err := synthtest.Write(dir, synth.Options{Images: 8, Width: 64, Height: 48, Points: points}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, synthtest.Write(dir, synth.Options{Images: 8, Width: 64, Height: 48, Points: points}))
 	return dir
 }
 

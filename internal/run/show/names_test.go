@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"vksplat/internal/fault"
+	must "vksplat/internal/musttest"
 	"vksplat/internal/wording"
 	"vksplat/view"
 )
@@ -27,9 +28,7 @@ func TestExportNames(t *testing.T) {
 		if got := e.freeName(); got != want {
 			t.Errorf("an edit of %q is to be %q, want %q", path, got, want)
 		}
-		if err := os.WriteFile(filepath.Join(e.folder, want+".ply"), nil, 0o666); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(e.folder, want+".ply"), nil, 0o666))
 		if got := e.freeName(); got != want+"_2" || len(got) > wording.MaxName {
 			t.Errorf("another edit of %q is to be %q", path, got)
 		}

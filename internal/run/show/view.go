@@ -44,10 +44,6 @@ type Options struct {
 
 // Check refuses options of the server that make no sense.
 func (o *Options) Check() error {
-	if o.Server.Port < 0 || o.Server.Port > 65535 {
-		return fault.Usagef("give a number from 1 to 65535, or leave it out", "%s: there is no port %d",
-			fault.Named("port"), o.Server.Port)
-	}
 	if (o.Server.CertFile == "") != (o.Server.KeyFile == "") {
 		return fault.Usagef("give both, or neither", "%s and %s belong together", fault.Setting("tls-cert"),
 			fault.Setting("tls-key"))
@@ -59,9 +55,6 @@ func (o *Options) Check() error {
 func Run(console *cli.Console, o *Options) (err error) {
 	if err := o.Check(); err != nil {
 		return err
-	}
-	if o.MaxSplats < 0 || o.Given("max-splats") && o.MaxSplats == 0 {
-		return fault.Usagef("give a number from 1 up", "%s: %d splats", fault.Named("max-splats"), o.MaxSplats)
 	}
 	if o.Path, err = plans.FindModel(o.Path); err != nil {
 		return err

@@ -46,7 +46,7 @@ func Run(console *cli.Console, o *Options) (err error) {
 	if err != nil {
 		return fmt.Errorf("find this program: %w", err)
 	}
-	release, err := output.Claim(plan.out, true)
+	release, err := output.Claim(plan.Out, true)
 	if err != nil {
 		return err
 	}
@@ -78,8 +78,8 @@ func Run(console *cli.Console, o *Options) (err error) {
 			return err
 		}
 	}
-	console.Printf("\n%s\ntables: %s and %s\n", plan.tables(runs), filepath.Join(plan.out, suiteMarkdown),
-		filepath.Join(plan.out, suiteJSON))
+	console.Printf("\n%s\ntables: %s and %s\n", plan.tables(runs), filepath.Join(plan.Out, suiteMarkdown),
+		filepath.Join(plan.Out, suiteJSON))
 	if failed > 0 {
 		return fault.WithHint(fmt.Errorf("%d of %d runs failed", failed, len(runs)),
 			"see the warnings above; fix them, then run the same command again to do the rest")
@@ -92,7 +92,7 @@ type suiteRun struct {
 	plan     *Plan
 	capture  string
 	recipe   string
-	seed     uint64
+	seed     int64
 	scene    string
 	out      string
 	settings []string // flags of train that make the model what it is
@@ -116,13 +116,13 @@ func (r *suiteRun) Train() []string {
 // name is what messages call the run.
 func (r *suiteRun) name() string { return runName(r.capture, r.recipe, r.seed) }
 
-func runName(capture, recipe string, seed uint64) string {
+func runName(capture, recipe string, seed int64) string {
 	return fmt.Sprintf("%s, %s, seed %d", capture, recipe, seed)
 }
 
 // runFolder is where a run's output goes.
-func (p *Plan) runFolder(capture, recipe string, seed uint64) string {
-	return filepath.Join(p.out, capture, recipe, "seed_"+strconv.FormatUint(seed, 10))
+func (p *Plan) runFolder(capture, recipe string, seed int64) string {
+	return filepath.Join(p.Out, capture, recipe, "seed_"+strconv.FormatInt(seed, 10))
 }
 
 // Runs lists the runs in order. All command lines are understood by then.
@@ -130,10 +130,10 @@ func (p *Plan) Runs(o *Options) (list []*suiteRun, _ error) {
 	for _, c := range p.Captures {
 		for _, recipe := range p.recipes {
 			merged := map[string]string{}
-			for _, s := range []map[string]string{p.settings, c.settings, p.sources[p.source], recipe.settings} {
+			for _, s := range []map[string]string{p.settings, c.settings, p.sources[p.Source], recipe.settings} {
 				maps.Copy(merged, s)
 			}
-			for _, seed := range p.seeds {
+			for _, seed := range p.Seeds {
 				r := &suiteRun{plan: p, capture: c.name, recipe: recipe.name, seed: seed, scene: c.path,
 					device: o.DeviceFlags,
 					out:    p.runFolder(c.name, recipe.name, seed)}
@@ -143,7 +143,7 @@ func (p *Plan) Runs(o *Options) (list []*suiteRun, _ error) {
 				if err := r.command(merged); err != nil {
 					return nil, err
 				}
-				if n := merged["downscale"]; p.source == sourceReleased && n != "" && n != "1" && n != "auto" {
+				if n := merged["downscale"]; p.Source == sourceReleased && n != "" && n != "1" && n != "auto" {
 					r.needs = filepath.Join(c.path, "images_"+n)
 				}
 				list = append(list, r)
@@ -155,7 +155,7 @@ func (p *Plan) Runs(o *Options) (list []*suiteRun, _ error) {
 
 // command makes the flags of train of settings, and checks them as train does.
 func (r *suiteRun) command(merged map[string]string) (err error) {
-	seed := cli.Flag("seed", strconv.FormatUint(r.seed, 10))
+	seed := cli.Flag("seed", strconv.FormatInt(r.seed, 10))
 	r.settings, err = r.plan.training.Flags([]string{cli.Switch("eval"), seed}, merged)
 	if err != nil {
 		return r.plan.wrong(fault.Hint(err), "%s: %w", r.name(), err)

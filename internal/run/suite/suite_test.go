@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"vksplat/internal/fault"
+	must "vksplat/internal/musttest"
 	"vksplat/internal/run/evaluate"
 	"vksplat/internal/run/output"
 	"vksplat/scene/results"
@@ -13,11 +14,12 @@ import (
 
 // Groups of captures have a mean once all of them have; what a run does not know is no number in any table.
 func TestSuiteTables(t *testing.T) {
-	plan := &Plan{file: "x.toml", protocol: evaluate.ProtocolINRIA, correct: evaluate.ColorNone, seeds: []uint64{1, 2},
-		Captures: []suiteCapture{{name: "a"}, {name: "b"}},
-		recipes:  []suiteRecipe{{name: "r"}},
+	plan := &Plan{name: "x.toml",
+		file:     file{Protocol: evaluate.ProtocolINRIA, Correct: evaluate.ColorNone, Seeds: []int64{1, 2}},
+		Captures: []entry{{name: "a"}, {name: "b"}},
+		recipes:  []entry{{name: "r"}},
 		Means:    []suiteMean{{"both", []string{"a", "b"}}, {"first", []string{"a"}}}}
-	run := func(capture string, seed uint64, psnr float64) *suiteRun {
+	run := func(capture string, seed int64, psnr float64) *suiteRun {
 		r := &suiteRun{plan: plan, capture: capture, recipe: "r", seed: seed}
 		if psnr > 0 {
 			r.stats = &output.Stats{Splats: 10, TrainSeconds: 4}
@@ -74,9 +76,7 @@ func TestRecall(t *testing.T) {
 	r := &suiteRun{scene: "scene", out: t.TempDir(), settings: []string{"--eval", "--test-list=a.txt"}}
 	for list, same := range map[string]bool{"a.txt": true, "b.txt": false} {
 		r.record = suiteRecord{Scene: output.Absolute("scene"), Settings: []string{"--eval", "--test-list=" + list}}
-		if err := r.save(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, r.save())
 		if err := r.recall(); errors.Is(err, errOtherSettings) == same || same && err != nil {
 			t.Errorf("%s: %v", list, err)
 		}

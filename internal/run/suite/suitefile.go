@@ -1,7 +1,6 @@
 package suite
 
 import (
-	"cmp"
 	"embed"
 	"fmt"
 	"maps"
@@ -27,12 +26,12 @@ import (
 //go:embed suites/*.toml
 var suitePresets embed.FS
 
-// suiteTOML is the file as it is written.
-type suiteTOML struct {
+// file is a suite as it is written.
+type file struct {
 	Out      string   `toml:"out"`      // folder of the runs
 	Preset   string   `toml:"preset"`   // captures to begin with
 	Data     string   `toml:"data"`     // folder that captures without a path of their own lie in
-	Source   string   `toml:"source"`   // of the photos: one of Sources
+	Source   string   `toml:"source"`   // of the photos: one of Sources; "" where there is but one
 	Only     []string `toml:"only"`     // captures; empty: all
 	Seeds    []int64  `toml:"seeds"`    // from 0 up; a decoder to uint64 takes -1 for 2^64 - 1
 	Protocol string   `toml:"protocol"` // of eval
@@ -48,33 +47,22 @@ type suiteTOML struct {
 
 // Plan is what a suite asks for, checked.
 type Plan struct {
-	training Training
-	file     string
-	out      string
-	preset   string
-	source   string // of the photos; "" where there is but one
-	protocol string
-	correct  string
-	weights  string // file of LPIPS's, "" for none
-	// SHA-256 of that file, "" for none; survey finds it.
-	weightsHash string
+	file        // paths in it are relative to this program's folder
+	name        string
+	training    Training
+	weightsHash string // SHA-256 of the file of LPIPS's weights, "" for none; survey finds it
 
-	seeds    []uint64
-	Captures []suiteCapture
-	recipes  []suiteRecipe
+	Captures []entry
+	recipes  []entry
 	Means    []suiteMean
 	settings map[string]string            // of every run
 	sources  map[string]map[string]string // by name
 }
 
-type suiteCapture struct {
+// entry is a capture or a recipe.
+type entry struct {
 	name, path string
 	settings   map[string]string
-}
-
-type suiteRecipe struct {
-	name     string
-	settings map[string]string
 }
 
 // suiteMean is a group of captures over which results are averaged.
@@ -92,38 +80,35 @@ const sourceReleased = "released"
 // LeavesOut are settings that the suite decides.
 var LeavesOut = map[string]string{"eval": "every run is measured", "seed": "give seeds = [...]"}
 
-// suiteSeeds are those of a suite that names none.
-var suiteSeeds = []uint64{42, 43, 44}
-
 // pathName are the names among those of folders that need no quotes in a shell.
 var pathName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.+-]{0,99}$`)
 
 // Read reads and checks a file.
-func Read(file string, training Training) (*Plan, error) {
-	text, err := training.Text(file, suiteHint(file))
+func Read(name string, training Training) (*Plan, error) {
+	text, err := training.Text(name, suiteHint(name))
 	if err != nil {
 		return nil, err
 	}
-	p := &Plan{file: file, training: training, protocol: evaluate.ProtocolGsplat, correct: metric.ColorAffine,
-		settings: map[string]string{}, sources: map[string]map[string]string{}}
-	var own suiteTOML
-	md, err := toml.Decode(text, &own)
-	if err != nil {
-		return nil, training.Wrong(file, err)
+	var own file
+	if _, err := toml.Decode(text, &own); err != nil {
+		return nil, training.Wrong(name, err)
 	}
-	data := ""
-	if own.Data != "" {
-		data = besideFile(file, own.Data)
-	}
+	p := &Plan{name: name, training: training, settings: map[string]string{}, sources: map[string]map[string]string{},
+		file: file{Data: own.Data, Seeds: []int64{42, 43, 44}, Protocol: evaluate.ProtocolGsplat,
+			Correct: metric.ColorAffine}}
 	if own.Preset != "" {
-		if err := p.addPreset(own.Preset, data); err != nil {
+		base, err := p.presetText(own.Preset)
+		if err == nil {
+			err = p.add(base)
+		}
+		if err != nil {
 			return nil, err
 		}
 	}
-	if err := p.take(&own, md, data); err != nil {
+	if err := p.add(text); err != nil {
 		return nil, err
 	}
-	return p, p.finish(&own)
+	return p, p.finish()
 }
 
 // suiteHint says what should be given in the place of what is no file of a suite.
@@ -139,17 +124,17 @@ func suiteHint(given string) string {
 	return "name the TOML file of a suite; docs/eval.md shows one"
 }
 
-// besideFile returns a path that stands in a file: it is relative to the file's folder.
-func besideFile(file, path string) string {
-	if filepath.IsAbs(path) {
+// beside returns a path that stands in the file: it is relative to the file's folder.
+func (p *Plan) beside(path string) string {
+	if path == "" || filepath.IsAbs(path) {
 		return path
 	}
-	return filepath.Join(filepath.Dir(file), path)
+	return filepath.Join(filepath.Dir(p.name), path)
 }
 
 // wrong is an error in the file.
 func (p *Plan) wrong(hint, format string, args ...any) error {
-	return fault.Usagef(hint, "check %s: %w", p.file, fmt.Errorf(format, args...))
+	return fault.Usagef(hint, "check %s: %w", p.name, fmt.Errorf(format, args...))
 }
 
 // PresetNames lists the presets.
@@ -164,90 +149,80 @@ func PresetNames() (names []string) {
 	return names
 }
 
-// addPreset begins with what a preset says of the captures in the folder data.
-func (p *Plan) addPreset(name, data string) error {
+// presetText is the file of a preset.
+func (p *Plan) presetText(name string) (string, error) {
 	names := PresetNames()
 	switch {
 	case !slices.Contains(names, name):
-		return p.wrong(cli.DidYouMean(name, names, "give "+wording.Or(names)), "unknown preset %q of a suite", name)
-	case data == "":
-		return p.wrong("add: data = \"/path\"", "preset %s: data does not say which folder the captures are in", name)
+		return "", p.wrong(cli.DidYouMean(name, names, "give "+wording.Or(names)), "unknown preset %q of a suite", name)
+	case p.Data == "":
+		return "", p.wrong("add: data = \"/path\"", "preset %s: data does not say which folder the captures are in",
+			name)
 	}
 	text, err := suitePresets.ReadFile(path.Join("suites", name+".toml"))
-	if err != nil {
-		return err
-	}
-	var base suiteTOML
-	md, err := toml.Decode(string(text), &base)
-	if err != nil {
-		return err
-	}
-	p.preset = name
-	return p.take(&base, md, data)
+	return string(text), err
 }
 
-// take adds what a file or a preset says. Captures without a path are in the folder data.
-func (p *Plan) take(t *suiteTOML, md toml.MetaData, data string) error {
-	more, err := p.settingsOf(md, "settings", t.Settings)
+// add adds what a file or a preset says.
+func (p *Plan) add(text string) error {
+	p.Settings, p.Recipe, p.Capture, p.Mean, p.Sources = nil, nil, nil, nil, nil // those of a preset were added
+	md, err := toml.Decode(text, &p.file)
+	if err != nil {
+		return err
+	}
+	more, err := p.settingsOf(md, "settings", p.Settings)
 	if err != nil {
 		return err
 	}
 	maps.Copy(p.settings, more)
-	for _, name := range inOrder(md, "capture", t.Capture) {
-		if err := p.takeCapture(md, name, t.Capture[name], data); err != nil {
+	for _, name := range inOrder(md, "capture", p.Capture) {
+		if err := p.addCapture(md, name, p.Capture[name]); err != nil {
 			return err
 		}
 	}
-	for _, name := range inOrder(md, "recipe", t.Recipe) {
-		values, err := p.settingsOf(md, "recipe."+name, t.Recipe[name])
+	for _, name := range inOrder(md, "recipe", p.Recipe) {
+		values, err := p.settingsOf(md, "recipe."+name, p.Recipe[name])
 		if err == nil {
 			err = p.checkName("recipe", name)
 		}
 		if err != nil {
 			return err
 		}
-		p.recipes = append(p.recipes, suiteRecipe{name, values})
+		p.recipes = append(p.recipes, entry{name: name, settings: values})
 	}
-	for _, name := range inOrder(md, "mean", t.Mean) {
-		p.Means = append(p.Means, suiteMean{name, t.Mean[name]})
+	for _, name := range inOrder(md, "mean", p.Mean) {
+		p.Means = append(p.Means, suiteMean{name, p.Mean[name]})
 	}
-	for _, name := range inOrder(md, "sources", t.Sources) {
-		if p.sources[name], err = p.settingsOf(md, "sources."+name, t.Sources[name]); err != nil {
+	for _, name := range inOrder(md, "sources", p.Sources) {
+		if p.sources[name], err = p.settingsOf(md, "sources."+name, p.Sources[name]); err != nil {
 			return err
 		}
 	}
-	if t.Weights != "" {
-		p.weights = besideFile(p.file, t.Weights)
-	}
-	p.source, p.protocol, p.correct = cmp.Or(t.Source, p.source), cmp.Or(t.Protocol, p.protocol),
-		cmp.Or(t.Correct, p.correct)
 	if unknown := md.Undecoded(); len(unknown) > 0 {
 		return p.wrong("docs/eval.md lists all keys", "unknown key %s", unknown[0])
 	}
 	return nil
 }
 
-// takeCapture adds a capture, or changes one of the preset.
-func (p *Plan) takeCapture(md toml.MetaData, name string, table map[string]toml.Primitive, data string) error {
+// addCapture adds a capture, or changes one of the preset.
+func (p *Plan) addCapture(md toml.MetaData, name string, table map[string]toml.Primitive) error {
 	if err := p.checkName("capture", name); err != nil {
 		return err
 	}
-	at := slices.IndexFunc(p.Captures, func(c suiteCapture) bool { return c.name == name })
-	if at < 0 {
-		at = len(p.Captures)
-		p.Captures = append(p.Captures, suiteCapture{name: name, settings: map[string]string{}})
+	c := p.capture(name)
+	if c == nil {
+		p.Captures = append(p.Captures, entry{name: name, settings: map[string]string{}})
+		c = &p.Captures[len(p.Captures)-1]
 	}
-	c := &p.Captures[at]
 	if value, found := table[pathKey]; found {
-		var dir string
-		if err := md.PrimitiveDecode(value, &dir); err != nil || dir == "" {
+		if err := md.PrimitiveDecode(value, &c.path); err != nil || c.path == "" {
 			return p.wrong("as in: path = \"/data/garden\"", "capture.%s: path is not text", name)
 		}
-		c.path = besideFile(p.file, dir)
+		c.path = p.beside(c.path)
 		delete(table, pathKey)
 	}
-	if c.path == "" && data != "" {
-		c.path = filepath.Join(data, name)
+	if c.path == "" && p.Data != "" {
+		c.path = filepath.Join(p.beside(p.Data), name)
 	}
 	if c.path == "" {
 		return p.wrong("add: path = \"/data/"+name+"\", or data = \"/data\" for all captures",
@@ -314,78 +289,69 @@ type Training struct {
 	Flags func(flags []string, settings map[string]string) ([]string, error)
 }
 
-// takeSeeds takes the list of seeds; nil is the usual one.
-func (p *Plan) takeSeeds(list []int64) error {
-	switch {
-	case list == nil:
-		p.seeds = suiteSeeds
-	case len(list) == 0:
+// finish checks the whole.
+func (p *Plan) finish() error {
+	if p.Out == "" {
+		return p.wrong("add: out = \"runs\"", "out does not say which folder the runs go to")
+	}
+	p.Out, p.Weights = p.beside(p.Out), p.beside(p.Weights)
+	if len(p.Seeds) == 0 {
 		return p.wrong("give one or more, as in seeds = [42]", "seeds: the list is empty")
 	}
-	for _, seed := range list {
+	for i, seed := range p.Seeds {
 		switch {
 		case seed < 0:
 			return p.wrong("give numbers from 0 up, as in seeds = [42]", "seeds: %d is below 0", seed)
-		case slices.Contains(p.seeds, uint64(seed)):
+		case slices.Contains(p.Seeds[:i], seed):
 			return p.wrong("give each seed once", "seeds: %d occurs twice", seed)
 		}
-		p.seeds = append(p.seeds, uint64(seed))
 	}
-	return nil
-}
-
-// finish takes what the file chooses, and checks the whole.
-func (p *Plan) finish(own *suiteTOML) error {
-	if own.Out == "" {
-		return p.wrong("add: out = \"runs\"", "out does not say which folder the runs go to")
-	}
-	p.out = besideFile(p.file, own.Out)
-	if err := p.takeSeeds(own.Seeds); err != nil {
-		return err
-	}
-	if !slices.Contains(evaluate.ProtocolNames(), p.protocol) {
-		return p.wrong("give "+wording.Or(evaluate.ProtocolNames()), "protocol: there is no %q", p.protocol)
-	}
-	if ways := []string{metric.ColorAffine, metric.ColorQuadratic, evaluate.ColorNone}; !slices.Contains(ways,
-		p.correct) {
-		return p.wrong("give "+wording.Or(ways), "color_correct: there is no %q", p.correct)
-	}
-	if names := slices.Sorted(maps.Keys(p.sources)); p.source != "" && !slices.Contains(names, p.source) {
-		return p.wrong("give "+wording.Or(names), "source: there is no %q", p.source)
+	for _, c := range []struct {
+		key, value string
+		words      []string
+	}{{"protocol", p.Protocol, evaluate.ProtocolNames()},
+		{"color_correct", p.Correct, []string{metric.ColorAffine, metric.ColorQuadratic, evaluate.ColorNone}},
+		{"source", p.Source, slices.Sorted(maps.Keys(p.sources))}} {
+		if !slices.Contains(c.words, c.value) && (c.key != "source" || c.value != "") {
+			return p.wrong("give "+wording.Or(c.words), "%s: there is no %q", c.key, c.value)
+		}
 	}
 	if len(p.Captures) == 0 {
 		return p.wrong("add [capture.NAME] with a path, or preset and data", "there is no capture")
 	}
 	if len(p.recipes) == 0 {
-		p.recipes = []suiteRecipe{{"default", map[string]string{}}}
+		p.recipes = []entry{{name: "default"}}
 	}
 	for _, m := range p.Means {
-		for _, name := range m.Captures {
-			if !p.has(name) {
-				return p.wrong("name captures of the suite", "mean %q: there is no capture %s", m.Name, name)
-			}
+		if err := p.known(fmt.Sprintf("mean %q", m.Name), m.Captures); err != nil {
+			return err
 		}
 	}
-	return p.choose(own.Only)
-}
-
-// choose leaves the captures of the given names, unless none is given.
-func (p *Plan) choose(only []string) error {
-	for _, name := range only {
-		if !p.has(name) {
-			return p.wrong("name captures of the suite", "only: there is no capture %s", name)
-		}
+	if err := p.known("only", p.Only); err != nil || len(p.Only) == 0 {
+		return err
 	}
-	if len(only) == 0 {
-		return nil
-	}
-	p.Captures = slices.DeleteFunc(p.Captures, func(c suiteCapture) bool { return !slices.Contains(only, c.name) })
-	p.Means = slices.DeleteFunc(p.Means, func(m suiteMean) bool {
-		return slices.ContainsFunc(m.Captures, func(name string) bool { return !slices.Contains(only, name) })
-	})
+	left := func(name string) bool { return !slices.Contains(p.Only, name) }
+	p.Captures = slices.DeleteFunc(p.Captures, func(c entry) bool { return left(c.name) })
+	p.Means = slices.DeleteFunc(p.Means, func(m suiteMean) bool { return slices.ContainsFunc(m.Captures, left) })
 	return nil
 }
 
-func (p *Plan) has(capture string) bool {
-	return slices.ContainsFunc(p.Captures, func(c suiteCapture) bool { return c.name == capture })
+// known refuses names that are none of captures.
+func (p *Plan) known(where string, names []string) error {
+	for _, name := range names {
+		if p.capture(name) == nil {
+			return p.wrong("name captures of the suite", "%s: there is no capture %s", where, name)
+		}
+	}
+	return nil
+}
+
+// capture finds a capture, nil if there is none of the name.
+func (p *Plan) capture(name string) *entry {
+	for i := range p.Captures {
+		if p.Captures[i].name == name {
+			return &p.Captures[i]
+		}
+	}
+	return nil
 }

@@ -78,7 +78,7 @@ func (r *suiteRun) missesModel() bool {
 // done reports whether earlier calls have left nothing to do.
 func (r *suiteRun) done() bool {
 	rec, p := &r.record, r.plan
-	return rec.Trained && rec.Protocol == p.protocol && rec.Correct == p.correct && rec.Weights == p.weightsHash
+	return rec.Trained && rec.Protocol == p.Protocol && rec.Correct == p.Correct && rec.Weights == p.weightsHash
 }
 
 // read takes in the results of a run.
@@ -92,7 +92,7 @@ func (r *suiteRun) read() error {
 	if err != nil {
 		return err
 	}
-	if protocol != r.plan.protocol {
+	if protocol != r.plan.Protocol {
 		return fmt.Errorf("%s: the scores of step %d are of the protocol %q: the model was measured again; remove "+
 			"%s to have it measured again",
 			r.out, st.Step, protocol, filepath.Join(r.out, suiteRecordFile))
@@ -126,14 +126,14 @@ func (r *suiteRun) do(ctx context.Context, program string) error {
 			return err
 		}
 	}
-	measure := []string{"eval", r.out, cli.Flag("protocol", r.plan.protocol), cli.Flag("color-correct", r.plan.correct)}
-	if r.plan.weights != "" {
-		measure = append(measure, cli.Flag("lpips-weights", r.plan.weights))
+	measure := []string{"eval", r.out, cli.Flag("protocol", r.plan.Protocol), cli.Flag("color-correct", r.plan.Correct)}
+	if r.plan.Weights != "" {
+		measure = append(measure, cli.Flag("lpips-weights", r.plan.Weights))
 	}
 	if err := r.child(ctx, program, slices.Concat(measure, r.device)); err != nil {
 		return err
 	}
-	r.record.Protocol, r.record.Correct, r.record.Weights = r.plan.protocol, r.plan.correct, r.plan.weightsHash
+	r.record.Protocol, r.record.Correct, r.record.Weights = r.plan.Protocol, r.plan.Correct, r.plan.weightsHash
 	if err := r.save(); err != nil {
 		return err
 	}
@@ -173,6 +173,6 @@ func (r *suiteRun) summary() string {
 			words = append(words, fmt.Sprintf("%s %s", s.Name, evaluate.ScoreText(s)))
 		}
 	}
-	return fmt.Sprintf("%s (%s), %s in %s", strings.Join(words, ", "), r.plan.protocol,
+	return fmt.Sprintf("%s (%s), %s in %s", strings.Join(words, ", "), r.plan.Protocol,
 		cli.Count(r.stats.Splats, "splat"), cli.Duration(r.record.WallSeconds))
 }

@@ -23,7 +23,7 @@ import (
 // and what is wrong with its last run is known at once.
 func (p *Plan) survey(runs []*suiteRun) error {
 	var err error
-	if p.weightsHash, err = hashOf(p.weights, &fault.Error{Op: "read LPIPS weights",
+	if p.weightsHash, err = hashOf(p.Weights, &fault.Error{Op: "read LPIPS weights",
 		Hint: "tools/lpips_weights.py makes this file; without it leave lpips_weights out"}); err != nil {
 		return err
 	}
@@ -98,14 +98,14 @@ func (p *Plan) missing(runs []*suiteRun) error {
 	if len(parts) == 0 {
 		return nil
 	}
-	return fault.WithHint(fmt.Errorf("%s: %w: %s", p.file, fault.ErrData, wording.Printable(strings.Join(parts, "; "))),
+	return fault.WithHint(fmt.Errorf("%s: %w: %s", p.name, fault.ErrData, wording.Printable(strings.Join(parts, "; "))),
 		hint)
 }
 
 // dropped refuses to write tables in the place of those that have results of runs which are still there, and which are
 // not asked for any more.
 func (p *Plan) dropped(runs []*suiteRun) error {
-	path := filepath.Join(p.out, suiteJSON)
+	path := filepath.Join(p.Out, suiteJSON)
 	data, err := os.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
@@ -113,7 +113,7 @@ func (p *Plan) dropped(runs []*suiteRun) error {
 	var former struct {
 		Runs []struct {
 			Capture, Recipe string
-			Seeds           []uint64
+			Seeds           []int64
 			Numbers         map[string]float64
 		}
 	}
@@ -126,13 +126,13 @@ func (p *Plan) dropped(runs []*suiteRun) error {
 	}
 	for _, f := range former.Runs {
 		asked := slices.ContainsFunc(runs, func(r *suiteRun) bool {
-			return r.capture == f.Capture && r.recipe == f.Recipe && slices.Equal(f.Seeds, []uint64{r.seed})
+			return r.capture == f.Capture && r.recipe == f.Recipe && slices.Equal(f.Seeds, []int64{r.seed})
 		})
 		if !asked && len(f.Numbers) > 0 && len(f.Seeds) == 1 &&
 			output.IsFile(filepath.Join(p.runFolder(f.Capture, f.Recipe, f.Seeds[0]), suiteRecordFile)) {
 			return p.wrong("choose another out, ask for these runs too, or remove their folders or "+
-				filepath.Join(p.out, suiteJSON),
-				"%s has results of runs that were not requested: %s", filepath.Join(p.out, suiteMarkdown),
+				filepath.Join(p.Out, suiteJSON),
+				"%s has results of runs that were not requested: %s", filepath.Join(p.Out, suiteMarkdown),
 				wording.Printable(runName(f.Capture, f.Recipe, f.Seeds[0])))
 		}
 	}

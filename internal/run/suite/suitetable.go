@@ -1,6 +1,7 @@
 package suite
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -41,7 +42,7 @@ type suiteResults struct {
 type suiteLine struct {
 	Capture string         `json:"capture"`
 	Recipe  string         `json:"recipe"`
-	Seeds   []uint64       `json:"seeds"`
+	Seeds   []int64        `json:"seeds"`
 	Of      int            `json:"seeds_asked"`
 	Out     string         `json:"out,omitempty"`
 	Device  string         `json:"device,omitempty"`
@@ -82,6 +83,17 @@ const (
 	numberSplats = "splats"
 )
 
+// columns are the columns of these numbers: head, format and unit.
+var columns = map[string]struct {
+	head, format string
+	unit         float64
+}{
+	numberLoop:   {"loop s", "%.1f", 1},
+	numberWall:   {"wall s", "%.1f", 1},
+	numberPeak:   {"peak MiB", "%.0f", 1 << 20},
+	numberSplats: {"splats", "%.0f", 1},
+}
+
 func (r *suiteRun) numbers() suiteNumbers {
 	if r.stats == nil {
 		return nil
@@ -111,12 +123,11 @@ func meanNumbers(list []suiteNumbers) suiteNumbers {
 
 // results sums up the runs so far.
 func (p *Plan) results(runs []*suiteRun) *suiteResults {
-	out := &suiteResults{Format: suiteFormat, Version: cli.Version(), Commit: cli.CommitID(), Preset: p.preset,
-		Source: p.source, Protocol: p.protocol, Correct: p.correct,
+	out := &suiteResults{Format: suiteFormat, Version: cli.Version(), Commit: cli.CommitID(), Preset: p.Preset,
+		Source: p.Source, Protocol: p.Protocol, Correct: p.Correct,
 		Runs: []suiteLine{}, Means: []suiteLine{}, Groups: []suiteGroup{}}
-	done := map[*suiteLine][]suiteNumbers{}
 	for _, r := range runs {
-		line := suiteLine{Capture: r.capture, Recipe: r.recipe, Seeds: []uint64{r.seed}, Of: 1, Out: r.out,
+		line := suiteLine{Capture: r.capture, Recipe: r.recipe, Seeds: []int64{r.seed}, Of: 1, Out: r.out,
 			Error: r.failure, Resumed: r.resumed(), Numbers: r.numbers(), Drawn: r.drawn}
 		if r.stats != nil {
 			line.Device = r.stats.Device
@@ -127,20 +138,18 @@ func (p *Plan) results(runs []*suiteRun) *suiteResults {
 	}
 	for _, c := range p.Captures {
 		for _, recipe := range p.recipes {
-			out.Means = append(out.Means,
-				suiteLine{Capture: c.name, Recipe: recipe.name, Seeds: []uint64{}, Of: len(p.seeds)})
-		}
-	}
-	for i := range out.Means {
-		m := &out.Means[i]
-		for _, r := range runs {
-			if r.capture == m.Capture && r.recipe == m.Recipe && r.stats != nil {
-				done[m] = append(done[m], r.numbers())
-				m.Seeds = append(m.Seeds, r.seed)
-				m.Resumed = m.Resumed || r.resumed()
+			m := suiteLine{Capture: c.name, Recipe: recipe.name, Seeds: []int64{}, Of: len(p.Seeds)}
+			var list []suiteNumbers
+			for _, r := range runs {
+				if r.capture == c.name && r.recipe == recipe.name && r.stats != nil {
+					list = append(list, r.numbers())
+					m.Seeds = append(m.Seeds, r.seed)
+					m.Resumed = m.Resumed || r.resumed()
+				}
 			}
+			m.Numbers = meanNumbers(list)
+			out.Means = append(out.Means, m)
 		}
-		m.Numbers = meanNumbers(done[m])
 	}
 	for _, g := range p.Means {
 		for _, recipe := range p.recipes {
@@ -172,8 +181,8 @@ func groupOf(g suiteMean, recipe string, means []suiteLine) suiteGroup {
 // list refuses to replace tables that a suite did not write, or that were changed since, and begins the list of those
 // that this one writes.
 func (p *Plan) list() (end func() error, err error) {
-	own := output.ReadWritten(p.out)
-	tables := []string{filepath.Join(p.out, suiteJSON), filepath.Join(p.out, suiteMarkdown)}
+	own := output.ReadWritten(p.Out)
+	tables := []string{filepath.Join(p.Out, suiteJSON), filepath.Join(p.Out, suiteMarkdown)}
 	if err := output.RefuseForeign(own.Foreign(tables), "or name another out in the file"); err != nil {
 		return nil, err
 	}
@@ -181,10 +190,10 @@ func (p *Plan) list() (end func() error, err error) {
 }
 
 func (p *Plan) writeTables(runs []*suiteRun) error {
-	if err := output.WriteJSON(filepath.Join(p.out, suiteJSON), p.results(runs)); err != nil {
+	if err := output.WriteJSON(filepath.Join(p.Out, suiteJSON), p.results(runs)); err != nil {
 		return err
 	}
-	return atomicfile.Write(filepath.Join(p.out, suiteMarkdown), func(w io.Writer) error {
+	return atomicfile.Write(filepath.Join(p.Out, suiteMarkdown), func(w io.Writer) error {
 		_, err := io.WriteString(w, p.tables(runs))
 		return err
 	})
@@ -193,11 +202,11 @@ func (p *Plan) writeTables(runs []*suiteRun) error {
 // tables prints the results: the means over the seeds with those of the groups, and every run.
 func (p *Plan) tables(runs []*suiteRun) string {
 	results := p.results(runs)
-	names := results.columns()
+	names := results.names()
 	means, each := &evaluate.MarkdownTable{}, &evaluate.MarkdownTable{}
 	head := make([]string, len(names))
 	for i, name := range names {
-		head[i] = columnHead(name, p.protocol)
+		head[i] = cmp.Or(columns[name].head, fmt.Sprintf("%s (%s)", name, p.Protocol))
 	}
 	means.Add(append([]string{"capture", "recipe", "seeds"}, head...)...)
 	each.Add(append([]string{"capture", "recipe", "seed"}, head...)...)
@@ -216,15 +225,15 @@ func (p *Plan) tables(runs []*suiteRun) string {
 		each.Add(append([]string{r.Capture, r.Recipe, fmt.Sprintf("%d%s", r.Seeds[0], starOf(r.Resumed))},
 			cells(names, r.Numbers)...)...)
 	}
-	title := strings.TrimSuffix(filepath.Base(p.file), filepath.Ext(p.file))
-	if p.preset != "" {
-		title += ", preset " + p.preset
+	title := strings.TrimSuffix(filepath.Base(p.name), filepath.Ext(p.name))
+	if p.Preset != "" {
+		title += ", preset " + p.Preset
 	}
-	if p.source != "" {
-		title += ", photos " + p.source
+	if p.Source != "" {
+		title += ", photos " + p.Source
 	}
 	text := fmt.Sprintf("## %s\n\nMeans over seeds:\n\n%s\nEvery run:\n\n%s\n", title, means, each)
-	text += (&evaluate.Scorer{Protocol: evaluate.ProtocolOf(p.protocol), Correct: p.correct}).Legend(means, each) +
+	text += (&evaluate.Scorer{Protocol: evaluate.ProtocolOf(p.Protocol), Correct: p.Correct}).Legend(means, each) +
 		" Loop: the training steps alone; wall: processes of train from start to end.\n"
 	text += results.drawnText()
 	if slices.ContainsFunc(runs, (*suiteRun).resumed) {
@@ -284,8 +293,8 @@ func starOf(resumed bool) string {
 	return ""
 }
 
-// columns lists the numbers that tables show: those that a run has.
-func (s *suiteResults) columns() (names []string) {
+// names lists the numbers that tables show: those that a run has.
+func (s *suiteResults) names() (names []string) {
 	for _, r := range s.Runs {
 		for _, n := range r.Numbers {
 			if n.Known && !slices.Contains(names, n.Name) {
@@ -296,34 +305,15 @@ func (s *suiteResults) columns() (names []string) {
 	return names
 }
 
-// columnHead words the head of a column, with the protocol beside scores.
-func columnHead(name, protocol string) string {
-	switch name {
-	case numberLoop:
-		return "loop s"
-	case numberWall:
-		return "wall s"
-	case numberPeak:
-		return "peak MiB"
-	case numberSplats:
-		return "splats"
-	}
-	return fmt.Sprintf("%s (%s)", name, protocol)
-}
-
 func cells(names []string, numbers suiteNumbers) []string {
 	out := make([]string, len(names))
 	for i, name := range names {
 		s := evaluate.Named(numbers, name)
-		switch {
+		switch c, known := columns[name]; {
 		case !s.Known:
 			out[i] = "n/a"
-		case name == numberLoop || name == numberWall:
-			out[i] = fmt.Sprintf("%.1f", s.Value)
-		case name == numberPeak:
-			out[i] = fmt.Sprintf("%.0f", s.Value/(1<<20))
-		case name == numberSplats:
-			out[i] = fmt.Sprintf("%.0f", s.Value)
+		case known:
+			out[i] = fmt.Sprintf(c.format, s.Value/c.unit)
 		default:
 			out[i] = evaluate.ScoreText(s)
 		}

@@ -53,25 +53,18 @@ func (p *previous) adoptCapture(b *begun) {
 	if !p.Asked("eval") && !p.Asked("test-list") {
 		p.Eval = b.Eval
 	}
-	if !p.Asked("test-every") {
-		p.TestEvery = b.TestEvery
-	}
+	captured.Adopt(p.Asked, "test-every", &p.TestEvery, b.TestEvery)
 	chosen := p.Asked("test-list") || p.Asked("test-every") && (p.TestEvery != b.TestEvery || b.TestList != "")
 	if p.Eval && !chosen {
 		p.TestList = b.TestList
 	}
 	if !chosen && p.Eval == b.Eval && p.Divided == nil {
 		p.data.recorded = b.HeldOut
-		if b.HeldOut == nil { // an earlier version began it, which counted no photo that cannot be read
-			rec, err := captured.ReadRecord(p.Out)
-			if p.data.formerSplit = err != nil || rec == nil; !p.data.formerSplit {
-				p.data.recorded = rec.HeldOut
-			}
+		if rec, err := captured.ReadRecord(p.Out); b.HeldOut == nil && err == nil && rec != nil {
+			p.data.recorded = rec.HeldOut // an earlier version began it
 		}
 	}
-	if !p.Asked("origin") {
-		p.Options.Origin = captured.OriginFlag(b.Origin)
-	}
+	captured.Adopt(p.Asked, "origin", &p.Options.Origin, captured.OriginFlag(b.Origin))
 }
 
 // adoptSettings takes over the settings of the recipe, but for those that are given or follow what is given otherwise

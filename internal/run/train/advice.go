@@ -2,6 +2,7 @@ package train
 
 import (
 	"fmt"
+	"strconv"
 
 	"vksplat/internal/cli"
 	"vksplat/internal/run/captured"
@@ -59,16 +60,8 @@ const adviceWidth = 1000
 // smallerPhotos is the factor that halves the photos once more, or "" when they are small
 // or none is left. Auto is known by the width that it brings photos to.
 func smallerPhotos(f captured.DownscaleFlag, width int) string {
-	if width <= adviceWidth {
-		return ""
-	}
-	switch f {
-	case 0, 1:
-		return "2"
-	case 2:
-		return "4"
-	case 4:
-		return "8"
+	if next := 2 * max(1, int(f)); width > adviceWidth && next <= 8 {
+		return strconv.Itoa(next)
 	}
 	return ""
 }

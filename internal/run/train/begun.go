@@ -1,7 +1,6 @@
 package train
 
 import (
-	"encoding/json"
 	"errors"
 	"io/fs"
 	"os"
@@ -10,7 +9,6 @@ import (
 	"vksplat/internal/fault"
 	"vksplat/internal/run/captured"
 	"vksplat/internal/run/output"
-	"vksplat/internal/strictjson"
 	"vksplat/pipeline/recipe"
 )
 
@@ -71,31 +69,26 @@ func readBegun(dir string) *begun {
 	return b
 }
 
+// maxBegun bounds the bytes of a record: names of a million photos.
+const maxBegun = 64 << 20
+
 func parseBegun(dir string) (*begun, error) {
 	b := &begun{Config: recipe.Default()}
-	data, err := os.ReadFile(filepath.Join(dir, output.BegunFile))
-	if err == nil {
-		err = strictjson.JSONError(json.Unmarshal(data, b))
-	}
+	err := output.ReadJSON(filepath.Join(dir, output.BegunFile), maxBegun, b)
 	if err == nil {
 		err = b.Config.Validate()
 	}
 	return b, err
 }
 
-// refuseDamagedBegun refuses to go on with a record that is there and cannot be read. The run can, without it, where it
-// has a checkpoint.
+// refuseDamagedBegun refuses a record that cannot be read. A run that has a checkpoint can resume without it.
 func refuseDamagedBegun(dir string) error {
 	_, err := parseBegun(dir)
 	if err == nil || errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	hint := "nothing else says how the run was begun: begin it anew with " + fault.Command("train SCENE -m OUT") +
-		" and " + fault.Setting("overwrite")
-	if list, listErr := output.ListCheckpoints(dir); listErr == nil && len(list) > 0 {
-		hint = "remove that file, and run the same command again: the run goes on by its checkpoints; give its exports " +
-			"and other outputs once more"
-	}
 	return &fault.Error{Op: "read the run's record", Path: filepath.Join(dir, output.BegunFile),
-		Err: fault.TrimPath(err), Hint: hint, Kind: fault.ReadKind(err)}
+		Err: fault.TrimPath(err), Kind: fault.ReadKind(err),
+		Hint: "remove that file and resume from a checkpoint, with the run's exports and other outputs; without one, " +
+			"start over with " + fault.Command("train SCENE -m OUT") + " and " + fault.Setting("overwrite")}
 }

@@ -2,7 +2,6 @@ package train
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -169,7 +168,7 @@ func (s *saver) atStop(step int) {
 	}
 }
 
-// fail notes the failure of a write that was asked for: training goes on, and the run ends with the error.
+// fail notes the failure of a write that was asked for: training continues, and the run ends with the error.
 func (s *saver) fail(err error) {
 	if s.failed == nil {
 		s.failed = err
@@ -384,8 +383,7 @@ func (s *saver) recall(list []output.CheckpointFile, upTo int) {
 		return
 	}
 	var steps []int // where they cannot be read, there are none
-	data, err := os.ReadFile(filepath.Join(s.dir, output.AskedFile))
-	if err == nil && json.Unmarshal(data, &steps) == nil {
+	if output.ReadJSON(filepath.Join(s.dir, output.AskedFile), maxBegun, &steps) == nil {
 		s.asked = append(s.asked, steps...)
 	}
 	s.kept = slices.DeleteFunc(list, func(f output.CheckpointFile) bool { return f.Step > upTo })

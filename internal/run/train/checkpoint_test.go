@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"vksplat/internal/cli"
+	must "vksplat/internal/musttest"
 	"vksplat/internal/run/output"
 )
 
@@ -66,27 +67,18 @@ func TestPrune(t *testing.T) {
 	o := NewOptions()
 	o.Out = t.TempDir()
 	s := newSaver(o, &cli.Console{}, nil, nil, nil)
-	if err := os.MkdirAll(s.dir, 0o777); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(s.dir, 0o777))
 	for _, step := range []int{9, 10, 20, 100} {
 		path := s.checkpointPath(step)
-		if err := os.WriteFile(path, nil, 0o666); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, nil, 0o666))
 		s.kept = append(s.kept, output.CheckpointFile{Path: path, Step: step})
 	}
 	for _, name := range []string{"step_x.safetensors", "step_5.txt", "other"} {
-		if err := os.WriteFile(filepath.Join(s.dir, name), nil, 0o666); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(s.dir, name), nil, 0o666))
 	}
 	s.asked = []int{10}
 	left := func() (steps []int) {
-		list, err := output.ListCheckpoints(s.dir)
-		if err != nil {
-			t.Fatal(err)
-		}
+		list := must.Get(output.ListCheckpoints(s.dir))(t)
 		for _, f := range list {
 			steps = append(steps, f.Step)
 		}

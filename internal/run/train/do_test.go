@@ -11,6 +11,7 @@ import (
 
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
+	must "vksplat/internal/musttest"
 	"vksplat/internal/run/evaluate"
 	"vksplat/internal/run/meter"
 	"vksplat/internal/run/output"
@@ -30,10 +31,7 @@ func TestDo(t *testing.T) {
 	o := options()
 	o.Observers = append(o.Observers,
 		func(*Options, *cli.Console) (Observer, error) { return counting(&seen, func() {}), nil })
-	st, err := Do(cli.New(nil, io.Discard, io.Discard), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	st := must.Get(Do(cli.New(nil, io.Discard, io.Discard), o))(t)
 	if st.Step != 20 || st.Scores == nil || int(seen.Load()) != st.TestImages ||
 		!output.IsFile(filepath.Join(out, output.ReportFile)) {
 		t.Errorf("%+v with %d pictures seen", st, seen.Load())

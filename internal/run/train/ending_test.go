@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"vksplat/internal/filetest"
+	must "vksplat/internal/musttest"
 	"vksplat/internal/run/output"
 	"vksplat/pipeline"
 )
@@ -20,9 +21,7 @@ func endedRun(t *testing.T) *Run {
 	_, r.Test = r.Capture.Split(2)
 	r.id.text = "known"
 	r.saver.o.Every.steps = 2
-	if err := r.train(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, r.train(t.Context()))
 	return r
 }
 
@@ -30,10 +29,7 @@ func endedRun(t *testing.T) *Run {
 // both.
 func TestEnding(t *testing.T) {
 	r := endedRun(t)
-	st, err := r.conclude(t.Context(), false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	st := must.Get(r.conclude(t.Context(), false))(t)
 	if n := len(st.Run.Checkpoints); n != 2 || st.Run.Checkpoints[1].Step != 3 || st.Scores == nil {
 		t.Errorf("%+v, scores %v", st.Run.Checkpoints, st.Scores)
 	}
@@ -86,10 +82,7 @@ func TestEndingDiverged(t *testing.T) {
 		o.Config.LRSH0, o.Config.Iterations, o.Config.RefineEvery = 3e38, 2, 0
 	})
 	r.id.text = "known"
-	err := errors.Join(r.saver.begin(), r.Trainer.RunTo(context.Background(), 2, nil))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(r.saver.begin(), r.Trainer.RunTo(context.Background(), 2, nil)))
 	if _, err := r.conclude(t.Context(), false); !errors.Is(err, pipeline.ErrDiverged) {
 		t.Errorf("got %v", err)
 	}

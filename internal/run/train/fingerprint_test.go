@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"vksplat/internal/cli"
+	must "vksplat/internal/musttest"
 	"vksplat/pipeline"
 	"vksplat/scene"
 	"vksplat/scene/load"
@@ -29,24 +30,15 @@ func hashedRun(t *testing.T, change func(photo string)) (r *Run, warnings *bytes
 // hashingRun is a run that has begun to hash its photos, one of which has so many bytes.
 func hashingRun(t *testing.T, long int64) (r *Run, warnings *bytes.Buffer) {
 	dir := t.TempDir()
-	if err := synthtest.Write(dir, synth.Options{Images: 4, Width: 32, Height: 24, Points: 100}); err != nil {
-		t.Fatal(err)
-	}
-	c, err := load.Capture(dir, scene.LoadOptions{Model: scene.AnyModel})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, synthtest.Write(dir, synth.Options{Images: 4, Width: 32, Height: 24, Points: 100}))
+	c := must.Get(load.Capture(dir, scene.LoadOptions{Model: scene.AnyModel}))(t)
 	// Zeros behind the picture take no room on the disk.
-	if err := os.Truncate(c.Cameras[3].Path, long); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Truncate(c.Cameras[3].Path, long))
 	warnings = &bytes.Buffer{}
 	r = NewRun(NewOptions(), cli.New(nil, &bytes.Buffer{}, warnings))
 	r.Capture, r.Trainer = c, &pipeline.Trainer{}
 	r.Out = filepath.Join(dir, "out")
-	if err := r.id.start(t.Context(), c, false, false); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, r.id.start(t.Context(), c, false, false))
 	t.Cleanup(r.id.hashing.Close)
 	if r.id.text != "" || r.id.hashing.Done() {
 		t.Error("a run from the start waited for the fingerprint")
@@ -58,26 +50,16 @@ func hashingRun(t *testing.T, long int64) (r *Run, warnings *bytes.Buffer) {
 // other, which ignores it and has the fingerprint that builds made of such a capture before they knew of motion.
 func TestMotionInFingerprint(t *testing.T) {
 	dir := t.TempDir()
-	if err := synthtest.Write(dir, synth.Options{Images: 4, Width: 32, Height: 24, Points: 100}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, synthtest.Write(dir, synth.Options{Images: 4, Width: 32, Height: 24, Points: 100}))
 	text := func(native, moved bool) string {
-		c, err := load.Capture(dir, scene.LoadOptions{Model: scene.AnyModel})
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := must.Get(load.Capture(dir, scene.LoadOptions{Model: scene.AnyModel}))(t)
 		if moved {
 			c.Cameras[1].Motion.Turn[0] = 0.1
 		}
 		r := NewRun(NewOptions(), cli.New(nil, io.Discard, io.Discard))
-		if err := r.id.start(t.Context(), c, native, false); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, r.id.start(t.Context(), c, native, false))
 		defer r.id.hashing.Close()
-		sum, err := r.id.hashing.Wait(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		sum := must.Get(r.id.hashing.Wait(t.Context()))(t)
 		return r.known.fingerprint(sum)
 	}
 	still := text(false, false)
@@ -117,9 +99,7 @@ func TestIdentify(t *testing.T) {
 	if r.id.identify(r.Trainer); said.Len() > 0 {
 		t.Error(said)
 	}
-	if err := os.Truncate(r.Capture.Cameras[1].Path, 1<<20); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Truncate(r.Capture.Cameras[1].Path, 1<<20))
 	for range 2 {
 		r.id.identify(r.Trainer)
 	}
@@ -128,9 +108,7 @@ func TestIdentify(t *testing.T) {
 		t.Errorf("fingerprint %q, %v, %s", r.id.text, r.Trainer.Deviations(), said)
 	}
 	r, said = hashedRun(t, func(photo string) {
-		if err := os.Truncate(photo, 1<<20); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Truncate(photo, 1<<20))
 	})
 	if text := said.String(); r.id.text != noFingerprint || len(r.Trainer.Deviations()) != 1 ||
 		!strings.Contains(text, "the file changed") || !strings.Contains(text, "accept-changes") {

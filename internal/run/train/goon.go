@@ -13,9 +13,9 @@ import (
 )
 
 // asked is what a run was asked for beside the recipe and the photos. It says nothing of the machine, and of what only
-// shows the run: that is chosen anew.
+// shows the run: each call chooses that.
 type asked struct {
-	Exports         []string  `json:"exports"` // absolute
+	Exports         []string  `json:"exports"` // absolute, or relative to OUT, which may be moved
 	EvalAt          cli.Steps `json:"eval_at"`
 	SaveAt          cli.Steps `json:"save_at"`
 	CheckpointEvery string    `json:"checkpoint_every"`
@@ -33,7 +33,11 @@ func askedOf(o *Options) *asked {
 		KeepCheckpoints: int(o.Checkpoints.Keep), MetricsEvery: o.MetricsEvery, Tensorboard: o.Tensorboard,
 		Report: o.Report, Init: o.Init}
 	for _, path := range o.Exports {
-		a.Exports = append(a.Exports, output.Absolute(path))
+		path = output.Absolute(path)
+		if rel, err := filepath.Rel(output.Absolute(o.Out), path); err == nil && filepath.IsLocal(rel) {
+			path = filepath.ToSlash(rel)
+		}
+		a.Exports = append(a.Exports, path)
 	}
 	if o.Init.File != "" {
 		a.Init.File = output.Absolute(o.Init.File)
@@ -96,27 +100,25 @@ func goOnAsked(o *Options, a *asked) error {
 	}
 	var exports convert.Exports
 	for _, path := range a.Exports {
+		if !filepath.IsAbs(path) {
+			path = filepath.Join(o.Out, filepath.FromSlash(path))
+		}
 		if err := exports.Set(path); err != nil {
 			return err
 		}
 	}
-	for name, take := range map[string]func(){
-		"export":           func() { o.Exports = exports },
-		"eval-at":          func() { o.EvalAt = a.EvalAt },
-		"save-at":          func() { c.SaveAt = a.SaveAt },
-		"checkpoint-every": func() { c.Every = every },
-		"keep-checkpoints": func() { c.Keep = keepFlag(a.KeepCheckpoints) },
-		"metrics-every":    func() { o.MetricsEvery = a.MetricsEvery },
-		"tensorboard":      func() { o.Tensorboard = a.Tensorboard },
-		"report":           func() { o.Report = a.Report },
-		"init":             func() { o.Init.Kind, o.Init.File = a.Init.Kind, a.Init.File },
-		"init-points":      func() { o.Init.Points = a.Init.Points },
-		"init-grid":        func() { o.Init.Grid = a.Init.Grid },
-	} {
-		if !o.Asked(name) {
-			take()
-		}
-	}
+	captured.Adopt(o.Asked, "export", &o.Exports, exports)
+	captured.Adopt(o.Asked, "eval-at", &o.EvalAt, a.EvalAt)
+	captured.Adopt(o.Asked, "save-at", &c.SaveAt, a.SaveAt)
+	captured.Adopt(o.Asked, "checkpoint-every", &c.Every, every)
+	captured.Adopt(o.Asked, "keep-checkpoints", &c.Keep, keepFlag(a.KeepCheckpoints))
+	captured.Adopt(o.Asked, "metrics-every", &o.MetricsEvery, a.MetricsEvery)
+	captured.Adopt(o.Asked, "tensorboard", &o.Tensorboard, a.Tensorboard)
+	captured.Adopt(o.Asked, "report", &o.Report, a.Report)
+	captured.Adopt(o.Asked, "init", &o.Init.Kind, a.Init.Kind)
+	captured.Adopt(o.Asked, "init", &o.Init.File, a.Init.File)
+	captured.Adopt(o.Asked, "init-points", &o.Init.Points, a.Init.Points)
+	captured.Adopt(o.Asked, "init-grid", &o.Init.Grid, a.Init.Grid)
 	return nil
 }
 

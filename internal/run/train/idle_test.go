@@ -8,6 +8,7 @@ import (
 
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
+	must "vksplat/internal/musttest"
 	"vksplat/scene"
 )
 
@@ -16,9 +17,7 @@ import (
 func TestApart(t *testing.T) {
 	top := t.TempDir()
 	for _, dir := range []string{"one/images", "one/sparse/0", "one/out", "left", "right"} {
-		if err := os.MkdirAll(filepath.Join(top, dir), 0o777); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(filepath.Join(top, dir), 0o777))
 	}
 	for _, c := range []struct {
 		images, model, out string

@@ -11,6 +11,7 @@ import (
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
 	"vksplat/internal/parallel"
+	"vksplat/internal/run/captured"
 	"vksplat/internal/run/output"
 	"vksplat/pipeline"
 	"vksplat/scene"
@@ -36,15 +37,12 @@ func (o *DepthOptions) used() bool { return o.Points || o.Maps != "" || o.Cloud 
 
 // adopt takes over what a run was begun with, where the call does not say otherwise.
 func (o *DepthOptions) adopt(was *DepthOptions, given func(flag string) bool) {
-	for flag, take := range map[string]func(){
-		"depth-loss": func() { o.Points = was.Points }, "depths": func() { o.Maps = was.Maps },
-		"depth-kind": func() { o.Kind = was.Kind }, "depth-unit": func() { o.Unit = was.Unit },
-		"depth-points": func() { o.Cloud = was.Cloud }, "depth-init": func() { o.Init = was.Init },
-	} {
-		if !given(flag) {
-			take()
-		}
-	}
+	captured.Adopt(given, "depth-loss", &o.Points, was.Points)
+	captured.Adopt(given, "depths", &o.Maps, was.Maps)
+	captured.Adopt(given, "depth-kind", &o.Kind, was.Kind)
+	captured.Adopt(given, "depth-unit", &o.Unit, was.Unit)
+	captured.Adopt(given, "depth-points", &o.Cloud, was.Cloud)
+	captured.Adopt(given, "depth-init", &o.Init, was.Init)
 	if o.Kind == "" { // an earlier version began the run
 		o.Kind = depth.KindAuto
 	}
@@ -136,7 +134,10 @@ func (k *knowns) findDepths(c *scene.Capture, points []scene.Point) error {
 		k.noteDepths(seen, fmt.Sprintf("of %s of %s", cli.Count(len(cloud), "point"), filepath.Base(o.Cloud)))
 	}
 	k.depths = known
-	k.depthHash = hashDepths(known)
+	k.depthHash = hashLists(known, func(b []byte, p scene.KnownDepth) []byte {
+		b = binary.LittleEndian.AppendUint16(binary.LittleEndian.AppendUint16(b, p.X), p.Y)
+		return binary.LittleEndian.AppendUint32(b, math.Float32bits(p.Depth))
+	})
 	return nil
 }
 
@@ -191,15 +192,14 @@ func (k *knowns) addMaps(c *scene.Capture, known, points depth.Known) error {
 	return nil
 }
 
-// hashDepths hashes everything that is known.
-func hashDepths(known depth.Known) (sum [sha256.Size]byte) {
+// hashLists hashes lists of what put appends.
+func hashLists[T any](lists [][]T, put func(b []byte, x T) []byte) [sha256.Size]byte {
 	h := sha256.New()
 	var b []byte
-	for _, list := range known {
+	for _, list := range lists {
 		b = binary.LittleEndian.AppendUint64(b[:0], uint64(len(list)))
-		for _, p := range list {
-			b = binary.LittleEndian.AppendUint16(binary.LittleEndian.AppendUint16(b, p.X), p.Y)
-			b = binary.LittleEndian.AppendUint32(b, math.Float32bits(p.Depth))
+		for _, x := range list {
+			b = put(b, x)
 		}
 		h.Write(b)
 	}

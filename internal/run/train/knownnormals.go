@@ -1,12 +1,14 @@
 package train
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
 	"strings"
 
 	"vksplat/internal/fault"
+	"vksplat/internal/run/captured"
 	"vksplat/pipeline"
 	"vksplat/scene"
 	"vksplat/scene/depth"
@@ -23,12 +25,8 @@ func (o *NormalOptions) used() bool { return o.Maps != "" }
 
 // adopt takes over what a run was begun with, where the call does not say otherwise.
 func (o *NormalOptions) adopt(was *NormalOptions, given func(flag string) bool) {
-	if !given("normals") {
-		o.Maps = was.Maps
-	}
-	if !given("normal-frame") && was.Frame != "" { // else an earlier version began the run
-		o.Frame = was.Frame
-	}
+	captured.Adopt(given, "normals", &o.Maps, was.Maps)
+	captured.Adopt(given, "normal-frame", &o.Frame, cmp.Or(was.Frame, o.Frame)) // of earlier versions: none
 }
 
 // mostFacing is the share of the normals that face their camera up to which the others are warned of. Networks let a

@@ -14,6 +14,7 @@ import (
 
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
+	must "vksplat/internal/musttest"
 	"vksplat/internal/run/meter"
 	"vksplat/internal/run/output"
 	"vksplat/internal/run/runtest"
@@ -29,10 +30,7 @@ import (
 // columns at the left, of 32, in which surfaces look away.
 func normalMaps(t *testing.T, dir, name string, away int) string {
 	t.Helper()
-	c, err := load.Capture(dir, scene.LoadOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(load.Capture(dir, scene.LoadOptions{}))(t)
 	img := image.NewRGBA(image.Rect(0, 0, 32, 24))
 	for p := range 32 * 24 {
 		n := color.RGBA{R: 150, G: 120, B: 252, A: 255}
@@ -42,17 +40,11 @@ func normalMaps(t *testing.T, dir, name string, away int) string {
 		img.SetRGBA(p%32, p/32, n)
 	}
 	var b bytes.Buffer
-	if err := png.Encode(&b, img); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, png.Encode(&b, img))
 	for i := range c.Cameras {
 		file := filepath.Join(dir, name, filepath.FromSlash(c.Cameras[i].PhotoName()))
-		if err := os.MkdirAll(filepath.Dir(file), 0o777); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(file, b.Bytes(), 0o666); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(filepath.Dir(file), 0o777))
+		must.Do(t, os.WriteFile(file, b.Bytes(), 0o666))
 	}
 	return name
 }
@@ -62,9 +54,7 @@ func normalMaps(t *testing.T, dir, name string, away int) string {
 func TestTrainNormals(t *testing.T) {
 	runtest.NeedDevice(t)
 	scenes, dir := filepath.Join(t.TempDir(), "scene"), t.TempDir()
-	if err := synthtest.Write(scenes, synth.Options{Images: 8, Width: 48, Height: 36, Points: 100}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, synthtest.Write(scenes, synth.Options{Images: 8, Width: 48, Height: 36, Points: 100}))
 	maps, some := normalMaps(t, scenes, "normals", 0), normalMaps(t, scenes, "some", 12)
 	trained := func(name, normals, from string) (model []byte, told string, err error) {
 		o := NewOptions()
@@ -92,7 +82,7 @@ func TestTrainNormals(t *testing.T) {
 	}
 	if _, _, err := trained("other", some, middle); err == nil ||
 		!strings.Contains(err.Error(), "made otherwise: capture's known normals: ") ||
-		!strings.Contains(fault.Hint(err), "give the normal maps that the run was made with") {
+		!strings.Contains(fault.Hint(err), "give the known normals that the run was made with") {
 		t.Errorf("with other normals: %v, hint %q", err, fault.Hint(err))
 	}
 	if _, told, err = trained("some", some, ""); err != nil ||
@@ -145,9 +135,7 @@ func TestWitnessBytes(t *testing.T) {
 func TestLimitedNormals(t *testing.T) {
 	runtest.NeedDevice(t)
 	scenes := filepath.Join(t.TempDir(), "scene")
-	if err := synthtest.Write(scenes, synth.Options{Images: 8, Width: 48, Height: 36, Points: 100}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, synthtest.Write(scenes, synth.Options{Images: 8, Width: 48, Height: 36, Points: 100}))
 	o := timed(t, scenes, filepath.Join(t.TempDir(), "out"), "10s", "10s")
 	o.Depth.Points, o.Normal.Maps = true, normalMaps(t, scenes, "normals", 0)
 	if st, err := Do(cli.New(nil, io.Discard, io.Discard), o); err != nil || st.Step < 50 {

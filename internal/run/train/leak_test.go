@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"vksplat/internal/cli"
+	must "vksplat/internal/musttest"
 	"vksplat/internal/run/meter"
 	"vksplat/internal/run/runtest"
 	"vksplat/scene"
@@ -52,10 +53,7 @@ var leakCapture = sync.OnceValues(func() (leakScene, error) {
 
 func newLeakScene(t *testing.T, tracked int, held []int) *leakScene {
 	t.Helper()
-	s, err := leakCapture()
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(leakCapture())(t)
 	s.tracked, s.held = tracked, held
 	return &s
 }
@@ -178,17 +176,12 @@ func (s *leakScene) model(t *testing.T, held int, set func(o *Options)) []byte {
 		scenetest.Put(t, o.TestList, []byte(strings.Join(names, "\n")))
 	}
 	set(o)
-	if _, err := Do(cli.New(nil, io.Discard, io.Discard), o); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(Do(cli.New(nil, io.Discard, io.Discard), o))(t)
 	files, err := filepath.Glob(filepath.Join(o.Out, "point_cloud", "*", "point_cloud.ply"))
 	if err != nil || len(files) != 1 {
 		t.Fatalf("models %v, %v", files, err)
 	}
-	data, err := os.ReadFile(files[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile(files[0]))(t)
 	return data
 }
 

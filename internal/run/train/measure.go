@@ -77,7 +77,7 @@ func (s *scorer) recordedScores(step int) []results.ViewScore {
 func (s *scorer) evaluate(ctx context.Context, step int) ([]results.ViewScore, error) {
 	cams := captured.Pick(s.Capture.Cameras, s.Test)
 	files := captured.PictureNames(cams)
-	if err := s.own(captured.PathsIn(picturesFolder(s.o.Out, step), files)...); err != nil {
+	if err := s.own(output.PathsIn(picturesFolder(s.o.Out, step), files)...); err != nil {
 		return nil, err
 	}
 	if s.photos != nil {

@@ -27,15 +27,7 @@ type EvalLine struct {
 	Seconds    meter.Rounded    `json:"seconds"` // of training
 	Views      []meter.ViewLine `json:"views"`
 
-	// means after the affine colour map that fits the photo best; absent where appearance is not learnt
-	CCPSNR *meter.Rounded `json:"cc_psnr,omitempty"`
-	CCSSIM *meter.Rounded `json:"cc_ssim,omitempty"`
-	// means through the cameras' vignetting; absent where that is not learnt
-	LensPSNR *meter.Rounded `json:"lens_psnr,omitempty"`
-	LensSSIM *meter.Rounded `json:"lens_ssim,omitempty"`
-	// means of cameras that were moved to where their photos fit best; absent without refine-poses
-	AlignedPSNR *meter.Rounded `json:"aligned_psnr,omitempty"`
-	AlignedSSIM *meter.Rounded `json:"aligned_ssim,omitempty"`
+	results.Extra[*meter.Rounded] // means
 
 	Drawn *results.Drawn `json:"drawn,omitempty"` // absent of measurements by earlier versions
 }
@@ -160,27 +152,10 @@ func (h *history) eval(step, splats int, seconds float64, views []results.ViewSc
 	e := EvalLine{Event: meter.EventEval, Step: step, PSNR: meter.Rounded(s.PSNR), SSIM: meter.Rounded(s.SSIM),
 		PSNRMedian: meter.Rounded(s.PSNRMedian), SSIMMedian: meter.Rounded(s.SSIMMedian),
 		Splats: splats, Seconds: meter.Rounded(h.secondsBefore + seconds), Drawn: drawn}
-	if s.CCPSNR != nil {
-		e.CCPSNR, e.CCSSIM = (*meter.Rounded)(s.CCPSNR), (*meter.Rounded)(s.CCSSIM)
-	}
-	if s.LensPSNR != nil {
-		e.LensPSNR, e.LensSSIM = (*meter.Rounded)(s.LensPSNR), (*meter.Rounded)(s.LensSSIM)
-	}
-	if s.AlignedPSNR != nil {
-		e.AlignedPSNR, e.AlignedSSIM = (*meter.Rounded)(s.AlignedPSNR), (*meter.Rounded)(s.AlignedSSIM)
-	}
+	e.Extra = results.Convert(s.Extra, func(x *float64) *meter.Rounded { return (*meter.Rounded)(x) })
 	for _, v := range views {
-		line := meter.ViewLine{Name: v.Name, PSNR: meter.Exact(v.PSNR), SSIM: meter.Exact(v.SSIM)}
-		if c := v.Corrected; c != nil {
-			line.CCPSNR, line.CCSSIM = (*meter.Exact)(&c.PSNR), (*meter.Exact)(&c.SSIM)
-		}
-		if c := v.Lens; c != nil {
-			line.LensPSNR, line.LensSSIM = (*meter.Exact)(&c.PSNR), (*meter.Exact)(&c.SSIM)
-		}
-		if c := v.Aligned; c != nil {
-			line.AlignedPSNR, line.AlignedSSIM = (*meter.Exact)(&c.PSNR), (*meter.Exact)(&c.SSIM)
-		}
-		e.Views = append(e.Views, line)
+		e.Views = append(e.Views, meter.ViewLine{Name: v.Name, PSNR: meter.Exact(v.PSNR), SSIM: meter.Exact(v.SSIM),
+			Extra: results.Convert(v.Extra, func(x *float64) *meter.Exact { return (*meter.Exact)(x) })})
 	}
 	h.keep(e)
 	return &e
@@ -192,17 +167,8 @@ func (h *history) scores() []results.StepScores {
 	for _, e := range h.evals {
 		s := results.StepScores{Step: e.Step, Drawn: e.Drawn}
 		for _, v := range e.Views {
-			view := results.ViewScore{Name: v.Name, PSNR: float64(v.PSNR), SSIM: float64(v.SSIM)}
-			if v.CCPSNR != nil && v.CCSSIM != nil {
-				view.Corrected = &results.Corrected{PSNR: float64(*v.CCPSNR), SSIM: float64(*v.CCSSIM)}
-			}
-			if v.LensPSNR != nil && v.LensSSIM != nil {
-				view.Lens = &results.Corrected{PSNR: float64(*v.LensPSNR), SSIM: float64(*v.LensSSIM)}
-			}
-			if v.AlignedPSNR != nil && v.AlignedSSIM != nil {
-				view.Aligned = &results.Corrected{PSNR: float64(*v.AlignedPSNR), SSIM: float64(*v.AlignedSSIM)}
-			}
-			s.Views = append(s.Views, view)
+			s.Views = append(s.Views, results.ViewScore{Name: v.Name, PSNR: float64(v.PSNR), SSIM: float64(v.SSIM),
+				Extra: results.Convert(v.Extra, func(x *meter.Exact) *float64 { return (*float64)(x) })})
 		}
 		list = append(list, s)
 	}

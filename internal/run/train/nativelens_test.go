@@ -11,6 +11,7 @@ import (
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
 	"vksplat/internal/geom"
+	must "vksplat/internal/musttest"
 	"vksplat/internal/run/evaluate"
 	"vksplat/internal/run/meter"
 	"vksplat/internal/run/runtest"
@@ -38,9 +39,7 @@ func captureThrough(t *testing.T, lens *synth.Lens) string {
 func written(t *testing.T, o synth.Options) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "scene")
-	if err := synthtest.Write(dir, o); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, synthtest.Write(dir, o))
 	return dir
 }
 
@@ -178,18 +177,12 @@ func TestNativeLensDevices(t *testing.T) {
 func TestNativeLensDecodes(t *testing.T) {
 	calibration := scene.Calibration{Model: scene.LensOpenCV, Width: 96, Height: 72,
 		Params: []float64{58, 58, 48, 36, -0.28, 0.07, 0.001, -0.0005}}
-	views, err := calibration.Views(scene.Camera{Name: "photo", R: geom.Identity}, 96, 72, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	views := must.Get(calibration.Views(scene.Camera{Name: "photo", R: geom.Identity}, 96, 72, 1))(t)
 	r := NewRun(NewOptions(), cli.New(nil, io.Discard, io.Discard))
 	r.Capture = &scene.Capture{Cameras: []scene.Camera{views[0], views[0], views[0]}}
 	r.Config.NativeLens, r.Train, r.Test = true, []int{0, 2}, []int{1}
 	r.training = &scene.Capture{Cameras: r.Capture.Cameras[:2]}
-	trained, err := r.trainedCameras(1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	trained := must.Get(r.trainedCameras(1))(t)
 	for i, c := range r.decodedCameras(trained) {
 		if taken := i != 1; (c.Distortion != nil) != taken || taken && (c.Width != 96 || c.Height != 72) {
 			t.Errorf("photo %d is decoded as %d x %d, distortion %v", i, c.Width, c.Height, c.Distortion)

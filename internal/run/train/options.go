@@ -98,7 +98,7 @@ func (o *Options) AsTrained(k int, st *output.Stats, config recipe.Config) error
 		words[i] = c.String()
 	}
 	return fault.Usagef("give what the blocks were begun with, "+fault.Setting("overwrite")+
-		" to train all of them anew, or "+fault.Setting("accept-changes")+" to take it as it is",
+		" to train all of them again, or "+fault.Setting("accept-changes")+" to take it as it is",
 		"block %d was trained otherwise: %s", k, strings.Join(words, "; "))
 }
 
@@ -183,21 +183,11 @@ type keepFlag int
 
 func (f *keepFlag) Type() string { return "N" }
 
-func (f *keepFlag) String() string {
-	if *f < 0 {
-		return ""
-	}
-	return strconv.Itoa(int(*f))
-}
+func (f *keepFlag) String() string { return cli.CountText(*f) }
 
 // Set parses a number from 0 up.
 func (f *keepFlag) Set(s string) error {
-	n, err := strconv.Atoi(s)
-	if err != nil || n < 0 {
-		return fault.Usagef("give a number from 0 up; 0 leaves none at the end", "%q is not a number of checkpoints", s)
-	}
-	*f = keepFlag(n)
-	return nil
+	return cli.SetCount(f, s, "give a number from 0 up; 0 leaves none at the end", "%q is not a number of checkpoints")
 }
 
 // MemoryFlags say how memory is shared out.

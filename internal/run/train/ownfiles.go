@@ -65,10 +65,29 @@ func (p *place) sort() error {
 	if err := p.refuseForeign(); err != nil {
 		return err
 	}
-	if p.old = output.Replaced(p.Out, p.prev.after()); p.replaces() {
+	p.old = output.Replaced(p.Out, p.prev.after())
+	p.keepForeign()
+	if p.replaces() {
 		return output.RefuseUnreachable(p.Out)
 	}
 	return nil
+}
+
+// keepForeign takes models of the user at steps that this run does not write out of what it removes, and names them.
+// All else that it removes says itself that it is a run's, or has the name of a file that this run writes.
+func (p *place) keepForeign() {
+	if !p.own.Known {
+		return
+	}
+	names := p.runNames()
+	foreign := slices.DeleteFunc(p.own.Foreign(p.old), func(path string) bool {
+		return filepath.Base(path) != output.ModelName || slices.Contains(names, path)
+	})
+	if len(foreign) == 0 {
+		return
+	}
+	p.old = slices.DeleteFunc(p.old, func(path string) bool { return slices.Contains(foreign, path) })
+	p.console.Note("kept, because this program did not write them or they changed since: " + output.ListText(foreign))
 }
 
 // remedy is what can be done about files in OUT besides moving them away.
@@ -88,7 +107,7 @@ func (p *place) list() error {
 	switch {
 	case p.Checkpoints.Demo:
 		p.own.By = output.ByDemo
-	case p.Checkpoints.Resume == "" || p.own.By == "": // who began a run that goes on stays
+	case p.Checkpoints.Resume == "" || p.own.By == "": // a resumed run keeps who began it
 		p.own.By = output.ByTrain
 	}
 	return p.own.Begin(p.runNames()...)
@@ -109,7 +128,7 @@ func (p *place) refuseForeignPictures(pictures []string) error {
 	}
 	var paths, fresh []string
 	for _, step := range append(slices.Clone(p.EvalAt), p.Config.Iterations) {
-		at := captured.PathsIn(picturesFolder(p.Out, step), pictures)
+		at := output.PathsIn(picturesFolder(p.Out, step), pictures)
 		if paths = append(paths, at...); step > p.prev.after() {
 			fresh = append(fresh, at...)
 		}
@@ -126,15 +145,14 @@ func (p *place) refuseForeignPictures(pictures []string) error {
 
 // sweep removes temporary files of a process that was killed. The folder is locked: nobody writes there now.
 func (p *place) sweep() {
-	output.RemoveTemps(p.Out, func(base string, _ bool) bool {
-		return slices.Contains(output.RunFiles, base) || base == output.DemoPicture || base == output.WrittenFile
-	})
-	output.RemoveTemps(p.prev.dir, func(base string, _ bool) bool {
-		return base == output.AskedFile || base == output.BegunFile ||
+	files := slices.Concat(output.RunFiles, []string{output.DemoPicture, output.WrittenFile, output.AskedFile,
+		output.BegunFile, output.ModelName})
+	ours := func(base string, _ bool) bool {
+		return slices.Contains(files, base) ||
 			strings.HasPrefix(base, output.CheckpointPrefix) && strings.HasSuffix(base, output.CheckpointSuffix)
-	})
-	for _, dir := range output.StepFolders(p.Out, output.ModelFolder, -1) {
-		output.RemoveTemps(dir, func(base string, _ bool) bool { return base == output.ModelName })
+	}
+	for _, dir := range append(output.StepFolders(p.Out, output.ModelFolder, -1), p.Out, p.prev.dir) {
+		output.RemoveTemps(dir, ours)
 	}
 	for _, top := range output.StepFolders(p.Out, output.PictureFolder, -1) {
 		_ = filepath.WalkDir(top, func(dir string, e fs.DirEntry, err error) error {

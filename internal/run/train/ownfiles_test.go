@@ -11,7 +11,7 @@ import (
 
 	"vksplat/internal/cli"
 	"vksplat/internal/filetest"
-	"vksplat/internal/run/captured"
+	must "vksplat/internal/musttest"
 	"vksplat/internal/run/output"
 )
 
@@ -49,26 +49,18 @@ func TestReplaceOwn(t *testing.T) {
 			"test/ours_7/a.png", "test/ours_7/changed.png", "test/ours_7/left/b.png", "test/ours_8/a.png"}
 		filetest.Make(t, o.Out, wrote...)
 		own := output.ReadWritten(o.Out)
-		if err := errors.Join(own.Begin(captured.PathsIn(o.Out, wrote)...), own.End()); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, errors.Join(own.Begin(output.PathsIn(o.Out, wrote)...), own.End()))
 		mine := []string{output.WrittenFile, "point_cloud/iteration_7/edited.ply", "test/ours_7/changed.png",
 			"test/ours_7/left/mine.png", "test/ours_7/left/notes.txt", "test/ours_7/mine.png"}
 		filetest.Make(t, o.Out, mine[1:]...)
-		if err := os.WriteFile(filepath.Join(o.Out, "test/ours_7/changed.png"), []byte("mine"), 0o666); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(o.Out, "test/ours_7/changed.png"), []byte("mine"), 0o666))
 		want := filetest.List(t, o.Out)
 		s.old = output.Replaced(o.Out, -1)
-		if err := errors.Join(s.stage(), s.list()); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, errors.Join(s.stage(), s.list()))
 		if ends {
 			want = append(mine, output.StatsFile)
 			filetest.Make(t, o.Out, output.NextFolder+"/"+output.StatsFile)
-			if err := s.replaceEarlier(); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, s.replaceEarlier())
 		} else if err := s.undo(); err != nil {
 			t.Fatal(err)
 		}

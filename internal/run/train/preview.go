@@ -34,7 +34,7 @@ const defaultPreviewEvery = 30
 
 const (
 	// previewShare is how many times as long as the device did nothing for the training because of a picture,
-	// pipeline.Interludes.Lost, training goes on before the next: less than a hundredth of the time is for pictures,
+	// pipeline.Interludes.Lost, training continues before the next: less than a hundredth of the time is for pictures,
 	// however short --preview-every is.
 	previewShare = 120
 	// previewSteps come before the first picture, which takes no longer than one step: the same share holds from the

@@ -14,6 +14,7 @@ import (
 
 	"vksplat/internal/cli"
 	"vksplat/internal/filetest"
+	must "vksplat/internal/musttest"
 	"vksplat/internal/run/meter"
 	"vksplat/internal/run/runtest"
 	"vksplat/pipeline"
@@ -49,18 +50,14 @@ func TestPreviewShare(t *testing.T) {
 	}
 	o := previewing(runtest.SmallScene(t, 300), filepath.Join(t.TempDir(), "out"), 500)
 	o.Preview = PreviewOptions{File: filepath.Join(t.TempDir(), "now.jpg"), Every: 1e-9}
-	if err := os.MkdirAll(o.Out, 0o777); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(o.Out, 0o777))
 	r := NewRun(o, cli.New(nil, io.Discard, io.Discard))
 	defer func() {
 		if err := r.Close(); err != nil {
 			t.Error(err)
 		}
 	}()
-	if err := r.Begin(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, r.Begin(t.Context()))
 	p, err := newPreview(o, r.Console)
 	if err != nil {
 		t.Fatal(err)
@@ -72,9 +69,7 @@ func TestPreviewShare(t *testing.T) {
 	if err == nil {
 		err = r.Trainer.RunTo(t.Context(), o.Config.Iterations, func(pipeline.Progress) { _ = p.Observe(&Stepped{}) })
 	}
-	if err = errors.Join(err, p.Close()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(err, p.Close()))
 	share := r.control.between.Lost().Seconds() / r.Trainer.Seconds()
 	t.Logf("%.2f %% of %.1f s", 100*share, r.Trainer.Seconds())
 	if share > 0.015 || share == 0 {
@@ -85,10 +80,7 @@ func TestPreviewShare(t *testing.T) {
 // openPreview reads a preview and wants it to be what it shall be.
 func openPreview(t *testing.T, data []byte) image.Image {
 	t.Helper()
-	img, err := jpeg.Decode(bytes.NewReader(data))
-	if err != nil {
-		t.Fatal(err)
-	}
+	img := must.Get(jpeg.Decode(bytes.NewReader(data)))(t)
 	if size := img.Bounds(); len(data) > photo.PreviewBytes || max(size.Dx(), size.Dy()) > photo.PreviewSide {
 		t.Errorf("a preview of %d bytes and %v pixels", len(data), size)
 	}
@@ -118,9 +110,7 @@ func TestPreviewBytes(t *testing.T) {
 	for began := time.Now(); ; began = time.Now() {
 		o := options(alone, steps)
 		o.Checkpoints.Overwrite = true
-		if _, err := Do(cli.New(nil, io.Discard, io.Discard), o); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(Do(cli.New(nil, io.Discard, io.Discard), o))(t)
 		if time.Since(began) >= long || steps == 20000 {
 			break
 		}
@@ -195,12 +185,7 @@ func TestPreviewOfTeam(t *testing.T) {
 	file := filepath.Join(dir, "now.jpg")
 	o := previewing(runtest.SmallScene(t, 300), filepath.Join(dir, "out"), 20)
 	o.Devices, o.Preview.File = "0,0", file
-	if _, err := Do(cli.New(nil, io.Discard, io.Discard), o); err != nil {
-		t.Fatal(err)
-	}
-	data, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Get(Do(cli.New(nil, io.Discard, io.Discard), o))(t)
+	data := must.Get(os.ReadFile(file))(t)
 	openPreview(t, data)
 }

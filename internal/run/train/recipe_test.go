@@ -12,6 +12,7 @@ import (
 	"github.com/BurntSushi/toml"
 
 	"vksplat/internal/cli"
+	must "vksplat/internal/musttest"
 	"vksplat/internal/run/output"
 	"vksplat/internal/run/plans"
 	"vksplat/pipeline/checkpoint"
@@ -67,13 +68,9 @@ func resolved(t *testing.T, flags, file texts) *Options {
 	t.Helper()
 	o := NewOptions()
 	for _, name := range slices.Sorted(maps.Keys(flags)) {
-		if err := vocabulary.Setting(o, name).Set(flags[name]); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, vocabulary.Setting(o, name).Set(flags[name]))
 	}
-	if err := o.Resolve(vocabulary, file, slices.Collect(maps.Keys(flags))); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, o.Resolve(vocabulary, file, slices.Collect(maps.Keys(flags))))
 	return o
 }
 
@@ -260,9 +257,7 @@ func TestAdopt(t *testing.T) {
 		r := NewRun(resolved(t, tt.flags, tt.file), &cli.Console{})
 		r.training = photographed(20)
 		r.prev.from = &checkpoint.File{Header: checkpoint.Header{Config: begun, Preset: tt.before}}
-		if err := r.prev.adopt(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, r.prev.adopt())
 		r.setup.followCapture()
 		want := begun
 		tt.change(&want)
@@ -280,17 +275,13 @@ func TestAdoptBegun(t *testing.T) {
 	first := NewRun(resolved(t, texts{"preset": "3dgs", "seed": "7", "steps-scaler": "0.5"}, nil), &cli.Console{})
 	first.Eval, first.TestEvery, first.Options.Origin, first.Load.Downscale = true, 5, "1,2,3", 4
 	first.prev.dir = dir
-	if err := first.prev.remember(first.place.at); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, first.prev.remember(first.place.at))
 	again := func(flags texts) *Run {
 		t.Helper()
 		r := NewRun(resolved(t, flags, nil), &cli.Console{})
 		r.Checkpoints.Resume = ResumeAuto
 		r.prev.dir = dir
-		if err := r.prev.adopt(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, r.prev.adopt())
 		return r
 	}
 	r := again(nil)

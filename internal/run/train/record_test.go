@@ -15,6 +15,7 @@ import (
 
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
+	must "vksplat/internal/musttest"
 	"vksplat/internal/run/meter"
 	"vksplat/internal/run/output"
 	"vksplat/pipeline"
@@ -36,9 +37,7 @@ func logSteps(t *testing.T, h *history, f *metricsFile, from, to, total int) {
 		if l := h.add(&p, total, float64(n), func() meter.DeviceUse {
 			return meter.DeviceUse{Bytes: 1 << 20, Seconds: 0.5}
 		}); l != nil {
-			if err := f.Observe(&Logged{l}); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, f.Observe(&Logged{l}))
 		}
 	}
 }
@@ -49,39 +48,26 @@ func TestMetricsResume(t *testing.T) {
 	path := filepath.Join(t.TempDir(), output.MetricsFile)
 	views := []results.ViewScore{{Name: "a.png", PSNR: 20, SSIM: 0.5}, {Name: "b.png", PSNR: 30.123456789, SSIM: 0.7}}
 	open := func(step int, aside string, resumed bool) (*history, *metricsFile) {
-		h, err := readHistory(path, step, 10, parseInterval(aside, step), resumed)
-		if err != nil {
-			t.Fatal(err)
-		}
+		h := must.Get(readHistory(path, step, 10, parseInterval(aside, step), resumed))(t)
 		f := &metricsFile{path: path}
 		there := func(path string) string { return path }
-		if err := f.Observe(&Started{Options: &Options{}, At: there, Past: h}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, f.Observe(&Started{Options: &Options{}, At: there, Past: h}))
 		return h, f
 	}
 	begin := func(f *metricsFile) {
-		if err := f.Observe(&Begun{}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, f.Observe(&Begun{}))
 	}
 	drawn := &results.Drawn{Near: 0.01}
 	m, f := open(0, "", false)
 	begin(f)
 	logSteps(t, m, f, 1, 30, 100)
-	if err := f.Observe(&Measured{m.eval(30, 130, 30, views, drawn)}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, f.Observe(&Measured{m.eval(30, 130, 30, views, drawn)}))
 	logSteps(t, m, f, 31, 43, 100)
 	aside := m.since.text()
 	logSteps(t, m, f, 44, 57, 100)
 	// Killed while it wrote a line; the last checkpoint is of step 43.
-	if _, err := f.f.WriteString(`{"event":"step","st`); err != nil {
-		t.Fatal(err)
-	}
-	if err := f.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(f.f.WriteString(`{"event":"step","st`))(t)
+	must.Do(t, f.Close())
 	m, f = open(43, aside, true)
 	if m.since.N != 3 || parseInterval(aside, 2) != (interval{}) || parseInterval("", 43) != (interval{}) ||
 		parseInterval(`{"n":-1}`, 43) != (interval{}) {
@@ -96,13 +82,8 @@ func TestMetricsResume(t *testing.T) {
 	}
 	begin(f)
 	logSteps(t, m, f, 44, 100, 100)
-	if err := f.Close(); err != nil {
-		t.Fatal(err)
-	}
-	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, f.Close())
+	data := must.Get(os.ReadFile(path))(t)
 	var at []int
 	for line := range bytes.Lines(data) {
 		var l meter.StepLine
@@ -119,9 +100,7 @@ func TestMetricsResume(t *testing.T) {
 	}
 	for _, step := range []int{0, 43} { // from the start, and from a checkpoint of another folder
 		m, f = open(step, "", false)
-		if err := f.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, f.Close())
 		if now, err := os.ReadFile(path); err != nil || !bytes.Equal(now, data) || len(m.evals) > 0 {
 			t.Errorf("a run that does not begin leaves %d bytes of %d, %v", len(now), len(data), err)
 		}
@@ -131,18 +110,14 @@ func TestMetricsResume(t *testing.T) {
 	if data, err := os.ReadFile(path); err != nil || len(data) > 0 {
 		t.Errorf("a new run begins with %d bytes, %v", len(data), err)
 	}
-	if err := f.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, f.Close())
 }
 
 func TestReadStepsThins(t *testing.T) {
 	var b bytes.Buffer
 	for n := 1; n <= 1000; n++ {
-		if err := cli.WriteLine(&b,
-			meter.StepLine{Event: meter.EventStep, Step: n, ETA: meter.Rounded(math.NaN())}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, cli.WriteLine(&b,
+			meter.StepLine{Event: meter.EventStep, Step: n, ETA: meter.Rounded(math.NaN())}))
 	}
 	b.WriteString("no json\n{\"event\":\"eval\",\"step\":1000}\n")
 	got := meter.ReadSteps(&b, 100)
@@ -166,14 +141,9 @@ func TestStableKeys(t *testing.T) {
 		"budget_bytes device event out planned_bytes points resolution scene step test_images total train_images " +
 			"version": StartLine{},
 	} {
-		data, err := json.Marshal(v)
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := must.Get(json.Marshal(v))(t)
 		fields := map[string]any{}
-		if err := json.Unmarshal(data, &fields); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal(data, &fields))
 		if got := strings.Join(slices.Sorted(maps.Keys(fields)), " "); got != want {
 			t.Errorf("%T has the keys %s\nwant %s", v, got, want)
 		}

@@ -1,7 +1,6 @@
 package train
 
 import (
-	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
 	"math"
@@ -21,25 +20,17 @@ func (k *knowns) findAnchors(c *scene.Capture) (err error) {
 		return nil
 	}
 	if k.anchors, err = colmap.Anchors(c, mostAnchors); err == nil && k.anchors != nil {
-		k.anchorHash = hashAnchors(k.anchors)
+		k.anchorHash = hashLists(k.anchors, appendAnchor)
 	}
 	return err
 }
 
-// hashAnchors hashes all anchors: no other fingerprint has where photos show points.
-func hashAnchors(anchors [][]scene.Anchor) (sum [sha256.Size]byte) {
-	h := sha256.New()
-	var b []byte
-	for _, list := range anchors {
-		b = binary.LittleEndian.AppendUint64(b[:0], uint64(len(list)))
-		for _, a := range list {
-			for _, x := range [...]float64{a.Point[0], a.Point[1], a.Point[2], a.X, a.Y} {
-				b = binary.LittleEndian.AppendUint64(b, math.Float64bits(x))
-			}
-		}
-		h.Write(b)
+// appendAnchor appends an anchor for the fingerprint, which has nothing else of where photos show points.
+func appendAnchor(b []byte, a scene.Anchor) []byte {
+	for _, x := range [...]float64{a.Point[0], a.Point[1], a.Point[2], a.X, a.Y} {
+		b = binary.LittleEndian.AppendUint64(b, math.Float64bits(x))
 	}
-	return [sha256.Size]byte(h.Sum(nil))
+	return b
 }
 
 // trainedAnchors gives up those of the photos that are trained on, in the training frame.

@@ -14,6 +14,7 @@ import (
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
 	"vksplat/internal/geom"
+	must "vksplat/internal/musttest"
 	"vksplat/internal/run/meter"
 	"vksplat/internal/run/output"
 	"vksplat/internal/run/plans"
@@ -26,10 +27,7 @@ import (
 // wrongPoses makes the poses of a capture wrong by about three degrees, and returns its cameras.
 func wrongPoses(t *testing.T, dir string) []scene.Camera {
 	t.Helper()
-	c, err := load.Capture(dir, scene.LoadOptions{Model: scene.AnyModel, Downscale: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(load.Capture(dir, scene.LoadOptions{Model: scene.AnyModel, Downscale: 1}))(t)
 	r := rand.New(rand.NewPCG(1, 2))
 	for i := range c.Cameras {
 		cam := &c.Cameras[i]
@@ -44,9 +42,7 @@ func wrongPoses(t *testing.T, dir string) []scene.Camera {
 		}
 		cam.T = geom.TranslationOf(cam.R, center)
 	}
-	if err := colmap.Write(filepath.Join(dir, "sparse", "0"), c.Cameras, c.Points); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, colmap.Write(filepath.Join(dir, "sparse", "0"), c.Cameras, c.Points))
 	return c.Cameras
 }
 
@@ -65,10 +61,7 @@ func TestRefinePoses(t *testing.T) {
 		// so few photos say little, after so few steps
 		o.Config.RefinePoses, o.Config.PoseGain, o.Config.PoseStart = refines, -0.5, 40
 		var told bytes.Buffer
-		st, err := Do(cli.New(nil, &told, &told), o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		st := must.Get(Do(cli.New(nil, &told, &told), o))(t)
 		for _, text := range []string{"they are refined", "of cameras moved to where their photos fit best"} {
 			if strings.Contains(told.String(), text) != refines {
 				t.Errorf("refine-poses %v: %q in %q", refines, text, &told)
@@ -84,10 +77,7 @@ func TestRefinePoses(t *testing.T) {
 				t.Errorf("refine-poses %v: %s, error %v", refines, file, err)
 			}
 		}
-		data, err := os.ReadFile(filepath.Join(o.Out, "cameras.json"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := must.Get(os.ReadFile(filepath.Join(o.Out, "cameras.json")))(t)
 		written[refines] = string(data)
 	}
 	if written[false] == written[true] {
@@ -140,7 +130,7 @@ func TestAnchorsInFingerprint(t *testing.T) {
 	c := [][]scene.Anchor{nil, a[0]}
 	seen := map[string]bool{(&knowns{}).fingerprint([32]byte{1}): true}
 	for _, anchors := range [][][]scene.Anchor{a, b, c} {
-		seen[(&knowns{anchorHash: hashAnchors(anchors)}).fingerprint([32]byte{1})] = true
+		seen[(&knowns{anchorHash: hashLists(anchors, appendAnchor)}).fingerprint([32]byte{1})] = true
 	}
 	if len(seen) != 4 {
 		t.Errorf("%d fingerprints of 4 captures", len(seen))

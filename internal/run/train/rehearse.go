@@ -3,11 +3,11 @@ package train
 import (
 	"context"
 	"errors"
-	"math"
 	"slices"
 	"time"
 
 	"vksplat/internal/fault"
+	"vksplat/internal/run/captured"
 	"vksplat/pipeline"
 	"vksplat/pipeline/photos"
 	"vksplat/pipeline/recipe"
@@ -76,15 +76,6 @@ func (h *rehearsal) fit(cfg recipe.Config) (n int) {
 		short = h.growth.ofSteps(cfg, max(1, n))
 	}
 	return n
-}
-
-// smallest is the shorter side of the smallest photo.
-func (h *rehearsal) smallest() int {
-	least := math.MaxInt
-	for i := range h.cams {
-		least = min(least, h.cams[i].Width, h.cams[i].Height)
-	}
-	return least
 }
 
 // measure times the steps of a recipe, and on photos that are halved up to so many times where few of its steps fit.
@@ -203,19 +194,9 @@ func (h *rehearsal) trainer(cfg recipe.Config, try trial) (*pipeline.Trainer, er
 	o.Interludes, o.OnPressure, o.Warn, o.Anchors = nil, nil, nil, nil
 	cams, source := h.cams, photos.Source(r.photos)
 	if views := h.viewsOf(try); views != nil {
-		cams, source = pick(cams, views), someOf{r.photos, views}
-		if o.Depths != nil {
-			o.Depths = pick(o.Depths, views)
-		}
-		if o.Known != nil {
-			o.Known = pick(o.Known, views)
-		}
-		if o.Normals != nil {
-			o.Normals = pick(o.Normals, views)
-		}
-		if o.Photos != nil {
-			o.Photos = pick(o.Photos, views)
-		}
+		cams, source = captured.Pick(cams, views), someOf{r.photos, views}
+		o.Depths, o.Known = captured.Pick(o.Depths, views), captured.Pick(o.Known, views)
+		o.Normals, o.Photos = captured.Pick(o.Normals, views), captured.Pick(o.Photos, views)
 		if !r.plan.Device.PhotoAll { // most steps of the run bring their photo to the device
 			o.PhotoBytes = -1
 		}
@@ -300,14 +281,6 @@ func (s someOf) Photo(ctx context.Context, view int) (scene.Image, error) {
 }
 
 func (s someOf) Release(view int) { s.all.Release(s.views[view]) }
-
-// pick returns some of a list.
-func pick[T any](list []T, which []int) (some []T) {
-	for _, i := range which {
-		some = append(some, list[i])
-	}
-	return some
-}
 
 // decode has the cache read photos ahead of the steps: those for throw-away models, and the others meanwhile, since the
 // run visits each sooner or later. Where steps would take their turns with that on the same cores, they wait until all

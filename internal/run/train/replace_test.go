@@ -21,6 +21,7 @@ import (
 
 	"vksplat/internal/cli"
 	"vksplat/internal/filetest"
+	must "vksplat/internal/musttest"
 	"vksplat/internal/run/convert"
 	"vksplat/internal/run/meter"
 	"vksplat/internal/run/output"
@@ -32,10 +33,7 @@ func contentsOf(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	all := map[string]string{}
 	for _, name := range filetest.List(t, dir) {
-		data, err := os.ReadFile(filepath.Join(dir, name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := must.Get(os.ReadFile(filepath.Join(dir, name)))(t)
 		if !strings.Contains(filepath.Base(name), ".tmp") && filepath.Base(name) != output.LockName &&
 			!strings.HasPrefix(filepath.Base(name), ".probe") {
 			all[name] = fmt.Sprintf("%x", sha256.Sum256(data))
@@ -59,17 +57,12 @@ func (w *overwriting) options(steps int) *Options {
 // start begins a run that has no end.
 func (w *overwriting) start(t *testing.T) (*exec.Cmd, *bytes.Buffer) {
 	t.Helper()
-	text, err := json.Marshal(w)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(json.Marshal(w))(t)
 	var said bytes.Buffer
 	cmd := exec.Command(os.Args[0], "-test.run=^TestKilledOverwrite$")
 	cmd.Env = append(os.Environ(), ownProcess+"="+string(text))
 	cmd.Stdout, cmd.Stderr = &said, &said
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, cmd.Start())
 	t.Cleanup(func() { _ = cmd.Process.Kill() }) // if a test failed before
 	return cmd, &said
 }
@@ -82,9 +75,7 @@ const ownProcess = "VKSPLAT_TEST_PROCESS"
 func TestKilledOverwrite(t *testing.T) {
 	if text := os.Getenv(ownProcess); text != "" {
 		var w overwriting
-		if err := json.Unmarshal([]byte(text), &w); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal([]byte(text), &w))
 		o := w.options(1000000)
 		o.Checkpoints.Every, o.EvalAt = everyFlag{steps: 10}, cli.Steps{4}
 		_, err := Do(cli.New(nil, os.Stdout, os.Stderr), o)
@@ -103,9 +94,7 @@ func TestKilledOverwrite(t *testing.T) {
 		if old == nil {
 			o := (&overwriting{Scene: scene, Out: out}).options(6)
 			o.Checkpoints.SaveAt = cli.Steps{3}
-			if _, err := Do(cli.New(nil, io.Discard, io.Discard), o); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(Do(cli.New(nil, io.Discard, io.Discard), o))(t)
 			old = contentsOf(t, out)
 		}
 		began := time.Now()
@@ -128,9 +117,7 @@ func TestKilledOverwrite(t *testing.T) {
 			t.Fatalf("%v\n%s", err, said)
 		}
 		_ = cmd.Wait() // it was killed
-		if _, err := output.Recover(out); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(output.Recover(out))(t)
 		switch now := contentsOf(t, out); {
 		case maps.Equal(now, old):
 			came++
@@ -166,17 +153,10 @@ func TestKilledExport(t *testing.T) {
 	filetest.Make(t, o.Out, "stats.json")
 	filetest.Make(t, filepath.Dir(export), "made.spz")
 	own := output.ReadWritten(o.Out)
-	if err := errors.Join(own.Begin(filepath.Join(o.Out, "stats.json"), export), own.End()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(own.Begin(filepath.Join(o.Out, "stats.json"), export), own.End()))
 	s.old = output.Replaced(o.Out, -1)
-	if err := errors.Join(s.stage(), s.list()); err != nil {
-		t.Fatal(err)
-	}
-	release, err := s.claim()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(s.stage(), s.list()))
+	release := must.Get(s.claim())(t)
 	release()
 	if !output.IsFile(filepath.Join(o.Out, "stats.json")) || output.IsFolder(filepath.Join(o.Out, output.NextFolder)) {
 		t.Error("the earlier run is not as it was")
@@ -187,14 +167,10 @@ func TestKilledExport(t *testing.T) {
 // replaces the other run.
 func TestStopOnFullDisk(t *testing.T) {
 	r, _ := startedRun(t, false)
-	if err := r.Trainer.RunTo(t.Context(), 2, nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, r.Trainer.RunTo(t.Context(), 2, nil))
 	filetest.Make(t, r.Out, "point_cloud/iteration_7/point_cloud.ply")
 	r.place.old = output.Replaced(r.Out, -1)
-	if err := errors.Join(r.place.stage(), r.place.list()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(r.place.stage(), r.place.list()))
 	watched(t, r)
 	filetest.Make(t, r.Out, output.NextFolder+"/"+output.CheckpointFolder) // a file where the folder is to be
 	r.id.text = "known"
@@ -214,9 +190,7 @@ func TestReplacedLate(t *testing.T) {
 	r := NewRun(o, cli.New(nil, io.Discard, &said))
 	s := &r.place
 	s.old = output.Replaced(o.Out, -1)
-	if err := errors.Join(s.stage(), s.list()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(s.stage(), s.list()))
 	file := &metricsFile{unsure: unsure{console: r.Console}, path: filepath.Join(o.Out, output.MetricsFile)}
 	shown, err := newBoard(o, r.Console)
 	if err != nil {
@@ -224,32 +198,22 @@ func TestReplacedLate(t *testing.T) {
 	}
 	r.observers = []Observer{file, shown}
 	err = r.emit(&Started{Options: o, At: r.place.at, Past: &history{}})
-	if err = errors.Join(err, r.emit(&Begun{})); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(err, r.emit(&Begun{})))
 	write := func(text string) {
 		t.Helper()
 		_, err := file.f.WriteString(text)
-		if err := errors.Join(err, shown.(*board).file.scalars(1, scalar{"a", 1})); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, errors.Join(err, shown.(*board).file.scalars(1, scalar{"a", 1})))
 	}
 	write("one ")
 	away, stuck := filepath.Join(t.TempDir(), "away"), filepath.Join(o.Out, "test", "ours_7")
-	if err := errors.Join(os.Rename(stuck, away), os.WriteFile(stuck, nil, 0o666)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(os.Rename(stuck, away), os.WriteFile(stuck, nil, 0o666)))
 	if err := s.replaceEarlier(); err == nil || !s.staged {
 		t.Fatal("replaced, though a file of the earlier run cannot be removed")
 	}
 	write("two ")
-	if err := errors.Join(os.Remove(stuck), os.Rename(away, stuck), s.replaceEarlier()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(os.Remove(stuck), os.Rename(away, stuck), s.replaceEarlier()))
 	write("three")
-	if err := errors.Join(file.Close(), shown.Close()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(file.Close(), shown.Close()))
 	text, err := os.ReadFile(filepath.Join(o.Out, output.MetricsFile))
 	if err != nil || string(text) != "one two three" {
 		t.Errorf("%q, %v", text, err)

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"vksplat/internal/cli"
+	must "vksplat/internal/musttest"
 	"vksplat/internal/run/meter"
 	"vksplat/internal/run/output"
 	"vksplat/internal/run/report"
@@ -28,9 +29,7 @@ func sheetOf(t *testing.T, width, height int) string {
 	}
 	shot := scene.Image{Width: width, Height: height, Pix: pix}
 	path := filepath.Join(t.TempDir(), "view.png")
-	if err := photo.WriteSheet(path, shot, photo.FloatRGB(shot)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, photo.WriteSheet(path, shot, photo.FloatRGB(shot)))
 	return path
 }
 
@@ -93,9 +92,7 @@ func TestReportPage(t *testing.T) {
 	}
 	page.Passes, page.PassSum = report.Passes([]output.PassLine{{Name: "quick", MS: 1}, {Name: "slow", MS: 3}})
 	var b bytes.Buffer
-	if err := page.Write(&b); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, page.Write(&b))
 	html := b.String()
 	if n := strings.Count(html, "</script>"); n != 1 || strings.Contains(html, "<img src=x") {
 		t.Errorf("a name got out of its place: %d scripts end", n)

@@ -10,6 +10,7 @@ import (
 
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
+	must "vksplat/internal/musttest"
 	"vksplat/internal/run/output"
 	"vksplat/internal/run/remedy"
 	"vksplat/internal/run/runtest"
@@ -27,17 +28,13 @@ func TestRescue(t *testing.T) {
 	if err == nil {
 		_, err = r.Started(&out)
 	}
-	if err = errors.Join(err, r.saver.begin()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(err, r.saver.begin()))
 	r.Trainer.SetRun(r.record(&r.id))
 	full := fmt.Errorf("grow: %w", pipeline.ErrOutOfMemory)
 	if err := r.saver.rescue(full); err != full {
 		t.Errorf("before the first step: %v", err)
 	}
-	if err := r.Trainer.RunTo(context.Background(), 3, nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, r.Trainer.RunTo(context.Background(), 3, nil))
 	if other := errors.New("defect"); r.saver.rescue(other) != other {
 		t.Error("a defect is taken for a shortage")
 	}
@@ -46,10 +43,7 @@ func TestRescue(t *testing.T) {
 		!strings.Contains(err.Error(), "step 3 is saved") {
 		t.Errorf("%v, exit code %d, hint %q", err, fault.ExitCode(err), fault.Hint(err))
 	}
-	c, err := output.OpenWhole(r.saver.checkpointPath(3))
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(output.OpenWhole(r.saver.checkpointPath(3)))(t)
 	defer c.Close()
 	if c.Header.Step != 3 || c.Header.Frame.Frame() != r.Capture.Frame {
 		t.Errorf("saved: %+v", c.Header)

@@ -56,7 +56,7 @@ func (p *previous) findNewest(list []output.CheckpointFile) error {
 	if n := len(list); n > 0 {
 		return fault.WithHint(fmt.Errorf("resume %s: %w: no checkpoint of %d can be read", p.Out, fault.ErrData, n),
 			"put whole copies of them back, choose another folder, or start over with "+p.overwriting()+
-				", which removes "+output.FormerText(p.Out, n))
+				", which removes "+output.ContentText(n, len(output.FormerModels(p.Out))))
 	}
 	// What a run left that was stopped early is replaced by the same run; a whole model is not.
 	if st := output.ReadStats(filepath.Dir(p.dir)); st == nil || !st.Interrupted || readBegun(p.dir) == nil {
@@ -154,113 +154,51 @@ func (p *previous) compare(capture checkpoint.CaptureRecord) ([]recipe.Change, e
 		"%s was made otherwise: %s", p.from.Path(), strings.Join(words, "; "))
 }
 
-// fewChanges are no more than a command line can have for them.
-const fewChanges = 4
+// chosenBy lists the settings that choose a part of the capture.
+var chosenBy = map[string][]string{
+	checkpoint.HeldOutKey: {"eval", "test-every", "test-list"}, checkpoint.ChoiceKey: {"eval", "test-every", "test-list"},
+	checkpoint.ResolutionKey: {"downscale"}, checkpoint.DepthsKey: {"depth-loss", "depths", "depth-points"},
+	checkpoint.NormalsKey: {"normals"},
+}
 
-// goBack says how to take changes back: by settings as far as they are sure to do, as in "--carve=0", without a preset
-// that is not the run's, and by what chooses the photos.
+// goBack says how to take changes back: by what to leave out, since a resumed run keeps what the call does not give.
 func (p *previous) goBack(changes []recipe.Change) string {
-	text := "give what the run was made with"
-	photos := p.photosBack(changes)
-	own := slices.DeleteFunc(slices.Clone(changes), func(c recipe.Change) bool { return ofCapture(c) })
-	list, sure := p.settingsBack(own)
-	switch {
-	case len(own) > 0 && p.otherPreset(p.from.Header.Preset, &p.from.Header.Config):
-		value := p.Preset
-		if p.presetBy() == "config" {
-			value = p.ConfigFile
-		}
-		text = "leave out " + fault.Setting(p.presetBy()) + " " + value + " to keep the run's settings"
-	case len(own) > 0 && p.factorsBack() != "":
-		text = p.factorsBack()
-	case !sure:
-	case len(list) > 0:
-		text += ": " + strings.Join(list, " ")
-	case len(photos) > 0:
-		return strings.Join(photos, "; ")
+	const made = " that the run was made with"
+	h := &p.from.Header
+	if h.Capture.Photos+h.Capture.HeldOut != len(p.data.Train)+len(p.data.Test) {
+		return "give the photos" + made
 	}
-	return strings.Join(append([]string{text}, photos...), "; ")
-}
-
-// factorsBack says how to take back a scaler of steps and factors, "" where the run was made with those given.
-func (p *previous) factorsBack() string {
-	if p.begun == nil {
-		return ""
-	}
-	var ways []string
-	if was := p.begun.StepsScaler; p.Asked("steps-scaler") && p.StepsScaler != was {
-		ways = append(ways, fmt.Sprintf("give what the run was made with: %s=%v", fault.Setting("steps-scaler"), was))
-	}
-	for _, f := range factors {
-		if p.Asked(f.name) && !f.value(&p.Factors).Equal(f.value(&p.begun.Factors)) {
-			ways = append(ways, "leave out "+fault.Setting(cli.Dashed(f.name)))
-		}
-	}
-	return strings.Join(ways, "; ")
-}
-
-// ofCapture reports whether a change is one of the capture and of no setting.
-func ofCapture(c recipe.Change) bool { return strings.HasPrefix(c.Key, checkpoint.OfCapture) }
-
-// settingsBack lists settings that take changes back, if they are sure to do. They are not where a setting brings
-// others with it, or steps and rates are multiplied once they are given.
-func (p *previous) settingsBack(changes []recipe.Change) (list []string, sure bool) {
-	multiplied := p.StepsScaler != 1 || p.ShareSteps
-	for _, c := range changes {
-		if recipe.SettingNamed(c.Key) == nil || c.Key == "strategy" || multiplied || len(list) == fewChanges {
-			return nil, false
-		}
-		value := strings.Trim(c.Old, `[]"`) // of JSON: the words of a choice, the channels of a colour
-		list = append(list, fault.Setting(cli.Dashed(c.Key))+"="+value)
-	}
-	return list, true
-}
-
-// photosBack says by what settings the changes of the capture are taken back, where those can have made them: not where
-// there are more or fewer photos in all.
-func (p *previous) photosBack(changes []recipe.Change) (list []string) {
-	before, now := &p.from.Header.Capture, len(p.data.Train)+len(p.data.Test)
-	if slices.ContainsFunc(changes, ofCapture) && before.Photos+before.HeldOut != now {
-		return []string{"give the photos that the run was made with"}
-	}
-	for _, c := range changes {
-		switch strings.TrimPrefix(c.Key, checkpoint.OfCapture) {
-		case checkpoint.HeldOutKey:
-			list = append(list, p.heldOutBack(c))
-		case checkpoint.ChoiceKey:
-			list = append(list, "give the run's "+fault.Setting("test-every")+" or "+fault.Setting("test-list"))
-		case checkpoint.CamerasKey:
-			list = append(list, "put back the cameras and points that the run was made with")
-		case checkpoint.FilesKey:
-			list = append(list, "put back the photos and masks that the run was made with")
-		case checkpoint.DepthsKey:
-			list = append(list, "give the maps or points of depths that the run was made with")
-		case checkpoint.NormalsKey:
-			list = append(list, "give the normal maps that the run was made with")
-		case checkpoint.ResolutionKey:
-			if p.Load.Downscale == 0 {
-				list = append(list, "give the run's "+fault.Setting("downscale"))
-			} else {
-				list = append(list, fmt.Sprintf("leave out %s %s, or give the run's", fault.Setting("downscale"),
-					&p.Load.Downscale))
+	var asked, parts []string
+	ask := func(names ...string) (found bool) {
+		for _, name := range names {
+			if setting := fault.Setting(cli.Dashed(name)); p.Asked(name) {
+				found = true
+				if !slices.Contains(asked, setting) {
+					asked = append(asked, setting)
+				}
 			}
 		}
+		return found
 	}
-	return list
-}
-
-// heldOutBack says how as many photos are held out as before.
-func (p *previous) heldOutBack(c recipe.Change) string {
-	eval, list := fault.Setting("eval"), fault.Setting("test-list")
+	for _, c := range changes {
+		part, ofCapture := strings.CutPrefix(c.Key, checkpoint.OfCapture)
+		switch {
+		case ofCapture && !ask(chosenBy[part]...):
+			parts = append(parts, part)
+		case ofCapture:
+		case p.otherPreset(h.Preset, &h.Config):
+			return "leave out " + fault.Setting(p.presetBy()) + " to keep the run's settings"
+		case !ask(c.Key): // it follows from others
+			ask("steps-scaler", "share-steps", recipe.StepsFactor, recipe.SplatsFactor, recipe.FewPhotos)
+		}
+	}
 	switch {
-	case c.Old == "0" && p.TestList != "":
-		return "leave out " + list
-	case c.Old == "0":
-		return "leave out " + eval
-	case c.New == "0":
-		return "give " + eval + ", or the run's " + list
+	case asked != nil:
+		return "leave out " + strings.Join(asked, " and ")
+	case parts != nil:
+		return "give the " + strings.Join(parts, " and the ") + made
 	}
-	return "give the run's " + fault.Setting("test-every") + " or " + list
+	return "give what the run was made with"
 }
 
 // protect refuses to lose what an earlier run left.

@@ -23,6 +23,15 @@ import (
 //go:embed presets/*.toml
 var Presets embed.FS
 
+// PresetNames lists them.
+func PresetNames() (names []string) {
+	entries, _ := Presets.ReadDir("presets") // part of the program
+	for _, e := range entries {
+		names = append(names, strings.TrimSuffix(e.Name(), ".toml"))
+	}
+	return names
+}
+
 // Setting is a value of Options that a text sets.
 type Setting interface {
 	String() string

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"vksplat/internal/cli"
+	must "vksplat/internal/musttest"
 	"vksplat/internal/run/meter"
 	"vksplat/internal/run/output"
 	"vksplat/internal/run/runtest"
@@ -24,10 +25,8 @@ func TestAddSky(t *testing.T) {
 	scenes := map[bool]string{}
 	for _, open := range []bool{false, true} {
 		scenes[open] = t.TempDir()
-		if err := synthtest.Write(scenes[open], synth.Options{Images: 48, Width: 64, Height: 48, Points: 1500,
-			Open: open}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, synthtest.Write(scenes[open], synth.Options{Images: 48, Width: 64, Height: 48, Points: 1500,
+			Open: open}))
 	}
 	for _, x := range []struct {
 		open, sky bool
@@ -44,14 +43,10 @@ func TestAddSky(t *testing.T) {
 		o.Config.Sky, o.Config.Strategy, o.Config.RefineEvery = x.sky, x.strategy, 0
 		var told bytes.Buffer
 		r := NewRun(o, cli.New(nil, io.Discard, &told))
-		if err := r.Begin(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, r.Begin(t.Context()))
 		r.FlushNotes()
 		points, splats := r.nPoints, r.plan.Splats
-		if err := r.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, r.Close())
 		said := strings.Contains(told.String(), "far shell")
 		if added := splats - points; (added > 200) != x.found || !x.found && added != 0 || said != x.found ||
 			(r.shell > 0) != x.found {
@@ -64,10 +59,8 @@ func TestAddSky(t *testing.T) {
 func TestSkyResumed(t *testing.T) {
 	runtest.NeedDevice(t)
 	capture, dir := t.TempDir(), t.TempDir()
-	if err := synthtest.Write(capture, synth.Options{Images: 48, Width: 64, Height: 48, Points: 1500,
-		Open: true}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, synthtest.Write(capture, synth.Options{Images: 48, Width: 64, Height: 48, Points: 1500,
+		Open: true}))
 	trained := func(name, from string) (model []byte, told string) {
 		o := NewOptions()
 		o.Scene, o.Out, o.Progress, o.Report = capture, filepath.Join(dir, name), meter.None, false
@@ -75,13 +68,8 @@ func TestSkyResumed(t *testing.T) {
 		o.Config.NoiseLR, o.Config.ScaleReg = recipe.MCMC().NoiseLR, recipe.MCMC().ScaleReg
 		o.Checkpoints.SaveAt, o.Checkpoints.Keep, o.Checkpoints.Resume = cli.Steps{6}, 5, from
 		var text bytes.Buffer
-		if _, err := Do(cli.New(nil, io.Discard, &text), o); err != nil {
-			t.Fatal(err)
-		}
-		model, err := os.ReadFile(filepath.Join(o.Out, "point_cloud", "iteration_12", output.ModelName))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Get(Do(cli.New(nil, io.Discard, &text), o))(t)
+		model = must.Get(os.ReadFile(filepath.Join(o.Out, "point_cloud", "iteration_12", output.ModelName)))(t)
 		return model, text.String()
 	}
 	want, told := trained("whole", "")

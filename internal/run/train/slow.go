@@ -2,7 +2,6 @@ package train
 
 import (
 	"fmt"
-	"math"
 	"runtime"
 
 	"vksplat/internal/cli"
@@ -27,12 +26,9 @@ const (
 // pixels that is left, or the largest one that leaves something to see; 0 where photos are as small already.
 func (s *setup) smallerPhotos(enough func(pixels float64) bool) (factor int) {
 	cams := s.Capture.Cameras
-	now, side := max(1, float64(s.Load.Downscale)), math.MaxInt
+	now, side := max(1, float64(s.Load.Downscale)), shorterSide(cams)
 	if width, _, err := photo.Size(cams[0].Path); err == nil {
 		now = max(now, float64(width)/float64(cams[0].Width)) // where wide photos are reduced unasked
-	}
-	for i := range cams {
-		side = min(side, cams[i].Width, cams[i].Height)
 	}
 	for f := 2; f <= 8; f *= 2 {
 		share := now / float64(f)

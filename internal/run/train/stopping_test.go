@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"vksplat/internal/cli"
+	must "vksplat/internal/musttest"
 	"vksplat/internal/run/captured"
 	"vksplat/internal/run/meter"
 	"vksplat/internal/run/output"
@@ -38,9 +39,7 @@ func startedRun(t *testing.T, eval bool, change ...func(*Options)) (r *Run, said
 	for _, f := range change {
 		f(o)
 	}
-	if err := os.MkdirAll(o.Out, 0o777); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(o.Out, 0o777))
 	said = &bytes.Buffer{}
 	r = NewRun(o, cli.New(nil, io.Discard, said))
 	t.Cleanup(func() {
@@ -48,9 +47,7 @@ func startedRun(t *testing.T, eval bool, change ...func(*Options)) (r *Run, said
 			t.Error(err)
 		}
 	})
-	if err := r.Begin(context.Background()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, r.Begin(context.Background()))
 	watched(t, r)
 	return r, said
 }
@@ -59,9 +56,7 @@ func startedRun(t *testing.T, eval bool, change ...func(*Options)) (r *Run, said
 func watched(t *testing.T, r *Run) {
 	t.Helper()
 	for _, o := range r.observers {
-		if err := o.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, o.Close())
 	}
 	r.observers = nil
 	started, err := r.Started(io.Discard)
@@ -78,9 +73,7 @@ func stopAtTheEnd(t *testing.T, steps int) (interrupted bool, err error) {
 	t.Helper()
 	r, said := startedRun(t, false)
 	ctx, cancel := context.WithCancel(context.Background())
-	if err := r.Trainer.RunTo(ctx, steps, nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, r.Trainer.RunTo(ctx, steps, nil))
 	cancel()
 	interrupted, err = r.stopped(ctx, r.train(ctx))
 	if told := strings.Contains(said.String(), "all steps were done"); told == interrupted {
@@ -105,13 +98,9 @@ func counting(n *atomic.Int32, each func()) Observe {
 func TestPictureFailsInTheMiddle(t *testing.T) {
 	r, _ := startedRun(t, true, func(o *Options) { o.TestEvery = 2 })
 	ctx := context.Background()
-	if err := r.Trainer.RunTo(ctx, 3, nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, r.Trainer.RunTo(ctx, 3, nil))
 	stuck := filepath.Join(picturesFolder(r.Out, 3), captured.PictureNames(captured.Pick(r.Capture.Cameras, r.Test))[1])
-	if err := os.MkdirAll(filepath.Join(stuck, "a folder"), 0o777); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(filepath.Join(stuck, "a folder"), 0o777))
 	drawn := drawnBy(r.Options, r.Capture, r.Test)
 	views, err := r.measure(ctx, 3)
 	if err == nil || !strings.Contains(err.Error(), stuck) || views != nil || r.unmeasured ||
@@ -119,9 +108,7 @@ func TestPictureFailsInTheMiddle(t *testing.T) {
 		t.Errorf("measured %v, recorded %v, stopped %v: %v", views, r.past.evaluated(3, drawn),
 			r.unmeasured, err)
 	}
-	if err := os.RemoveAll(stuck); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.RemoveAll(stuck))
 	var seen atomic.Int32
 	r.observers = append(r.observers, counting(&seen, func() {}))
 	views, err = r.measure(ctx, 3)

@@ -136,7 +136,7 @@ type scalar struct {
 	value float64
 }
 
-// openEvents begins an event file in dir for a run that goes on after step. It
+// openEvents begins an event file in dir for a run that continues after step. It
 // tells TensorBoard to forget what older files say beyond it.
 func openEvents(dir string, step int) (*eventFile, error) {
 	if err := os.MkdirAll(dir, 0o777); err != nil {

@@ -14,6 +14,7 @@ import (
 
 	"google.golang.org/protobuf/encoding/protowire"
 
+	must "vksplat/internal/musttest"
 	"vksplat/internal/run/meter"
 	"vksplat/scene/photo"
 )
@@ -92,27 +93,13 @@ func readRecords(t *testing.T, data []byte) (records [][]byte) {
 func writeEvents(t *testing.T) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "tensor board")
-	e, err := openEvents(dir, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := must.Get(openEvents(dir, 0))(t)
 	photo := photo.FromFloats(bytes2floats(bytes.Repeat([]byte{255, 0, 0}, 6)), 3, 2)
-	if err := e.step(&meter.StepLine{Step: 100, Loss: 0.25, Splats: 300, Rate: meter.Rounded(math.NaN())}); err != nil {
-		t.Fatal(err)
-	}
-	if err := e.eval(&EvalLine{Step: 100, PSNR: 21.5}); err != nil {
-		t.Fatal(err)
-	}
-	picture, err := newBoardPicture("sub/view.png", photo, make([]float32, 18))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := e.sheet(100, picture); err != nil {
-		t.Fatal(err)
-	}
-	if err := e.close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, e.step(&meter.StepLine{Step: 100, Loss: 0.25, Splats: 300, Rate: meter.Rounded(math.NaN())}))
+	must.Do(t, e.eval(&EvalLine{Step: 100, PSNR: 21.5}))
+	picture := must.Get(newBoardPicture("sub/view.png", photo, make([]float32, 18)))(t)
+	must.Do(t, e.sheet(100, picture))
+	must.Do(t, e.close())
 	return dir
 }
 
@@ -130,10 +117,7 @@ func TestTensorBoardEvents(t *testing.T) {
 	if err != nil || len(files) != 1 || !strings.HasPrefix(files[0].Name(), "events.out.tfevents.") {
 		t.Fatalf("files %v, %v", files, err)
 	}
-	data, err := os.ReadFile(filepath.Join(dir, files[0].Name()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile(filepath.Join(dir, files[0].Name())))(t)
 	records := readRecords(t, data)
 	if len(records) != 5 {
 		t.Fatalf("%d events, want version, start, step, eval, picture", len(records))
@@ -191,17 +175,12 @@ func TestTensorBoardGoesOn(t *testing.T) {
 		t.Fatal(err)
 	}
 	name := e.f.Name()
-	if err := e.close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, e.close())
 	files, err := os.ReadDir(dir)
 	if err != nil || len(files) != 2 || filepath.Join(dir, files[1].Name()) != name {
 		t.Fatalf("files %v, %v; the new one must come last", files, err)
 	}
-	data, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile(name))(t)
 	if start := decode(t, readRecords(t, data)[1]); start[eventStepNumber][0].(uint64) != 51 {
 		t.Errorf("steps are forgotten from %v on, want 51", start[eventStepNumber])
 	}

@@ -131,7 +131,7 @@ func (lim *limiter) choose(ctx context.Context, h *rehearsal) (c choice, err err
 	full, list := lim.Config, []recipe.Config{lim.Config}
 	began := lim.clock.passed()
 	if !lim.Asked("num-downscales") && !lim.Asked("resolution-schedule") {
-		list = halvings(full, h.smallest())
+		list = halvings(full, shorterSide(h.cams))
 	}
 	if err := h.measure(ctx, full, list[len(list)-1].NumDownscales); err != nil {
 		return c, err
@@ -268,7 +268,8 @@ func (lim *limiter) tellChoice(rate float64, full int, again []Change) {
 				1<<c.NumDownscales, c.ResolutionSchedule)
 		}
 	}
-	command := lim.Again(append([]Change{{Setting: "time-limit", LeftOut: true}}, again...)...)
+	gone := []Change{{Setting: "time-limit", LeftOut: true}, {Setting: "overwrite", LeftOut: true}}
+	command := lim.Again(append(gone, again...)...)
 	lim.noteLater(fmt.Sprintf("%s: %d of the recipe's %s fit at %s%s; the same model without a limit: %s", limit,
 		c.Iterations, cli.Count(full, "step"), meter.RateText(rate), also, command))
 }

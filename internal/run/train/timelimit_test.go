@@ -18,6 +18,7 @@ import (
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
 	"vksplat/internal/filetest"
+	must "vksplat/internal/musttest"
 	"vksplat/internal/run/meter"
 	"vksplat/internal/run/output"
 	"vksplat/internal/run/plans"
@@ -77,9 +78,7 @@ func limitedRun(o *Options, photos int) *Run {
 func asBlock(t *testing.T, o *Options) *Options {
 	t.Helper()
 	plan := &plans.Plan{Photos: 100}
-	if err := json.Unmarshal([]byte(`[{"trained":25}]`), &plan.Blocks); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal([]byte(`[{"trained":25}]`), &plan.Blocks))
 	o.Divided, o.Block, o.ShareSteps = plan, 0, true
 	o.configure()
 	return o
@@ -214,10 +213,7 @@ func TestLimitedRun(t *testing.T) {
 	if err != nil || len(list) != 1 {
 		t.Fatalf("checkpoints %v: %v", list, err)
 	}
-	c, err := checkpoint.Open(list[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(checkpoint.Open(list[0]))(t)
 	again := NewOptions() // of a demo
 	again.Out = out
 	if err := again.RefuseStopped(); fault.ExitCode(err) != fault.ExitUsage || !strings.Contains(err.Error(),
@@ -307,9 +303,7 @@ func TestLimitedWithMeasurements(t *testing.T) {
 func TestLimitedOnSmallerPhotos(t *testing.T) {
 	runtest.NeedDevice(t)
 	scene := filepath.Join(t.TempDir(), "scene")
-	if err := synth.Write(scene, synth.Options{Images: 4, Width: 96, Height: 64, Points: 200}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, synth.Write(scene, synth.Options{Images: 4, Width: 96, Height: 64, Points: 200}))
 	var said strings.Builder
 	st, err := Do(cli.New(nil, io.Discard, &said), timed(t, scene, filepath.Join(t.TempDir(), "out"), "10s", "1s"))
 	if err != nil {
@@ -341,9 +335,7 @@ func TestLimitedGrowth(t *testing.T) {
 	r := NewRun(o, cli.New(nil, io.Discard, io.Discard))
 	r.limit.clock = &splatClock{}
 	full := o.Config
-	if err := r.Begin(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, r.Begin(t.Context()))
 	defer r.Close()
 	first := r.Trainer.NSplats()
 	left := time.Duration(o.TimeLimit).Seconds() - r.limit.clock.passed().Seconds()
@@ -399,9 +391,7 @@ func TestRehearsalLeavesNothing(t *testing.T) {
 	}
 	limited := timed(t, r.Scene, t.TempDir(), "1s", "1s")
 	limited.Config.Iterations, limited.Eval = 3, true
-	if err := r.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, r.Close())
 	r = NewRun(limited, r.Console)
 	defer func() {
 		if err := r.Close(); err != nil {
@@ -409,9 +399,7 @@ func TestRehearsalLeavesNothing(t *testing.T) {
 		}
 	}()
 	r.limit.startClock()
-	if err := r.Begin(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, r.Begin(t.Context()))
 	if after := r.Trainer.MemoryStats().DeviceBytes; after != before {
 		t.Errorf("%d bytes of device memory after a rehearsal, %d without", after, before)
 	}
@@ -441,9 +429,7 @@ func TestPredict(t *testing.T) {
 	o := timed(t, runtest.SmallScene(t, 300), "", "10s", "10s")
 	o.DryRun, o.PlanJSON = true, true
 	var said strings.Builder
-	if _, err := Do(cli.New(nil, &said, io.Discard), o); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(Do(cli.New(nil, &said, io.Discard), o))(t)
 	var plan struct {
 		Splats     int
 		Prediction *prediction

@@ -212,8 +212,16 @@ func (r *Run) train(ctx context.Context) error {
 	r.done = r.Trainer.Step()
 	if from := r.prev.from; from != nil && r.done == from.Header.Step && from.Header.Next.Step < r.done {
 		r.done-- // what belongs to the last step is not done: a refinement or a reset
-	} else if err := r.measureOnTheWay(ctx); err != nil {
-		return err
+	} else {
+		asked := r.prev.ownPast() && slices.Contains(r.Checkpoints.SaveAt, r.done)
+		if asked && !output.IsFile(modelFile(r.Out, r.done)) { // killed between the checkpoint and the model
+			if err := r.writeModel(r.done); err != nil {
+				return err
+			}
+		}
+		if err := r.measureOnTheWay(ctx); err != nil {
+			return err
+		}
 	}
 	for more := true; more; {
 		var err error

@@ -40,8 +40,7 @@ type dataset struct {
 	nearestTo map[string]scene.Nearest
 
 	// names of the held-out cameras of a run that is resumed, by its record; none: flags and files choose them
-	recorded    []string
-	formerSplit bool // photos that cannot be read do not count, as earlier versions had it
+	recorded []string
 }
 
 // load reads the capture, or what a block sees of it, holds photos out, and keeps what training may know in
@@ -60,9 +59,6 @@ func (d *dataset) load() (err error) {
 	c, every := d.Capture, 0
 	if d.Eval {
 		every = d.TestEvery
-	}
-	for name := range c.LeftOut {
-		c.LeftOut[name] = c.LeftOut[name] && !d.formerSplit
 	}
 	if len(d.recorded) > 0 { // photos that are lost are told of with other changes
 		c.HoldOutCameras(d.recorded)

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	must "vksplat/internal/musttest"
 	"vksplat/internal/run/models"
 	"vksplat/internal/run/runtest"
 	"vksplat/pipeline"
@@ -68,10 +69,7 @@ func TestDevicesFor(t *testing.T) {
 			if c.team > 1 {
 				from.Header.Team = make([]checkpoint.ShareRecord, c.team)
 			}
-			var err error
-			if m.device, err = pipeline.OpenDevice(o.Device); err != nil {
-				t.Fatal(err)
-			}
+			m.device = must.Get(pipeline.OpenDevice(o.Device))(t)
 			defer models.CloseDevice(m.device)
 			if n, why := m.devicesFor(cams, c.splats, c.others, pipeline.TrainerOptions{}, from); n != c.want ||
 				!strings.Contains(why, c.why) {

@@ -12,11 +12,13 @@ import (
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
 	"vksplat/internal/run/captured"
+	"vksplat/internal/run/convert"
 	"vksplat/internal/run/meter"
 	"vksplat/internal/run/output"
 	"vksplat/scene"
 	"vksplat/scene/ply"
 	"vksplat/scene/results"
+	"vksplat/scene/splatfile"
 )
 
 // outputs writes the results of a run.
@@ -207,4 +209,19 @@ func (o *outputs) captureRecord() captured.Record {
 		}
 	}
 	return rec
+}
+
+// writeExports converts the model of a step, which is on disk.
+func (o *outputs) writeExports(step int) error {
+	var errs []error
+	for _, path := range o.Exports {
+		err := o.place.own.Begin(splatfile.Outputs(path)...)
+		if err == nil {
+			err = convert.ExportTo(o.console, modelFile(o.Out, step), path)
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("export %s: %w", path, err))
+		}
+	}
+	return errors.Join(errs...)
 }

@@ -17,6 +17,7 @@ import (
 
 	"vksplat/internal/fault"
 	"vksplat/internal/geom"
+	must "vksplat/internal/musttest"
 	"vksplat/scene"
 	"vksplat/scene/load"
 	"vksplat/scene/scenetest"
@@ -37,20 +38,15 @@ var fixtureOf = filepath.Join("testdata", "small")
 
 func readPixels(t testing.TB) (pixels []pixel) {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join(fixtureOf, pixelsFile))
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile(filepath.Join(fixtureOf, pixelsFile)))(t)
 	lines := bufio.NewScanner(bytes.NewReader(data))
 	for lines.Scan() {
 		if strings.HasPrefix(lines.Text(), "#") {
 			continue
 		}
 		var p pixel
-		if _, err := fmt.Sscan(lines.Text(), &p.photo, &p.width, &p.height, &p.point[0], &p.point[1], &p.point[2], &p.x,
-			&p.y); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(fmt.Sscan(lines.Text(), &p.photo, &p.width, &p.height, &p.point[0], &p.point[1], &p.point[2], &p.x,
+			&p.y))(t)
 		pixels = append(pixels, p)
 	}
 	return pixels
@@ -61,7 +57,7 @@ func readPixels(t testing.TB) (pixels []pixel) {
 func Fixture(t testing.TB, photos string) (root string) {
 	t.Helper()
 	root = t.TempDir()
-	err := filepath.WalkDir(fixtureOf, func(file string, d fs.DirEntry, err error) error {
+	must.Do(t, filepath.WalkDir(fixtureOf, func(file string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || d.Name() == pixelsFile {
 			return err
 		}
@@ -69,10 +65,7 @@ func Fixture(t testing.TB, photos string) (root string) {
 		rel, _ := filepath.Rel(fixtureOf, file)
 		scenetest.Put(t, filepath.Join(root, rel), data)
 		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	done := map[string]bool{}
 	for _, p := range readPixels(t) {
 		if !done[p.photo] {
@@ -123,10 +116,7 @@ func pixelOf(t *testing.T, cam scene.Camera, p pixel) (x, y float64) {
 	if cam.Lens != nil {
 		k = cam.Lens.Calibration
 	}
-	o, err := k.Optics(p.width, p.height)
-	if err != nil {
-		t.Fatal(err)
-	}
+	o := must.Get(k.Optics(p.width, p.height))(t)
 	x, y, ok := o.Project(ray)
 	if !ok {
 		t.Fatalf("%s: %v is not seen", p.photo, p.point)
@@ -201,10 +191,7 @@ var (
 func CheckDamage(t *testing.T, root, name string) {
 	t.Helper()
 	file := filepath.Join(root, filepath.FromSlash(name))
-	whole, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	whole := must.Get(os.ReadFile(file))(t)
 	try := func(data []byte) {
 		t.Helper()
 		scenetest.Put(t, file, data)

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"vksplat/internal/fault"
+	must "vksplat/internal/musttest"
 	"vksplat/scene"
 	"vksplat/scene/colmap"
 	"vksplat/scene/load"
@@ -24,19 +25,14 @@ func TinyCapture(t testing.TB) string {
 
 func TinyModel(t testing.TB, root string, cams []scene.Camera, points []scene.Point) {
 	t.Helper()
-	if err := colmap.Write(filepath.Join(root, "sparse", "0"), cams, points); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, colmap.Write(filepath.Join(root, "sparse", "0"), cams, points))
 }
 
 // Edit rewrites a file of the capture's model.
 func Edit(t testing.TB, root, name string, change func(b []byte) []byte) {
 	t.Helper()
 	path := filepath.Join(root, "sparse", "0", name)
-	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(os.ReadFile(path))(t)
 	scenetest.Put(t, path, change(b))
 }
 
@@ -54,9 +50,7 @@ func MustLoad(t testing.TB, root string, o scene.LoadOptions) *scene.Capture {
 func Removed(paths ...string) func(t *testing.T, root string) {
 	return func(t *testing.T, root string) {
 		for _, p := range paths {
-			if err := os.RemoveAll(filepath.Join(root, filepath.FromSlash(p))); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.RemoveAll(filepath.Join(root, filepath.FromSlash(p))))
 		}
 	}
 }

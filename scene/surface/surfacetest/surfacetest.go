@@ -5,6 +5,7 @@ import (
 	"math"
 	"testing"
 
+	must "vksplat/internal/musttest"
 	"vksplat/scene/surface"
 	"vksplat/scene/synth"
 )
@@ -12,10 +13,7 @@ import (
 // Views are the exact depth maps of a procedural capture, up to a depth.
 func Views(t testing.TB, o synth.Options, most float32) []*surface.View {
 	t.Helper()
-	made, err := synth.New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	made := must.Get(synth.New(o))(t)
 	var list []*surface.View
 	for i, c := range made.Cameras() {
 		v := &surface.View{Camera: c, Depth: made.Depths(i), Stride: 3}
@@ -78,7 +76,7 @@ func (c *Cloud) Has(p [3]float64) bool {
 func SeenByThree(list []*surface.View, of int) (points [][3]float64) {
 	for i, v := range list {
 		for p := i % of; p < len(v.Depth); p += of {
-			at, known := v.Point(p)
+			at, known := Point(v, p)
 			if !known {
 				continue
 			}
@@ -100,4 +98,10 @@ func SeenByThree(list []*surface.View, of int) (points [][3]float64) {
 		}
 	}
 	return points
+}
+
+// Point is where the middle of a pixel shows a surface; not known where there is no depth.
+func Point(v *surface.View, pixel int) (at [3]float64, known bool) {
+	z, w := float64(v.Depth[pixel]), v.Camera.Width
+	return v.Camera.Place(float64(pixel%w)+0.5, float64(pixel/w)+0.5, z), z != 0
 }

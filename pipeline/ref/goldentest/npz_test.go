@@ -1,4 +1,4 @@
-package npz
+package goldentest
 
 import (
 	"archive/zip"
@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	must "vksplat/internal/musttest"
 )
 
 // arrayFile returns an .npy file of format version 1.
@@ -18,12 +20,9 @@ func arrayFile(descr, order, shape string, data []byte) []byte {
 	return append(append(out, header...), data...)
 }
 
-func TestOpen(t *testing.T) {
+func TestOpenNPZ(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.npz")
-	f, err := os.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(os.Create(path))(t)
 	w := zip.NewWriter(f)
 	pi := binary.LittleEndian.AppendUint64(nil, math.Float64bits(math.Pi))
 	for name, m := range map[string]struct {
@@ -36,24 +35,12 @@ func TestOpen(t *testing.T) {
 		"flags.npy":  {zip.Store, arrayFile("|b1", "False", "(2,)", []byte{1, 0})},
 		"empty.npy":  {zip.Store, arrayFile("<f4", "False", "(0, 3)", nil)},
 	} {
-		member, err := w.CreateHeader(&zip.FileHeader{Name: name, Method: m.method})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := member.Write(m.data); err != nil {
-			t.Fatal(err)
-		}
+		member := must.Get(w.CreateHeader(&zip.FileHeader{Name: name, Method: m.method}))(t)
+		must.Get(member.Write(m.data))(t)
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := f.Close(); err != nil {
-		t.Fatal(err)
-	}
-	a, err := Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, w.Close())
+	must.Do(t, f.Close())
+	a := must.Get(openNPZ(path))(t)
 	if got := a.Arrays["scalar"]; got.Float(0) != math.Pi || len(got.Shape) != 0 {
 		t.Errorf("scalar: %+v", got)
 	}
@@ -87,11 +74,11 @@ func TestDecodeRefuses(t *testing.T) {
 		"no shape":        arrayFile("<f4", "False", "", nil),
 		"version 2 short": []byte("\x93NUMPY\x02\x00\x00\x00"),
 	} {
-		if a, err := Decode(data); err == nil {
+		if a, err := decode(data); err == nil {
 			t.Errorf("%s: decoded as %+v", name, a)
 		}
 	}
-	if _, err := Open(filepath.Join(t.TempDir(), "missing.npz")); err == nil {
+	if _, err := openNPZ(filepath.Join(t.TempDir(), "missing.npz")); err == nil {
 		t.Error("a missing file opens")
 	}
 }
@@ -100,7 +87,7 @@ func FuzzDecode(f *testing.F) {
 	f.Add(arrayFile("<f4", "False", "(2,)", make([]byte, 8)))
 	f.Add(arrayFile("|u1", "True", "()", []byte{1}))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		if a, err := Decode(data); err == nil && a.Len() > len(data) {
+		if a, err := decode(data); err == nil && a.Len() > len(data) {
 			t.Errorf("%d elements out of %d bytes", a.Len(), len(data))
 		}
 	})

@@ -1,17 +1,17 @@
-package ref
+package goldentest
 
 import (
 	"fmt"
 	"math"
 	"strings"
 
-	"vksplat/pipeline/ref/npz"
+	"vksplat/pipeline/ref"
 )
 
 // goldenReader takes arrays out of one archive; the first error sticks and later reads return zeros of the right
 // length.
 type goldenReader struct {
-	archive *npz.Archive
+	archive *archive
 	name    string
 	err     error
 }
@@ -86,9 +86,9 @@ func (r *goldenReader) counts(name string, n, limit int) []int {
 // maxSide bounds image sides, so that products of two cannot overflow.
 const maxSide = 1 << 15
 
-func (r *goldenReader) params(prefix string, n, degree int) *Params[float32] {
+func (r *goldenReader) params(prefix string, n, degree int) *ref.Params[float32] {
 	k := (degree + 1) * (degree + 1)
-	p := NewParams[float32](n, degree)
+	p := ref.NewParams[float32](n, degree)
 	p.Means, p.Quats = r.floats(prefix+"means", 3*n), r.floats(prefix+"quats", 4*n)
 	p.LogScales, p.LogitOpacities = r.floats(prefix+"log_scales", 3*n), r.floats(prefix+"logit_opacities", n)
 	p.SH = r.floats(prefix+"sh", 3*k*n)
@@ -97,14 +97,14 @@ func (r *goldenReader) params(prefix string, n, degree int) *Params[float32] {
 
 // setPose fills the pose and the intrinsics from a 4x4 world-to-camera matrix and a 3x3 intrinsic matrix, both
 // row-major.
-func (v *View[T]) setPose(viewmat, k []float32) {
+func setPose(v *ref.View[float32], viewmat, k []float32) {
 	for i := range 3 {
 		for j := range 3 {
-			v.R[3*i+j] = T(viewmat[4*i+j])
+			v.R[3*i+j] = viewmat[4*i+j]
 		}
-		v.T[i] = T(viewmat[4*i+3])
+		v.T[i] = viewmat[4*i+3]
 	}
-	v.Fx, v.Fy, v.Cx, v.Cy = T(k[0]), T(k[4]), T(k[2]), T(k[5])
+	v.Fx, v.Fy, v.Cx, v.Cy = k[0], k[4], k[2], k[5]
 }
 
 func (r *goldenReader) render() *RenderCase {
@@ -114,12 +114,12 @@ func (r *goldenReader) render() *RenderCase {
 		r.fail("array sh: not the coefficients of degree 0 to 3")
 		degree = 0
 	}
-	v := &View[float32]{
+	v := &ref.View[float32]{
 		Width: r.count("width", maxSide), Height: r.count("height", maxSide), Near: float32(r.number("near")),
 		Fisheye: r.count("camera_model", 1) == 1, Antialiased: r.count("antialiased", 1) == 1,
 		Background: [3]float32(r.floats("background", 3)), SHDegree: r.count("sh_degree", degree),
 	}
-	v.setPose(r.floats("viewmat", 16), r.floats("K", 9))
+	setPose(v, r.floats("viewmat", 16), r.floats("K", 9))
 	p := v.Width * v.Height
 	c := &RenderCase{
 		Name: r.name, Params: r.params("", n, degree), View: v, VRender: make([][4]float32, p),
@@ -166,7 +166,7 @@ func (r *goldenReader) relocation() *RelocationCase {
 	return &RelocationCase{
 		Name: r.name, Opacities: r.floats("opacities", n), NewOpacities: r.floats("new_opacities", n),
 		Scales: r.floats("scales", 3*n), NewScales: r.floats("new_scales", 3*n),
-		Ratios: r.counts("ratios", n, MaxRelocations),
+		Ratios: r.counts("ratios", n, ref.MaxRelocations),
 	}
 }
 
@@ -185,8 +185,8 @@ func (r *goldenReader) train() *TrainCase {
 			pix[i] = uint8(images[k*pixels+i])
 		}
 		c.Images = append(c.Images, pix)
-		v := &View[float32]{Width: c.Width, Height: c.Height, Near: 0.01}
-		v.setPose(mats[16*k:], ks[9*k:])
+		v := &ref.View[float32]{Width: c.Width, Height: c.Height, Near: 0.01}
+		setPose(v, mats[16*k:], ks[9*k:])
 		c.Views = append(c.Views, v)
 	}
 	steps := r.dims("order", 1)[0]
@@ -196,11 +196,11 @@ func (r *goldenReader) train() *TrainCase {
 }
 
 // trainInit joins the split tensors of a training case.
-func (r *goldenReader) trainInit() *Params[float32] {
+func (r *goldenReader) trainInit() *ref.Params[float32] {
 	n := r.dims("init_means", 2)[0]
 	degree := int(math.Sqrt(float64(r.dims("init_shN", 3)[1]+1))) - 1
 	k := (degree + 1) * (degree + 1)
-	p := NewParams[float32](n, degree)
+	p := ref.NewParams[float32](n, degree)
 	p.Means, p.Quats = r.floats("init_means", 3*n), r.floats("init_quats", 4*n)
 	p.LogScales, p.LogitOpacities = r.floats("init_scales", 3*n), r.floats("init_opacities", n)
 	sh0, shN := r.floats("init_sh0", 3*n), r.floats("init_shN", 3*(k-1)*n)
@@ -216,8 +216,8 @@ func (c *TrainCase) Degree(step int) int { return min(step/c.SHDegreeInterval, c
 
 // Rates returns the learning rates of a step (0, 1, ...): that of means falls to 1 % over the run, multiplied each
 // step.
-func (c *TrainCase) Rates(step int) Rates {
+func (c *TrainCase) Rates(step int) ref.Rates {
 	decay := math.Pow(0.01, float64(step)/float64(len(c.Order)))
-	return Rates{Means: 1.6e-4 * c.SceneScale * decay, Quats: 1e-3, LogScales: 5e-3, LogitOpacities: 5e-2, SH0: 2.5e-3,
-		SHN: 1.25e-4}
+	return ref.Rates{Means: 1.6e-4 * c.SceneScale * decay, Quats: 1e-3, LogScales: 5e-3, LogitOpacities: 5e-2,
+		SH0: 2.5e-3, SHN: 1.25e-4}
 }

@@ -1,6 +1,6 @@
 package ref
 
-// twin: begin finish
+import "slices"
 
 // StepConfig is what one training step needs beside the model and the view.
 type StepConfig[T Real] struct {
@@ -35,10 +35,11 @@ func Render[T Real](p *Params[T], v *View[T], bands int) (*Projection[T], *Image
 func Backward[T Real](p *Params[T], v *View[T], proj *Projection[T], vRender [][4]T, bands int) ([]ProjectedGrad[T],
 	*Params[T]) {
 	vProjected := make([]ProjectedGrad[T], p.N)
+	whole := NewLists(proj, v.Grid())
 	for k := range bands {
 		g := v.Grid().Band(k, bands)
 		l := NewLists(proj, g)
-		ReduceSlots(vProjected, RasterizeBwd(proj.Splats, l, v, g, vRender), proj, l, g)
+		ReduceSlots(vProjected, RasterizeBwd(proj.Splats, l, v, g, vRender), l, g.Cols, whole.tiles)
 	}
 	return vProjected, ProjectBwd(p, v, proj, vProjected)
 }
@@ -58,4 +59,16 @@ func Step[T Real](model *Model[T], v *View[T], target []T, c StepConfig[T]) *Gra
 	AdamModel(model, g.VParams, c.Rates, c.Adam, c.Step)
 	Statistics(model, v, g.Projection, g.VProjected)
 	return g
+}
+
+// RasterizeBwd returns each pair's gradient, by slot, summed over the tile's pixels in row-major order. vRender is
+// dL/d(r, g, b, alpha) per pixel, alpha being 1 - final transmittance. [n_isects]
+func RasterizeBwd[T Real](splats []Projected[T], l *Lists, v *View[T], g Grid, vRender [][4]T) []ProjectedGrad[T] {
+	vSlots, _ := RasterizeBwdAbs(splats, l, v, g, vRender)
+	return vSlots
+}
+
+// tiles counts those that the splat of a rank touches.
+func (l *Lists) tiles(rank int) int {
+	return int(append(slices.Clone(l.FirstIsect), uint32(len(l.TileIDs)))[rank+1] - l.FirstIsect[rank])
 }

@@ -1,9 +1,4 @@
-// Package npz reads NumPy's .npz archives: a zip file whose members are .npy arrays.
-//
-// It reads float32, float64, int32, int64, uint8 and bool arrays, little-endian, in C order, of any shape including
-// scalars. Memory is bounded by the size that each member's zip directory entry declares, which is itself refused above
-// MaxArrayBytes.
-package npz
+package goldentest
 
 import (
 	"archive/zip"
@@ -17,12 +12,12 @@ import (
 	"vksplat/internal/npy"
 )
 
-// MaxArrayBytes is the largest decompressed member that Open accepts.
-const MaxArrayBytes = 1 << 30
+// maxArrayBytes is the largest decompressed member that openNPZ accepts.
+const maxArrayBytes = 1 << 30
 
-// Array is one decoded array. Exactly one of the two element slices is set: Ints for integer and bool types, Floats for
+// array is one decoded array. Exactly one of the two element slices is set: Ints for integer and bool types, Floats for
 // floating point ones.
-type Array struct {
+type array struct {
 	DType  string    // NumPy's type string without the byte order: f4, f8, i4, i8, u1 or b1
 	Shape  []int     // empty for a scalar
 	Floats []float64 // elements in C order of f4 and f8 arrays
@@ -30,31 +25,32 @@ type Array struct {
 }
 
 // Len returns the number of elements.
-func (a *Array) Len() int { return len(a.Floats) + len(a.Ints) }
+func (a *array) Len() int { return len(a.Floats) + len(a.Ints) }
 
 // Float returns element i whatever the type.
-func (a *Array) Float(i int) float64 {
+func (a *array) Float(i int) float64 {
 	if a.Floats != nil {
 		return a.Floats[i]
 	}
 	return float64(a.Ints[i])
 }
 
-// Archive is a decoded .npz file: array name (without .npy) to array.
-type Archive struct {
+// archive is a decoded .npz file: array name (without .npy) to array.
+type archive struct {
 	Path   string
-	Arrays map[string]*Array
+	Arrays map[string]*array
 }
 
-// Open reads every array of the file. Errors name the file and the member: not a zip file, an unsupported type, Fortran
-// order, or data that does not fit the shape.
-func Open(path string) (*Archive, error) {
+// openNPZ reads every array of a .npz file of NumPy: float32, float64, int32, int64, uint8 and bool, little-endian, in
+// C order. Errors name the file and the member: not a zip file, an unsupported type, Fortran order, or data that does
+// not fit the shape. Memory is bounded by the size that each member's zip directory entry declares.
+func openNPZ(path string) (*archive, error) {
 	r, err := zip.OpenReader(path)
 	if err != nil {
 		return nil, fmt.Errorf("npz: open %s: %w", path, err)
 	}
 	defer r.Close()
-	a := &Archive{Path: path, Arrays: map[string]*Array{}}
+	a := &archive{Path: path, Arrays: map[string]*array{}}
 	for _, f := range r.File {
 		array, err := readMember(f)
 		if err != nil {
@@ -66,9 +62,9 @@ func Open(path string) (*Archive, error) {
 }
 
 // readMember decompresses and decodes one .npy member.
-func readMember(f *zip.File) (*Array, error) {
-	if f.UncompressedSize64 > MaxArrayBytes {
-		return nil, fmt.Errorf("%d bytes exceed the limit of %d", f.UncompressedSize64, MaxArrayBytes)
+func readMember(f *zip.File) (*array, error) {
+	if f.UncompressedSize64 > maxArrayBytes {
+		return nil, fmt.Errorf("%d bytes exceed the limit of %d", f.UncompressedSize64, maxArrayBytes)
 	}
 	rc, err := f.Open()
 	if err != nil {
@@ -80,11 +76,11 @@ func readMember(f *zip.File) (*Array, error) {
 	if err != nil {
 		return nil, err
 	}
-	return Decode(data)
+	return decode(data)
 }
 
-// Decode decodes the bytes of one .npy file (format versions 1 to 3).
-func Decode(data []byte) (*Array, error) {
+// decode decodes the bytes of one .npy file (format versions 1 to 3).
+func decode(data []byte) (*array, error) {
 	file, err := npy.Parse(data)
 	if err != nil {
 		return nil, err
@@ -97,16 +93,16 @@ func Decode(data []byte) (*Array, error) {
 	if file.Fortran && len(file.Shape) > 1 {
 		return nil, errors.New("fortran order is not supported")
 	}
-	a := &Array{DType: file.Kind[1:], Shape: file.Shape}
+	a := &array{DType: file.Kind[1:], Shape: file.Shape}
 	return a, a.decode(file.Data)
 }
 
 // decode fills the elements from raw little-endian bytes.
-func (a *Array) decode(raw []byte) error {
+func (a *array) decode(raw []byte) error {
 	width := int(a.DType[1] - '0')
 	n := 1
 	for _, d := range a.Shape {
-		if d != 0 && n > MaxArrayBytes/d {
+		if d != 0 && n > maxArrayBytes/d {
 			return fmt.Errorf("shape %v is too large", a.Shape)
 		}
 		n *= d

@@ -1,4 +1,5 @@
-package ref
+// Package goldentest reads reference vectors of an independent implementation, for tests.
+package goldentest
 
 import (
 	"fmt"
@@ -6,7 +7,7 @@ import (
 	"sort"
 	"strings"
 
-	"vksplat/pipeline/ref/npz"
+	"vksplat/pipeline/ref"
 )
 
 // Golden is a folder of reference vectors made by an independent implementation, by kind. The kind is the file name's
@@ -22,8 +23,8 @@ type Golden struct {
 // RenderCase is a scene, a view, its picture, and gradients of sum(v_rgb rgb) + sum(v_alpha alpha).
 type RenderCase struct {
 	Name    string
-	Params  *Params[float32]
-	View    *View[float32]
+	Params  *ref.Params[float32]
+	View    *ref.View[float32]
 	VRender [][4]float32 // [P] upstream gradient of (r, g, b, alpha)
 
 	RGB        []float32 // [P*3] with background
@@ -32,7 +33,7 @@ type RenderCase struct {
 	Means2D    []float32 // [N*2] px
 	Conics     []float32 // [N*3] xx, xy, yy
 	Depths     []float32 // [N] camera z
-	VParams    *Params[float32]
+	VParams    *ref.Params[float32]
 	VMeans2D   []float32 // [N*2]
 	AbsMeans2D []float32 // [N*2] sum over pixels of |v_mean2d|
 }
@@ -72,9 +73,9 @@ type TrainCase struct {
 	Name             string
 	Width, Height    int
 	Images           [][]uint8 // per view [P*3]
-	Views            []*View[float32]
+	Views            []*ref.View[float32]
 	Order            []int // view of every step
-	Init             *Params[float32]
+	Init             *ref.Params[float32]
 	SceneScale       float64
 	SHDegreeInterval int       // steps per spherical harmonics degree
 	Loss, PSNR       []float64 // per step
@@ -90,7 +91,7 @@ func LoadGolden(dir string) (*Golden, error) {
 	sort.Strings(paths)
 	g := &Golden{}
 	for _, path := range paths {
-		a, err := npz.Open(path)
+		a, err := openNPZ(path)
 		if err != nil {
 			return nil, fmt.Errorf("load golden vectors: %w", err)
 		}
