@@ -43,9 +43,9 @@ require (
 	google.golang.org/grpc v1.82.1
 	// Messages of Temporal's server, whose Go make messages writes; package protowire for TensorBoard's events.
 	google.golang.org/protobuf v1.36.12
+	// Cholesky factors and singular values for the adjustment of cameras.
+	gonum.org/v1/gonum v0.17.0
 )
-
-require gonum.org/v1/gonum v0.17.0
 
 require (
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect

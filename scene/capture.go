@@ -2,6 +2,7 @@ package scene
 
 import (
 	"fmt"
+	"io"
 	"slices"
 
 	"vksplat/internal/wording"
@@ -58,8 +59,12 @@ type Capture struct {
 	Synthetic bool              // a Blender scene: the background is white, the object within 1.3 units of the origin
 	Applied   *AppliedTransform // what nerfstudio did to the poses; nil: nothing that it recorded
 
-	Text bool // the model is in text form
+	Text       bool  // the model is in text form
+	Calibrated Files // a COLMAP model, in binary form, with other cameras than Model's; nil: none
 }
+
+// Files opens the files of a reconstruction by name, and says how many bytes each has.
+type Files func(name string) (r io.ReadCloser, size int64, err error)
 
 // AppliedTransform is what nerfstudio did to the poses that COLMAP found: recorded = Scale (Matrix [x 1]).
 type AppliedTransform struct {

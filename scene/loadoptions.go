@@ -40,5 +40,7 @@ type LoadOptions struct {
 	InvertMasks bool // black counts and white does not
 	GrowMasks   int  // what masks leave out grows by so many of their pixels
 
+	Cameras Files // as Capture.Calibrated: of the same photos; nil: the capture's own cameras
+
 	UndoAppliedTransform bool // bring a capture back to where it was before nerfstudio turned it
 }

@@ -73,6 +73,8 @@ func loadTable(f *captured.Options) []option {
 			"read masks from `DIR`; white counts, black does not (default: masks beside the photos)").isFolder(),
 		truth(&f.Inverted, "invert-masks", "in masks, black counts and white does not").from(fromBrush),
 		integer(&f.GrowMasks, "grow-masks", "grow masked-out regions by `N` pixels of the mask"),
+		text(&f.Cameras, "cameras", "use `CAMERAS`; auto calibrates lenses and poses where their own observations say "+
+			"so, given takes those of SCENE, and a folder is a COLMAP model of the same photos").isFolder(),
 		truth(&f.Undo, "undo-applied-transform",
 			"undo the applied_transform of transforms.json in what is written"),
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"math"
+	"slices"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -120,7 +121,7 @@ func pictureOptions(o *render.Options) []option {
 
 // renderCaptureOptions are those of reading a capture; --format is what pictures are.
 func renderCaptureOptions(o *render.Options) []option {
-	list := loadTable(&o.Load)
+	list := slices.DeleteFunc(loadTable(&o.Load), func(opt option) bool { return opt.name == "cameras" })
 	for i := range list {
 		if list[i].name == "format" {
 			list[i].name = render.CaptureFormat

@@ -11,7 +11,7 @@ import (
 )
 
 func inspectCommand(console *cli.Console) *cobra.Command {
-	o := &inspection.Options{Load: captured.Options{Model: scene.AnyModel}}
+	o := &inspection.Options{Load: captured.Options{Model: scene.AnyModel, Cameras: captured.CamerasAuto}}
 	cmd := &cobra.Command{
 		Use:   "inspect SCENE",
 		Short: "Check a capture for problems",

@@ -9,11 +9,11 @@ import (
 	"vksplat/internal/run/merge"
 )
 
-// sourceFlags are those of train that read the capture so.
-func sourceFlags(rec *captured.Source) []string {
+// sourceFlags are those of train that read a capture as recorded in a folder.
+func sourceFlags(rec *captured.Source, dir string) []string {
 	var load captured.Options
 	plain := newTrainOptions().Load
-	rec.Options(&load, func(string) bool { return false })
+	rec.Options(&load, dir, func(string) bool { return false })
 	defaults := map[string]string{}
 	for _, opt := range loadTable(&plain) {
 		defaults[opt.name] = opt.value.String()

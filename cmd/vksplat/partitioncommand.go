@@ -12,7 +12,7 @@ import (
 
 func partitionCommand(console *cli.Console) *cobra.Command {
 	o := &partition.Options{Overlap: 0.2, TestEvery: captured.HeldOutEvery,
-		Load: captured.Options{Model: scene.AnyModel}}
+		Load: captured.Options{Model: scene.AnyModel, Cameras: captured.CamerasAuto}}
 	cmd := &cobra.Command{
 		Use:   "partition SCENE -o PLAN",
 		Short: "Divide a capture that is too large for a device into blocks",

@@ -154,7 +154,7 @@ func TestSolvers(t *testing.T) {
 	y.pointParts(s)
 	y.reduce(s, 1e-2)
 	want, ok := y.solve()
-	got, fine := y.gradients()
+	got, fine := y.gradients(y.rhs)
 	if !ok || !fine || len(got) != 6*39+16 {
 		t.Fatalf("no solution of %d variables", len(got))
 	}
@@ -234,5 +234,38 @@ func TestFixed(t *testing.T) {
 	p.Points[0][1] = math.NaN()
 	if _, err := Solve(context.Background(), p, Options{}); err == nil {
 		t.Error("a point that is not finite is accepted")
+	}
+}
+
+// Standard deviations are those of estimates from observations with noise, also of what is badly determined.
+func TestSigmas(t *testing.T) {
+	const runs = 12
+	var squares [4]float64
+	for run := range runs {
+		p := ring(t, openCV, 16, 150)
+		truth := slices.Clone(p.Lenses[0].Params)
+		d := &draws{seed: uint32(100 + run)}
+		for i := range p.Observations {
+			o := &p.Observations[i]
+			o.X, o.Y = o.X+0.5*d.normal(), o.Y+0.5*d.normal()
+		}
+		solve(t, p, Options{Gain: 1e-10})
+		sigmas, err := p.Sigmas(Squares, 0, 0, 1, 2, 3)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, sigma := range sigmas {
+			squares[i] += geom.Square((p.Lenses[0].Params[i]-truth[i])/sigma) / runs
+		}
+	}
+	for i, s := range squares {
+		if s < 0.25 || s > 3 {
+			t.Errorf("parameter %d is off by %.2f standard deviations", i, math.Sqrt(s))
+		}
+	}
+	p := ring(t, openCV, 8, 60)
+	p.Lenses[0].Free[0] = false
+	if _, err := p.Sigmas(Squares, 0, 0); err == nil {
+		t.Error("a parameter that is fixed has a standard deviation")
 	}
 }

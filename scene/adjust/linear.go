@@ -101,7 +101,8 @@ func (p *Problem) cost(s *state, loss Loss) float64 {
 	}
 	sum := chunks(len(p.Observations), func(from, to int) (sum float64) {
 		for _, o := range p.Observations[from:to] {
-			c, _ := loss(geom.Square(p.distance(s, optics, o)))
+			d := p.residual(s, optics, o)
+			c, _ := loss(d[0]*d[0] + d[1]*d[1])
 			sum += c
 		}
 		return sum
@@ -116,28 +117,28 @@ func (p *Problem) cost(s *state, loss Loss) float64 {
 	return sum
 }
 
-// distance returns by how many pixels an observation is off.
-func (p *Problem) distance(s *state, optics []*scene.Optics, o Observation) float64 {
+// residual returns where an observation's point is projected, less where it was seen.
+func (p *Problem) residual(s *state, optics []*scene.Optics, o Observation) [2]float64 {
 	pose := &s.poses[o.Pose]
 	x, y, ok := optics[pose.Lens].Project(geom.Add(geom.Rotate(pose.R, s.points[o.Point]), pose.T))
-	if !ok {
-		return lostPixels
+	if d := [2]float64{x - o.X, y - o.Y}; ok && math.Hypot(d[0], d[1]) < lostPixels {
+		return d
 	}
-	return min(lostPixels, math.Hypot(x-o.X, y-o.Y))
+	return [2]float64{lostPixels, 0}
 }
 
-// Distances returns by how many pixels each observation is off: at most 1,000, which also stands for points that a lens
-// does not show.
-func (p *Problem) Distances() ([]float64, error) {
+// Residuals returns for each observation where its point is projected, less where it was seen, in pixels; (1000, 0)
+// where that is farther away, and for points that a lens does not show.
+func (p *Problem) Residuals() ([][2]float64, error) {
 	if err := p.check(); err != nil {
 		return nil, err
 	}
 	s := p.state()
 	optics, _ := p.optics(s)
-	list := make([]float64, len(p.Observations))
+	list := make([][2]float64, len(p.Observations))
 	chunks(len(list), func(from, to int) float64 {
 		for i, o := range p.Observations[from:to] {
-			list[from+i] = p.distance(s, optics, o)
+			list[from+i] = p.residual(s, optics, o)
 		}
 		return 0
 	})

@@ -21,22 +21,28 @@ const (
 
 // solve solves the reduced system. ok is false if it is not positive definite: more damping is needed.
 func (y *system) solve() (step []float64, ok bool) {
-	if len(y.rhs) > denseVariables {
-		return y.gradients()
-	}
-	chol, ok := y.factorise(nil)
+	solve, ok := y.solver()
 	if !ok {
 		return nil, false
 	}
-	x := mat.NewVecDense(len(y.rhs), nil)
-	if chol.SolveVecTo(x, mat.NewVecDense(len(y.rhs), y.rhs)) != nil {
-		return nil, false
-	}
-	return x.RawVector().Data, true
+	return solve(y.rhs)
 }
 
-// factorise returns the Cholesky factors of the reduced system, after change has been applied to it.
-func (y *system) factorise(change func(m *mat.SymDense)) (*mat.Cholesky, bool) {
+// solver returns what solves the reduced system for right-hand sides.
+func (y *system) solver() (solve func(rhs []float64) (x []float64, ok bool), ok bool) {
+	if len(y.rhs) > denseVariables {
+		return y.gradients, true
+	}
+	chol, ok := y.factorise()
+	return func(rhs []float64) ([]float64, bool) {
+		x := mat.NewVecDense(len(rhs), nil)
+		ok := chol.SolveVecTo(x, mat.NewVecDense(len(rhs), rhs)) == nil
+		return x.RawVector().Data, ok
+	}, ok
+}
+
+// factorise returns the Cholesky factors of the reduced system.
+func (y *system) factorise() (*mat.Cholesky, bool) {
 	n := len(y.rhs)
 	m := mat.NewSymDense(n, nil)
 	raw := m.RawSymmetric()
@@ -51,22 +57,19 @@ func (y *system) factorise(change func(m *mat.SymDense)) (*mat.Cholesky, bool) {
 			at += rows * cols
 		}
 	}
-	if change != nil {
-		change(m)
-	}
 	chol := &mat.Cholesky{}
 	return chol, chol.Factorize(m)
 }
 
 // gradients solves the reduced system by conjugate gradients, preconditioned by the inverse of its diagonal blocks.
-func (y *system) gradients() (x []float64, ok bool) {
-	n := len(y.rhs)
+func (y *system) gradients(rhs []float64) (x []float64, ok bool) {
+	n := len(rhs)
 	factors, ok := y.preconditioner()
 	if !ok {
 		return nil, false
 	}
 	x = make([]float64, n)
-	r, z, product := append([]float64(nil), y.rhs...), make([]float64, n), make([]float64, n)
+	r, z, product := append([]float64(nil), rhs...), make([]float64, n), make([]float64, n)
 	y.precondition(factors, r, z)
 	direction := append([]float64(nil), z...)
 	rz := dot(r, z)

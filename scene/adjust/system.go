@@ -118,7 +118,7 @@ func (y *system) layOut() {
 		switch {
 		case a >= poses:
 			dims = len(y.free[a-poses])
-		case y.p.Poses[a].Fixed:
+		case y.p.Poses[a].Fixed || len(y.poseRows[a]) == 0:
 			dims = 0
 		}
 		y.offset[a+1] = y.offset[a] + dims

@@ -86,11 +86,8 @@ func TestAnchors(t *testing.T) {
 			}
 		}
 	}
-	for name, other := range map[string]scene.Capture{"text": {Format: scene.FormatColmap, Model: c.Model, Text: true},
-		"transforms": {Format: scene.FormatTransforms}} {
-		if list, err := Anchors(&other, 10); list != nil || err != nil {
-			t.Errorf("%s: %v, %v", name, list, err)
-		}
+	if list, err := Anchors(&scene.Capture{Format: scene.FormatTransforms}, 10); list != nil || err != nil {
+		t.Errorf("transforms: %v, %v", list, err)
 	}
 	must.Do(t, os.Truncate(filepath.Join(c.Model, "images.bin"), 700))
 	if _, err := Anchors(c, 10); err == nil {

@@ -227,6 +227,18 @@ func parseImages(c *cursor, seen func(img *Image)) ([]Image, error) {
 	return out, c.end()
 }
 
+// seen reads the 2D points of an image that were matched.
+func (c *cursor) seen() (list []Seen) {
+	for n := c.count(seenBytes, "2D points"); n > 0 && c.err == nil; n-- {
+		var at [2]float64
+		c.floats(at[:])
+		if id := c.u64(); id != noPoint && geom.Finite(at[:]...) {
+			list = append(list, Seen{at[0], at[1], id})
+		}
+	}
+	return list
+}
+
 // ParsePoints reads points3D.bin in the order of the file. Points that are
 // not finite, or absurdly far away, are left out and counted.
 func ParsePoints(c *cursor) (points []scene.Point, bad int, err error) {

@@ -29,6 +29,8 @@ type Form struct {
 	points  func(r io.Reader) (points []scene.Point, bad int, err error)
 	// Tracks hands the same points to put, with the images that each was matched in.
 	Tracks func(r io.Reader, put func(t *Track)) error
+	// seen hands the images to put, with the points that each was matched to. Both hold until the next one.
+	seen func(r io.Reader, put func(img *Image, list []Seen)) error
 }
 
 var BinaryModel = Form{".bin", withCursor(ParseCameras), withCursor(ParseImages),
@@ -46,6 +48,13 @@ var BinaryModel = Form{".bin", withCursor(ParseCameras), withCursor(ParseImages)
 		}
 		return err
 	},
+	func(r io.Reader, put func(img *Image, list []Seen)) error {
+		c, err := fileCursor(r)
+		if err == nil {
+			_, err = parseImages(c, func(img *Image) { put(img, c.seen()) })
+		}
+		return err
+	},
 }
 
 // withCursor parses a file by its cursor.
@@ -59,17 +68,25 @@ func withCursor[T any](parse func(c *cursor) (T, error)) func(r io.Reader) (T, e
 	}
 }
 
+// sized is what is read of a file of that many bytes.
+type sized struct {
+	io.Reader
+	size int64
+}
+
 // fileCursor returns a cursor over a file, whose size bounds what its records can claim.
 func fileCursor(r io.Reader) (*cursor, error) {
-	f, ok := r.(*os.File)
-	if !ok {
-		return nil, fault.ErrNotRegular
+	switch r := r.(type) {
+	case sized:
+		return NewCursor(r, r.size), nil
+	case *os.File:
+		info, err := r.Stat()
+		if err != nil {
+			return nil, err
+		}
+		return NewCursor(r, info.Size()), nil
 	}
-	info, err := f.Stat()
-	if err != nil {
-		return nil, err
-	}
-	return NewCursor(f, info.Size()), nil
+	return nil, fault.ErrNotRegular
 }
 
 var TextModel = Form{".txt", parseTextCameras, parseTextImages, parseTextPoints,
@@ -77,6 +94,7 @@ var TextModel = Form{".txt", parseTextCameras, parseTextImages, parseTextPoints,
 		_, err := eachTextPoint(r, put, true)
 		return err
 	},
+	eachTextImage,
 }
 
 // FormOf gives the form in which a folder holds a model: binary, unless only the
@@ -121,17 +139,64 @@ func (f *Form) CountImages(dir string) uint64 {
 	return binary.LittleEndian.Uint64(head[:])
 }
 
+// formOf returns the form of the model that a capture's cameras are of. ok is false where that has no points of its
+// own: the capture is no COLMAP model, or its points are a PLY.
+func formOf(c *scene.Capture) (f *Form, ok bool) {
+	f = &BinaryModel
+	if c.Text && c.Calibrated == nil {
+		f = &TextModel
+	}
+	return f, c.Format == scene.FormatColmap && (c.Calibrated != nil || f.cloud(c.Model) == "")
+}
+
+// read opens one of the three files of the model that a capture's cameras are of, and parses it.
+func (f *Form) read(c *scene.Capture, name string, parse func(r io.Reader) error) error {
+	name += f.Ext
+	if c.Calibrated == nil {
+		return f.Read(filepath.Join(c.Model, name), parse)
+	}
+	r, size, err := c.Calibrated(name)
+	if err != nil {
+		return err
+	}
+	defer r.Close() // only read from
+	if err := parse(sized{r, size}); err != nil {
+		return fault.Data("read calibrated cameras", name, "train again: the file is damaged", "%w", err)
+	}
+	return nil
+}
+
+// Folder is a model in a folder.
+func Folder(dir string) scene.Files {
+	return func(name string) (io.ReadCloser, int64, error) {
+		path := filepath.Join(dir, name)
+		r, err := openRegular(path)
+		if err == nil {
+			var info os.FileInfo
+			if info, err = r.Stat(); err == nil {
+				return r, info.Size(), nil
+			}
+			r.Close() // only read from
+		}
+		return nil, 0, &fault.Error{Op: "read calibrated cameras", Path: path, Err: fault.TrimPath(err),
+			Kind: fault.ReadKind(err), Hint: "put the folder back that train wrote, or train again"}
+	}
+}
+
 // Read fills Points and gives the records of the photos.
 func Read(c *scene.Capture, f *Form) ([]scene.Record, error) {
-	records, err := f.Records(c.Model)
+	if c.Calibrated != nil {
+		f = &BinaryModel
+	}
+	records, err := f.records(c)
 	if err != nil {
 		return nil, err
 	}
-	if cloud := f.cloud(c.Model); cloud != "" {
+	if cloud := f.cloud(c.Model); cloud != "" && c.Calibrated == nil {
 		return records, ply.ReadCloud(c, cloud)
 	}
 	var bad int
-	err = f.Read(filepath.Join(c.Model, "points3D"+f.Ext), func(r io.Reader) (err error) {
+	err = f.read(c, "points3D", func(r io.Reader) (err error) {
 		c.Points, bad, err = f.points(r)
 		return err
 	})
@@ -140,6 +205,13 @@ func Read(c *scene.Capture, f *Form) ([]scene.Record, error) {
 	}
 	c.WarnBadPoints(bad)
 	return records, nil
+}
+
+func openRegular(path string) (*os.File, error) {
+	if err := fault.Regular(path); err != nil {
+		return nil, err
+	}
+	return os.Open(path)
 }
 
 // cloud gives the PLY that holds a model's points in place of points3D, without tracks, as networks that estimate poses
@@ -155,11 +227,7 @@ func (f *Form) cloud(dir string) string {
 // Read opens one file of a model and parses it.
 func (f *Form) Read(file string, parse func(r io.Reader) error) error {
 	op := "read " + filepath.Base(file)
-	err := fault.Regular(file)
-	var r *os.File
-	if err == nil {
-		r, err = os.Open(file)
-	}
+	r, err := openRegular(file)
 	if err != nil {
 		return &fault.Error{Op: op, Path: file, Err: fault.TrimPath(err), Kind: fault.ReadKind(err),
 			Hint: fmt.Sprintf("a COLMAP model needs cameras%s, images%[1]s and points3D%[1]s in one folder, all "+
@@ -178,11 +246,14 @@ func (f *Form) Read(file string, parse func(r io.Reader) error) error {
 	return nil
 }
 
-// Records gives those of the photos of a model, by name.
+// Records gives those of the photos of the model in a folder, by name.
 func (f *Form) Records(dir string) ([]scene.Record, error) {
-	file := filepath.Join(dir, "images"+f.Ext)
+	return f.records(&scene.Capture{Model: dir})
+}
+
+func (f *Form) records(c *scene.Capture) ([]scene.Record, error) {
 	var cameras map[uint32]Camera
-	err := f.Read(filepath.Join(dir, "cameras"+f.Ext), func(r io.Reader) (err error) {
+	err := f.read(c, "cameras", func(r io.Reader) (err error) {
 		cameras, err = f.Cameras(r)
 		return err
 	})
@@ -190,14 +261,14 @@ func (f *Form) Records(dir string) ([]scene.Record, error) {
 		return nil, err
 	}
 	var views []Image
-	err = f.Read(file, func(r io.Reader) (err error) {
+	err = f.read(c, "images", func(r io.Reader) (err error) {
 		views, err = f.Images(r)
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	return recordsOf(file, cameras, views)
+	return recordsOf(filepath.Join(c.Model, "images"+f.Ext), cameras, views)
 }
 
 func recordsOf(file string, cameras map[uint32]Camera, views []Image) ([]scene.Record, error) {

@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"strconv"
 	"strings"
 
+	"vksplat/internal/geom"
 	"vksplat/internal/textnum"
 	"vksplat/scene"
 )
@@ -20,13 +22,14 @@ const maxLine = 1 << 14
 // textLines reads the lines of a text file without ever holding a long one.
 type textLines struct {
 	r    *bufio.Reader
+	most int    // bytes of a line that are kept
 	kept []byte // the line's first bytes
 	cut  bool   // the line was longer
 	at   int    // number of the line, from 1
 }
 
 func newTextLines(r io.Reader) *textLines {
-	return &textLines{r: bufio.NewReaderSize(r, 1<<16), kept: make([]byte, 0, maxLine)}
+	return &textLines{r: bufio.NewReaderSize(r, 1<<16), most: maxLine}
 }
 
 // next reads a line, without white space around it. The bytes are valid until the next call.
@@ -37,7 +40,7 @@ func (l *textLines) next() ([]byte, error) {
 		if err == io.EOF && first && len(piece) == 0 {
 			return nil, io.EOF
 		}
-		if room := maxLine - len(l.kept); len(piece) > room {
+		if room := l.most - len(l.kept); len(piece) > room {
 			l.kept, l.cut = append(l.kept, piece[:room]...), true
 		} else {
 			l.kept = append(l.kept, piece...)
@@ -176,10 +179,42 @@ func parseTextCameras(r io.Reader) (map[uint32]Camera, error) {
 
 // parseTextImages reads images.txt: pairs of lines, IMAGE_ID QW QX QY QZ TX TY TZ
 // CAMERA_ID NAME and then the 2D points, which may be none. Poses are not checked.
-func parseTextImages(r io.Reader) ([]Image, error) {
-	var out []Image
+func parseTextImages(r io.Reader) (out []Image, err error) {
+	err = textImages(newTextLines(r), func(img *Image, _ []byte) error {
+		out = append(out, *img)
+		return nil
+	})
+	return out, err
+}
+
+// eachTextImage hands the images of images.txt to put, with the points that each was matched to.
+func eachTextImage(r io.Reader, put func(img *Image, list []Seen)) error {
 	lines := newTextLines(r)
-	err := lines.each(func(line []byte) error {
+	lines.most = math.MaxInt32
+	return textImages(lines, func(img *Image, second []byte) error {
+		var list []Seen
+		w := &words{rest: second}
+		for len(bytes.TrimSpace(w.rest)) > 0 && w.err == nil {
+			var at [2]float64
+			w.floats(at[:], "pixel")
+			if id := w.next("a point id"); id != "-1" && w.err == nil {
+				point, err := strconv.ParseUint(id, 10, 64)
+				if err != nil {
+					return fmt.Errorf("%.40q is not a point id", id)
+				}
+				if geom.Finite(at[:]...) {
+					list = append(list, Seen{at[0], at[1], point})
+				}
+			}
+		}
+		put(img, list)
+		return w.err
+	})
+}
+
+// textImages hands each image to put, with the line of its 2D points.
+func textImages(lines *textLines, put func(img *Image, second []byte) error) error {
+	return lines.each(func(line []byte) error {
 		img, err := parseTextImage(line)
 		if err != nil {
 			return err
@@ -187,10 +222,9 @@ func parseTextImages(r io.Reader) ([]Image, error) {
 		if lines.cut {
 			return errors.New("the line is too long for an image")
 		}
-		out = append(out, img)
 		second, err := lines.next()
 		if err == io.EOF {
-			return nil
+			return put(&img, nil)
 		}
 		if err == nil && len(second) > 0 && second[0] != '#' {
 			// A table without the second lines would lose every other image.
@@ -199,9 +233,11 @@ func parseTextImages(r io.Reader) ([]Image, error) {
 					"line after each image", lines.at, img.Name)
 			}
 		}
-		return err
+		if err != nil {
+			return err
+		}
+		return put(&img, second)
 	})
-	return out, err
 }
 
 func isTextImage(line []byte) bool {
@@ -258,7 +294,7 @@ func eachTextPoint(r io.Reader, put func(t *Track), tracks bool) (bad int, err e
 	err = newTextLines(r).each(func(line []byte) error {
 		var e [1]float64
 		w := &words{rest: line}
-		w.integer("point id", 64)
+		p.ID = w.integer("point id", 64)
 		w.floats(p.Pos[:], "coordinate")
 		for k := range p.Color {
 			p.Color[k] = uint8(w.integer("colour from 0 to 255", 8))

@@ -2,7 +2,6 @@ package colmap
 
 import (
 	"io"
-	"path/filepath"
 	"slices"
 
 	"vksplat/scene"
@@ -11,7 +10,7 @@ import (
 // Track is a point of a reconstruction, and what it says of it. It holds until the next one.
 type Track struct {
 	scene.Point
-	ID     uint64   // 0 in models in text form
+	ID     uint64
 	Error  float64  // pixels, mean over the images
 	Images []uint32 // ids of the images that the point was matched in
 }
@@ -69,14 +68,8 @@ func DropUnobserved(c *scene.Capture) (dropped int, tracked bool, err error) {
 
 // eachTrack calls f for all points of the files, with the cameras as EachTrack has them.
 func eachTrack(c *scene.Capture, f func(t *Track, cams []int)) error {
-	if c.Format != scene.FormatColmap {
-		return nil
-	}
-	form := &BinaryModel
-	if c.Text {
-		form = &TextModel
-	}
-	if form.cloud(c.Model) != "" {
+	form, ok := formOf(c)
+	if !ok {
 		return nil
 	}
 	byName := map[string][]int{}
@@ -85,7 +78,7 @@ func eachTrack(c *scene.Capture, f func(t *Track, cams []int)) error {
 		byName[name] = append(byName[name], i)
 	}
 	byID := map[uint32][]int{}
-	err := form.Read(filepath.Join(c.Model, "images"+form.Ext), func(r io.Reader) error {
+	err := form.read(c, "images", func(r io.Reader) error {
 		views, err := form.Images(r)
 		for _, v := range views {
 			if list, used := byName[photoNameIn(c, v.Name)]; used {
@@ -98,7 +91,7 @@ func eachTrack(c *scene.Capture, f func(t *Track, cams []int)) error {
 		return err
 	}
 	var cams []int
-	return form.Read(filepath.Join(c.Model, "points3D"+form.Ext), func(r io.Reader) error {
+	return form.read(c, "points3D", func(r io.Reader) error {
 		return form.Tracks(r, func(t *Track) {
 			cams = cams[:0]
 			for _, id := range t.Images {

@@ -32,7 +32,7 @@ func Capture(root string, o scene.LoadOptions) (*scene.Capture, error) {
 		Warnings: warnings, Renamed: map[string]string{}}
 	var records []scene.Record
 	if what.format == scene.FormatColmap {
-		c.Text = what.files == &colmap.TextModel
+		c.Text, c.Calibrated = what.files == &colmap.TextModel, o.Cameras
 		records, err = colmap.Read(c, what.files)
 	} else {
 		records, err = readers[what.format].read(c, o)

@@ -23,12 +23,17 @@ type Source struct {
 	InvertMasks bool   `json:"invert_masks"`
 	GrowMasks   int    `json:"grow_masks,omitempty"`
 	UndoApplied bool   `json:"undo_applied_transform"`
+	Cameras     string `json:"cameras,omitempty"` // below the record's folder: ModelFolder, or "" for the capture's own
 }
 
 // SourceOf records how a capture is read.
 func SourceOf(path string, l *Options) Source {
+	cameras := ""
+	if l.calibrated() != nil {
+		cameras = ModelFolder
+	}
 	return Source{Scene: output.Absolute(path), Format: l.Format, Images: l.Images, Downscale: int(l.Downscale),
-		FullPhotos: l.Full, Model: int(l.Model), Masks: l.Masks,
+		Cameras: cameras, FullPhotos: l.Full, Model: int(l.Model), Masks: l.Masks,
 		InvertMasks: l.Inverted, GrowMasks: l.GrowMasks, UndoApplied: l.Undo}
 }
 
@@ -83,8 +88,13 @@ func (rec *Source) Place(out string) (string, error) {
 		Hint: "say where the photos of " + out + " are now: " + fault.Setting("capture") + " SCENE"}
 }
 
-// Options brings load to what is recorded, where no flag says otherwise.
-func (rec *Source) Options(load *Options, given func(flag string) bool) {
+// Options brings load to what is recorded in a folder, where no flag says otherwise.
+func (rec *Source) Options(load *Options, dir string, given func(flag string) bool) {
+	cameras := CamerasGiven
+	if rec.Cameras != "" {
+		cameras = filepath.Join(dir, filepath.FromSlash(rec.Cameras))
+	}
+	Adopt(given, "cameras", &load.Cameras, cameras)
 	Adopt(given, "format", &load.Format, rec.Format)
 	Adopt(given, "images", &load.Images, rec.Images)
 	Adopt(given, "downscale", &load.Downscale, DownscaleFlag(rec.Downscale))

@@ -2,11 +2,14 @@ package captured
 
 import (
 	"math"
+	"path/filepath"
 	"strconv"
 
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
+	"vksplat/internal/run/output"
 	"vksplat/scene"
+	"vksplat/scene/colmap"
 )
 
 // Options says how a capture is read.
@@ -18,15 +21,46 @@ type Options struct {
 	Strict    bool
 	Format    string
 	Masks     string
-	Inverted  bool // masks
-	GrowMasks int  // pixels
-	Undo      bool // applied_transform
+	Inverted  bool   // masks
+	GrowMasks int    // pixels
+	Undo      bool   // applied_transform
+	Cameras   string // CamerasAuto, CamerasGiven, or the folder of a COLMAP model
+
+	files scene.Files // of a COLMAP model that Calibrate made
+}
+
+// Values of Options.Cameras beside a folder.
+const (
+	CamerasAuto  = "auto"  // calibrated where their own observations say so
+	CamerasGiven = "given" // as the capture has them
+)
+
+// ModelFolder is where OUT, or a plan, has the COLMAP model with the cameras that were used.
+const ModelFolder = "sparse/0"
+
+// calibrated returns the model whose cameras are used in place of the capture's own, nil for none.
+func (f *Options) calibrated() scene.Files {
+	switch {
+	case f.files != nil || f.Cameras == CamerasAuto || f.Cameras == CamerasGiven || f.Cameras == "":
+		return f.files
+	}
+	return colmap.Folder(f.Cameras)
+}
+
+// SaveCameras writes the cameras that were used in place of the capture's own into ModelFolder of dir.
+func (f *Options) SaveCameras(dir string) error {
+	at := filepath.Join(dir, filepath.FromSlash(ModelFolder))
+	files := f.calibrated()
+	if files == nil || f.files == nil && output.Absolute(f.Cameras) == output.Absolute(at) {
+		return nil
+	}
+	return colmap.Save(at, files)
 }
 
 func (f Options) Options() scene.LoadOptions {
 	return scene.LoadOptions{Images: f.Images, Downscale: int(f.Downscale), FullPhotos: f.Full, Model: int(f.Model),
 		Strict: f.Strict, Format: f.Format, Masks: f.Masks, InvertMasks: f.Inverted, GrowMasks: f.GrowMasks,
-		UndoAppliedTransform: f.Undo}
+		UndoAppliedTransform: f.Undo, Cameras: f.calibrated()}
 }
 
 // modelFlag is the number of a COLMAP model, or scene.AnyModel unless it is given.

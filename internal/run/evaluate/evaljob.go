@@ -80,7 +80,7 @@ func (o *Options) take(rec *captured.Record, out string) (err error) {
 			return err
 		}
 	}
-	rec.Options(&o.Load, o.Given)
+	rec.Options(&o.Load, out, o.Given)
 	return nil
 }
 

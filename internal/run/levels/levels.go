@@ -34,8 +34,8 @@ type Options struct {
 	Steps   int    // of each level's training
 	Replace bool   // levels of another model, or of other settings
 
-	SourceFlags func(*captured.Source) []string // of train, that read a capture
-	DeviceFlags []string                        // of train, that choose the device
+	SourceFlags func(rec *captured.Source, dir string) []string // of train, that read a capture
+	DeviceFlags []string                                        // of train, that choose the device
 }
 
 const (
@@ -168,7 +168,7 @@ func (m *making) shrinks() (list []int, err error) {
 	var whole []scene.Camera // of full size
 	for i, factor := range []int{m.source.Downscale, 1} {
 		var options captured.Options
-		m.source.Options(&options, func(string) bool { return false })
+		m.source.Options(&options, m.Out, func(string) bool { return false })
 		options.Downscale = captured.DownscaleFlag(factor)
 		c, err := load.Capture(m.source.Scene, options.Options())
 		if err != nil {
@@ -322,7 +322,7 @@ func (m *making) args(k int) []string {
 	if len(m.source.HeldOut) > 0 {
 		args = append(args, cli.Flag("test-list", filepath.Join(m.dir, heldOutFile)))
 	}
-	return append(append(args, m.SourceFlags(&source)...), m.DeviceFlags...)
+	return append(append(args, m.SourceFlags(&source, m.Out)...), m.DeviceFlags...)
 }
 
 // writeHeldOut writes the list of held-out photos as --test-list reads it.

@@ -37,7 +37,7 @@ type Options struct {
 
 	// For --finetune, the flags of train that choose the device, and those that read a capture.
 	DeviceFlags []string
-	SourceFlags func(*captured.Source) []string
+	SourceFlags func(rec *captured.Source, dir string) []string
 }
 
 type Report struct {
@@ -198,7 +198,7 @@ func (m *merger) model() string { return filepath.Join(m.plan.Dir, filepath.From
 func (m *merger) join(ctx context.Context) (err error) {
 	m.console.LimitHeap(convert.Heap)
 	load := captured.Options{Model: scene.AnyModel}
-	m.plan.Capture.Options(&load, func(string) bool { return false })
+	m.plan.Capture.Options(&load, m.plan.Dir, func(string) bool { return false })
 	if m.capture, err = m.plan.Load(load.Options()); err != nil {
 		return err
 	}
@@ -304,7 +304,7 @@ func (m *merger) writeInputs() error {
 	w := captured.Inputs{Test: test, Record: m.record, Origin: m.plan.Origin}
 	w.Cameras, w.Points = captured.Moved(m.capture, m.plan.Origin)
 	load := captured.Options{Model: scene.AnyModel}
-	m.plan.Capture.Options(&load, func(string) bool { return false })
+	m.plan.Capture.Options(&load, m.plan.Dir, func(string) bool { return false })
 	o := &train.Options{Scene: m.plan.Capture.Scene, Out: m.out, Load: load, Eval: len(test) > 0}
 	o.Config.SHDegree, o.Config.Background = m.report.Degree, rec.Background
 	w.Cfg = o.CfgArgs()
@@ -347,7 +347,7 @@ func (m *merger) finetuneArgs(list string) []string {
 	if m.Overwrite {
 		args = append(args, cli.Switch("overwrite"))
 	}
-	args = append(args, m.SourceFlags(&m.plan.Capture)...)
+	args = append(args, m.SourceFlags(&m.plan.Capture, m.plan.Dir)...)
 	if at := m.plan.Origin; at != [3]float64{} {
 		args = append(args, cli.Flag("origin", fmt.Sprintf("%g,%g,%g", at[0], at[1], at[2])))
 	}

@@ -14,7 +14,7 @@ import (
 func TestFinetuneArgs(t *testing.T) {
 	plan := &plans.Plan{Dir: "city", Capture: captured.Source{Scene: "photos"}, Origin: [3]float64{1, 2, 0}}
 	m := &merger{plan: plan, Options: &Options{Finetune: 7, Overwrite: true, DeviceFlags: []string{"--device=1"},
-		SourceFlags: func(*captured.Source) []string { return []string{"--downscale=2"} }}}
+		SourceFlags: func(*captured.Source, string) []string { return []string{"--downscale=2"} }}}
 	m.report.Degree, m.report.Model, m.record.Background = 2, "out/model.ply", [3]float32{0, 0, 1}
 	want := []string{"train", "photos", "-m", "city/finetuned", "--preset=3dgs", "--init=ply:city/out/model.ply",
 		"--iterations=7", "--sh-degree=2", "--sh-degree-interval=1", "--refine-every=0",

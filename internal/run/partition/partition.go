@@ -111,12 +111,15 @@ func Run(console *cli.Console, o *Options) error {
 		return err
 	}
 	captured.TellWarnings(console, c)
-	p := &plans.Plan{Format: plans.Format, Version: plans.Version, Program: cli.Version(),
-		Capture: captured.SourceOf(o.Scene, &o.Load), Overlap: o.Overlap,
-		Photos: len(c.Cameras), Dir: o.Out, HeldOut: []string{}}
+	p := &plans.Plan{Format: plans.Format, Version: plans.Version, Program: cli.Version(), Overlap: o.Overlap,
+		Dir: o.Out, HeldOut: []string{}}
 	if err := captured.RefuseInside(o.Out, "output", c); err != nil {
 		return err
 	}
+	if c, err = o.calibrate(console, c); err != nil {
+		return err
+	}
+	p.Capture, p.Photos = captured.SourceOf(o.Scene, &o.Load), len(c.Cameras)
 	sum, err := fingerprint.Shape(c)
 	if err != nil {
 		return err
@@ -144,10 +147,44 @@ func Run(console *cli.Console, o *Options) error {
 	if err := sight.WritePicture(filepath.Join(o.Out, plans.Picture), list, c.IsHeldOut); err != nil {
 		return err
 	}
+	if err := o.Load.SaveCameras(o.Out); err != nil {
+		return err
+	}
 	if err := p.Write(list); err != nil {
 		return err
 	}
 	return printPartition(console, p)
+}
+
+// calibrate returns the capture with the cameras that all blocks are trained with. Which photos are held out, only the
+// calibration knows: split says it.
+func (o *Options) calibrate(console *cli.Console, c *scene.Capture) (*scene.Capture, error) {
+	ctx, stop := console.Interruptible(cli.Always("stopping"))
+	defer stop()
+	held := *c
+	if err := o.holdOut(&held); err != nil {
+		return nil, err
+	}
+	bytes, err := pipeline.HeapLimit(o.Device)
+	if err != nil {
+		return nil, err
+	}
+	better, res, err := captured.Calibrate(ctx, &held, o.Scene, &o.Load, bytes/2)
+	if err != nil {
+		return nil, err
+	}
+	captured.TellCalibration(res, console.Note)
+	out := *better
+	out.HeldOut = c.HeldOut
+	return &out, nil
+}
+
+func (o *Options) holdOut(c *scene.Capture) error {
+	every := 0
+	if o.Eval {
+		every = o.TestEvery
+	}
+	return captured.HoldOut(c, o.TestList, every)
 }
 
 // refuseForeign refuses to replace files of the user, and folders that are probably a mistake.
@@ -171,11 +208,7 @@ func (o *Options) refuseForeign() error {
 
 // split holds photos out and returns the cameras to train on.
 func (o *Options) split(c *scene.Capture, p *plans.Plan) (train []int, err error) {
-	every := 0
-	if o.Eval {
-		every = o.TestEvery
-	}
-	if err := captured.HoldOut(c, o.TestList, every); err != nil {
+	if err := o.holdOut(c); err != nil {
 		return nil, err
 	}
 	train, test := c.Split(0)

@@ -6,6 +6,7 @@ import (
 
 	"vksplat/internal/fault"
 	"vksplat/internal/run/captured"
+	"vksplat/internal/run/output"
 	"vksplat/pipeline/recipe"
 )
 
@@ -46,7 +47,7 @@ func (p *previous) adopt() error {
 // adoptCapture brings how the capture is read, what is held out and where the origin is to what the run has.
 func (p *previous) adoptCapture(b *begun) {
 	if !p.Given(WholeSource) {
-		b.Source.Options(&p.Load, p.Asked)
+		b.Source.Options(&p.Load, output.Current(p.Out), p.Asked)
 	}
 	p.Depth.adopt(&b.Depth, p.Asked)
 	p.Normal.adopt(&b.Normal, p.Asked)

@@ -1,6 +1,7 @@
 package train
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -116,7 +117,8 @@ func (s *setup) makePlan(cams []scene.Camera, splats int, o pipeline.TrainerOpti
 func (o *Options) Choose(dir string) (said string, err error) {
 	r := NewRun(o, &cli.Console{})
 	o.Scene = dir
-	if err := r.load(); err != nil {
+	defer func(as captured.Options) { o.Load = as }(o.Load) // training calibrates cameras itself
+	if err := r.load(context.Background()); err != nil {
 		return "", err
 	}
 	r.list = nil // training prints these notes again

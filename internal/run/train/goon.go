@@ -74,7 +74,7 @@ func (o *Options) GoOn(out, scene string) error {
 			return noRun(out)
 		}
 		source = &rec.Source
-		rec.Options(&o.Load, o.Asked)
+		rec.Options(&o.Load, at, o.Asked)
 		o.Eval = o.Eval || len(rec.HeldOut) > 0 && !o.Asked("eval")
 	}
 	if o.Scene = scene; scene == "" {

@@ -38,7 +38,7 @@ func (o *Options) OfPlan() string {
 // SetBlock makes the options those of a block of the plan.
 func (o *Options) SetBlock(plan *plans.Plan) {
 	o.Divided, o.Scene = plan, plan.Capture.Scene
-	plan.Capture.Options(&o.Load, func(string) bool { return false })
+	plan.Capture.Options(&o.Load, plan.Dir, func(string) bool { return false })
 	o.configure()
 	if share := o.stepsShare(); share != 1 {
 		o.EvalAt.Scale(share)
@@ -292,7 +292,7 @@ type Change struct {
 
 // NewOptions returns the defaults.
 func NewOptions() *Options {
-	return &Options{Load: captured.Options{Model: scene.AnyModel}, Origin: "auto", Block: plans.NoBlock,
+	return &Options{Load: captured.Options{Model: scene.AnyModel, Cameras: captured.CamerasAuto}, Origin: "auto", Block: plans.NoBlock,
 		Config: recipe.Default(), Depth: DepthOptions{Kind: depth.KindAuto},
 		Normal:    NormalOptions{Frame: depth.FrameAuto},
 		TestEvery: captured.HeldOutEvery, StepsScaler: 1,

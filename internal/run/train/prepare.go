@@ -87,7 +87,7 @@ func (r *Run) open(ctx context.Context) error {
 	if err := models.LimitHeap(r.Console, r.Options.Device); err != nil {
 		return err
 	}
-	if err := r.load(); err != nil {
+	if err := r.load(ctx); err != nil {
 		return err
 	}
 	c := r.Capture

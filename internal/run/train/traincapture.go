@@ -12,6 +12,7 @@ import (
 	"vksplat/pipeline"
 	"vksplat/pipeline/checkpoint"
 	"vksplat/scene"
+	"vksplat/scene/calibrate"
 	"vksplat/scene/colmap"
 	"vksplat/scene/initial"
 	"vksplat/scene/inspect"
@@ -39,6 +40,8 @@ type dataset struct {
 	takers    map[string]int // numbers of the cameras that took the photos, by cameraName
 	nearestTo map[string]scene.Nearest
 
+	calibrated *calibrate.Result // nil where no calibration was asked for
+
 	// names of the held-out cameras of a run that is resumed, by its record; none: flags and files choose them
 	recorded []string
 }
@@ -47,7 +50,7 @@ type dataset struct {
 // training. A block is trained in a frame of its own, like any capture of its size: learning rates, thresholds of
 // refinement and the noise of MCMC go by the distances of its cameras, and a city's would be far too coarse for a
 // street. Files are in the capture's frame.
-func (d *dataset) load() (err error) {
+func (d *dataset) load(ctx context.Context) (err error) {
 	if d.Divided == nil {
 		d.Capture, err = load.Capture(d.Scene, d.Load.Options())
 	} else {
@@ -56,20 +59,24 @@ func (d *dataset) load() (err error) {
 	if err != nil {
 		return err
 	}
-	c, every := d.Capture, 0
+	every := 0
 	if d.Eval {
 		every = d.TestEvery
 	}
 	if len(d.recorded) > 0 { // photos that are lost are told of with other changes
-		c.HoldOutCameras(d.recorded)
-	} else if err := captured.HoldOut(c, d.TestList, every); err != nil {
+		d.Capture.HoldOutCameras(d.recorded)
+	} else if err := captured.HoldOut(d.Capture, d.TestList, every); err != nil {
 		return err
 	}
 	if d.Divided == nil { // else Load did
+		if err := d.calibrate(ctx); err != nil {
+			return err
+		}
 		if err := d.dropUnobserved(); err != nil {
 			return err
 		}
 	}
+	c := d.Capture
 	all := c.Points
 	if d.Divided != nil {
 		if err := d.Divided.Restrict(c, int(d.Block)); err != nil {
@@ -96,6 +103,24 @@ func (d *dataset) load() (err error) {
 	d.known = knowns{Options: d.Options, notes: d.notes}
 	return errors.Join(d.known.findDepths(d.training, all), d.known.findNormals(d.training),
 		d.known.findAnchors(d.training))
+}
+
+// calibrate checks the capture's cameras, and replaces them by better ones.
+func (d *dataset) calibrate(ctx context.Context) error {
+	bytes, err := pipeline.HeapLimit(d.Options.Device)
+	if err != nil {
+		return err
+	}
+	var res *calibrate.Result
+	if d.Capture, res, err = captured.Calibrate(ctx, d.Capture, d.Scene, &d.Load, bytes/2); err != nil || res == nil {
+		return err
+	}
+	d.calibrated = res
+	captured.TellCalibration(res, d.noteLater)
+	if res.Skipped != "" {
+		d.detailLater("cameras were not calibrated: " + res.Skipped)
+	}
+	return nil
 }
 
 // refuseSmall refuses held-out photos that are too small to be measured once the model is trained.

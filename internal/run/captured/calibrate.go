@@ -1,0 +1,46 @@
+package captured
+
+import (
+	"context"
+
+	"vksplat/internal/fault"
+	"vksplat/scene"
+	"vksplat/scene/calibrate"
+	"vksplat/scene/load"
+)
+
+// Calibrate checks the cameras of a capture that was read at a path with load, and whose photos to hold out are
+// chosen. Where its own observations say so it returns the capture with better cameras, and load then reads it so.
+// Otherwise it returns c itself. res is nil where load says which cameras are used. bytes bounds the memory; 0: no bound.
+func Calibrate(ctx context.Context, c *scene.Capture, path string, l *Options, bytes int64) (*scene.Capture,
+	*calibrate.Result, error) {
+	if l.Cameras != CamerasAuto || l.files != nil {
+		return c, nil, nil
+	}
+	res, err := calibrate.Capture(ctx, c, calibrate.Options{Bytes: bytes})
+	if err != nil || res.Cameras == nil {
+		return c, res, err
+	}
+	better := *l
+	better.files = res.Cameras
+	again, err := load.Capture(path, better.Options())
+	if err != nil {
+		return c, res, err
+	}
+	*l = better
+	again.HeldOut = c.HeldOut
+	return again, res, nil
+}
+
+// TellCalibration notes what a calibration changed. res may be nil.
+func TellCalibration(res *calibrate.Result, note func(text string)) {
+	if res == nil {
+		return
+	}
+	if text := res.Text(); text != "" {
+		note("cameras: " + text + " (" + fault.Setting("cameras") + " given keeps those of the capture)")
+	}
+	if text := res.UnplacedText(); text != "" {
+		note(text)
+	}
+}

@@ -1,0 +1,296 @@
+package calibrate
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"math"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"vksplat/internal/geom"
+	must "vksplat/internal/musttest"
+	"vksplat/internal/philox"
+	"vksplat/scene"
+	"vksplat/scene/colmap"
+)
+
+// random draws numbers that tests repeat.
+type random struct{ at uint32 }
+
+func (r *random) uniform() float64 {
+	r.at++
+	return philox.Uniform(philox.Block([4]uint32{r.at}, philox.Key(7))[0])
+}
+
+func (r *random) normal() float64 {
+	radius, sin, _ := philox.NormalPair(max(r.uniform(), 1e-9), r.uniform())
+	return radius * sin
+}
+
+// made is a reconstruction whose true cameras are known: photos on a ring around points in a cube.
+type made struct {
+	m    *colmap.Model
+	true *colmap.Model
+	c    *scene.Capture
+}
+
+const (
+	photos     = 24
+	madePoints = 1500
+	noise      = 0.3 // pixels
+)
+
+// ring makes one as seen through a lens, and every eighth photo held out. Observations have noise; what is given has
+// the true poses, and the lens given.
+func ring(given, lens scene.Calibration) *made {
+	rnd := &random{}
+	o := must1(lens.Optics(lens.Width, lens.Height))
+	m := &colmap.Model{Cameras: map[uint32]scene.Calibration{1: given}}
+	for i := range madePoints {
+		m.Points = append(m.Points, colmap.Point{ID: uint64(10 + 3*i), Point: scene.Point{
+			Pos: [3]float64{2*rnd.uniform() - 1, 2*rnd.uniform() - 1, 2*rnd.uniform() - 1}}})
+	}
+	c := &scene.Capture{Format: scene.FormatColmap, HeldOut: map[string]bool{}}
+	for i := range photos {
+		angle := 2 * math.Pi * float64(i) / photos
+		r := geom.Product(geom.RotationFromVector([3]float64{0.1 * math.Sin(3*angle), 0, 0}),
+			geom.RotationFromVector([3]float64{0, angle, 0}))
+		t := [3]float64{0.1 * math.Cos(angle), 0.2 * math.Sin(2*angle), 3.2 + 0.4*math.Sin(angle)}
+		name := fmt.Sprintf("%03d.jpg", i)
+		c.Cameras = append(c.Cameras, scene.Camera{Name: name})
+		c.HeldOut[name] = i%8 == 0
+		var seen []colmap.Seen
+		for _, p := range m.Points {
+			x, y, ok := o.Project(geom.Add(geom.Rotate(r, p.Pos), t))
+			if ok && x > 0 && y > 0 && x < float64(lens.Width) && y < float64(lens.Height) && rnd.uniform() < 0.4 {
+				seen = append(seen, colmap.Seen{X: x + noise*rnd.normal(), Y: y + noise*rnd.normal(), Point: p.ID})
+			}
+		}
+		m.Images = append(m.Images, colmap.Image{Id: uint32(i + 1), Camera: 1, Name: name, T: t,
+			Quat: geom.QuatFromRotation(r)})
+		m.Seen = append(m.Seen, seen)
+	}
+	is := *m
+	is.Images = slices.Clone(m.Images)
+	is.Cameras = map[uint32]scene.Calibration{1: lens}
+	return &made{m: m, true: &is, c: c}
+}
+
+func must1[T any](x T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return x
+}
+
+// calibrate returns the result, and the model that it left.
+func (s *made) calibrate(t *testing.T) (*Result, *colmap.Model) {
+	t.Helper()
+	s.c.Calibrated = s.m.Files()
+	res := must.Get(Capture(context.Background(), s.c, Options{}))(t)
+	if res.Cameras == nil {
+		return res, s.m
+	}
+	better := *s.c
+	better.Calibrated = res.Cameras
+	m, ok, err := colmap.ReadModel(&better)
+	must.Do(t, err)
+	if !ok {
+		t.Fatal("the result has no points")
+	}
+	return res, m
+}
+
+// off returns the mean distance of training, or held-out, cameras from the true ones.
+func (s *made) off(m *colmap.Model, held bool) (mean float64) {
+	center := func(img *colmap.Image) [3]float64 {
+		r, _ := geom.RotationFromQuat(img.Quat)
+		return geom.TranslationOf(geom.Transposed(r), img.T)
+	}
+	n := 0.0
+	for i := range m.Images {
+		if s.c.HeldOut[m.Images[i].Name] == held {
+			mean += geom.Length(geom.Sub(center(&m.Images[i]), center(&s.true.Images[i])))
+			n++
+		}
+	}
+	return mean / n
+}
+
+func pinhole(f float64) scene.Calibration {
+	return scene.Calibration{Model: scene.LensPinhole, Width: 800, Height: 600, Params: []float64{f, f, 400, 300}}
+}
+
+func opencv(f, k1, k2 float64) scene.Calibration {
+	return scene.Calibration{Model: scene.LensOpenCV, Width: 800, Height: 600,
+		Params: []float64{f, f, 400, 300, k1, k2, 0, 0}}
+}
+
+// moved gives poses, and the focal length of each photo's own lens, errors.
+func (s *made) moved(by, focal float64) *made {
+	rnd := &random{at: 1 << 20}
+	lens := s.m.Cameras[1]
+	for i := range s.m.Images {
+		img := &s.m.Images[i]
+		for k := range 3 {
+			img.T[k] += by * rnd.normal()
+			img.Quat[1+k] += by / 4 * rnd.normal()
+		}
+		if focal > 0 {
+			own := lens
+			own.Params = slices.Clone(lens.Params)
+			f := 1 + focal*rnd.normal()
+			own.Params[0], own.Params[1] = f*own.Params[0], f*own.Params[1]
+			img.Camera = uint32(i + 1)
+			s.m.Cameras[img.Camera] = own
+		}
+	}
+	return s
+}
+
+// TestLens finds the distortion that the given lens lacks, keeps the frame, and says what it did.
+func TestLens(t *testing.T) {
+	s := ring(pinhole(700), opencv(690, -0.15, 0.2))
+	res, m := s.calibrate(t)
+	k := m.Cameras[1]
+	want := s.true.Cameras[1].Params
+	if k.Model != scene.LensOpenCV || math.Abs(k.Params[0]-want[0]) > 1.5 || math.Abs(k.Params[4]-want[4]) > 0.004 ||
+		math.Abs(k.Params[5]-want[5]) > 0.02 || res.After == nil || res.After.Median > 1.3*noise {
+		t.Errorf("%v %v, want %v; %+v", k.Model, k.Params, want, res.Rungs)
+	}
+	if off := s.off(m, false); off > 0.004 {
+		t.Errorf("cameras are %g from the true ones", off)
+	}
+	if off := s.off(m, true); off > 0.006 {
+		t.Errorf("held-out cameras are %g from the true ones", off)
+	}
+	if text := res.Text(); !strings.Contains(text, "k1 0 to -0.1") || !strings.Contains(text, "f 700 to 6") {
+		t.Error(text)
+	}
+}
+
+// TestTrue leaves true cameras alone.
+func TestTrue(t *testing.T) {
+	for _, lens := range []scene.Calibration{pinhole(700), opencv(700, -0.1, 0.02)} {
+		s := ring(lens, lens)
+		if res, _ := s.calibrate(t); res.Cameras != nil || res.Text() != "" || res.Skipped != "" {
+			t.Errorf("%v: %s %+v", lens.Model, res.Text(), res.Rungs)
+		}
+	}
+}
+
+// TestErrors mends poses, and lenses of their own that should be one.
+func TestErrors(t *testing.T) {
+	for _, focal := range []float64{0, 0.02} {
+		s := ring(pinhole(700), pinhole(700)).moved(0.02, focal)
+		before := s.off(s.m, false)
+		res, m := s.calibrate(t)
+		// the frame is that of the cameras that were given, with the mean of their errors
+		if after := s.off(m, false); after > before/2 || s.off(m, true) > before/2 {
+			t.Errorf("focal lengths off by %g: cameras are %g from the true ones, held-out ones %g; before, %g; %+v", focal,
+				after, s.off(m, true), before, res.Rungs)
+		}
+		if len(m.Cameras) != 1 || math.Abs(m.Cameras[m.Images[1].Camera].Params[0]-700) > 3 {
+			t.Errorf("lenses %v", m.Cameras)
+		}
+	}
+}
+
+// TestHeldOut wants nothing that a held-out photo shows in cameras that are trained on, nor in points.
+func TestHeldOut(t *testing.T) {
+	s := ring(pinhole(700), opencv(690, -0.15, 0.2))
+	_, clean := s.calibrate(t)
+	for i, img := range s.m.Images {
+		if s.c.HeldOut[img.Name] {
+			for k := range s.m.Seen[i] {
+				s.m.Seen[i][k].X += 3
+			}
+		}
+	}
+	_, other := s.calibrate(t)
+	for i := range clean.Images {
+		if held := s.c.HeldOut[clean.Images[i].Name]; held == (clean.Images[i].T == other.Images[i].T) {
+			t.Errorf("photo %d, held out: %v: pose %v and %v", i, held, clean.Images[i].T, other.Images[i].T)
+		}
+	}
+	if !slices.Equal(clean.Points, other.Points) || !slices.Equal(clean.Cameras[1].Params, other.Cameras[1].Params) {
+		t.Error("points or lens follow what held-out photos show")
+	}
+}
+
+// TestCores wants the same bytes on any number of cores.
+func TestCores(t *testing.T) {
+	s := ring(pinhole(700), opencv(690, -0.15, 0.2))
+	var first []byte
+	for _, cores := range []int{1, 3} {
+		before := runtime.GOMAXPROCS(cores)
+		res, _ := s.calibrate(t)
+		runtime.GOMAXPROCS(before)
+		var all []byte
+		for _, name := range colmap.ModelFiles {
+			r, _, err := res.Cameras(name + ".bin")
+			must.Do(t, err)
+			all = append(all, must.Get(io.ReadAll(r))(t)...)
+		}
+		if first == nil {
+			first = all
+		} else if !bytes.Equal(first, all) {
+			t.Error("the bytes depend on the number of cores")
+		}
+	}
+}
+
+// TestApart leaves out photos whose poses and observations are both wrong.
+func TestApart(t *testing.T) {
+	s := ring(pinhole(700), pinhole(700))
+	for _, i := range []int{10, 11} {
+		s.m.Images[i].T = [3]float64{-20, 5, 40}
+	}
+	res, m := s.calibrate(t)
+	if !slices.Equal(res.Apart, []string{"010.jpg", "011.jpg"}) || len(m.Images) != photos-2 ||
+		!strings.HasSuffix(res.Text(), "2 photos left out") {
+		t.Errorf("%v apart, %d images left; %s", res.Apart, len(m.Images), res.Text())
+	}
+}
+
+// TestSkipped changes nothing where observations say nothing, and says why.
+func TestSkipped(t *testing.T) {
+	exact := ring(pinhole(700), pinhole(700))
+	for i := range exact.m.Images {
+		r, _ := geom.RotationFromQuat(exact.m.Images[i].Quat)
+		o := must1(pinhole(700).Optics(800, 600))
+		for k, p := range exact.m.Seen[i] {
+			at := slices.IndexFunc(exact.m.Points, func(q colmap.Point) bool { return q.ID == p.Point })
+			x, y, _ := o.Project(geom.Add(geom.Rotate(r, exact.m.Points[at].Pos), exact.m.Images[i].T))
+			exact.m.Seen[i][k].X, exact.m.Seen[i][k].Y = x, y
+		}
+	}
+	few := ring(pinhole(700), opencv(690, -0.15, 0.2))
+	none := ring(pinhole(700), opencv(690, -0.15, 0.2))
+	for i := range few.m.Seen {
+		few.m.Seen[i], none.m.Seen[i] = few.m.Seen[i][:5], nil
+	}
+	lost := ring(pinhole(700), opencv(690, -0.15, 0.2))
+	lost.m.Points = nil
+	for want, s := range map[string]*made{"where the cameras project": exact, "are too few": few,
+		"no observations": none, "has no observations": lost} {
+		if res, _ := s.calibrate(t); res.Cameras != nil || !strings.Contains(res.Skipped, want) {
+			t.Errorf("%s: %q", want, res.Skipped)
+		}
+	}
+	s := ring(pinhole(700), opencv(690, -0.15, 0.2))
+	s.c.Calibrated = s.m.Files()
+	if res := must.Get(Capture(context.Background(), s.c, Options{Bytes: 1 << 20}))(t); res.Cameras != nil ||
+		!strings.Contains(res.Skipped, "MiB") {
+		t.Errorf("with a limit of memory: %q", res.Skipped)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if _, err := Capture(ctx, s.c, Options{}); err != context.Canceled {
+		t.Errorf("interrupted: %v", err)
+	}
+}

@@ -1,0 +1,172 @@
+package calibrate
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"vksplat/internal/geom"
+	"vksplat/scene"
+	"vksplat/scene/colmap"
+)
+
+const (
+	// leastSeen is how many observations there must be of a photo on average.
+	leastSeen = 30
+	// leastPhotos is how many training photos a calibration takes.
+	leastPhotos = 8
+	// exactPixels is the median distance below which observations are projections of the model, not of photos.
+	exactPixels = 1e-4
+	// sampled is how many observations of a photo the ladder takes on average, and mostSampled how many at most of all.
+	sampled, mostSampled = 400, 400_000
+)
+
+// Result is what Capture found.
+type Result struct {
+	Cameras  scene.Files // with what improved; nil: the given cameras stay
+	Skipped  string      // why nothing was judged; "" where something was
+	Before   *Residuals  // of the given cameras, also where they stay; nil where there are no observations
+	After    *Residuals  // of Cameras
+	Apart    []string    // photos whose poses cannot be right, held-out ones among them
+	Unplaced []string    // held-out photos that keep their given poses: they show too few points
+	Rungs    []Rung      // of the ladder
+
+	was, now *network
+}
+
+// Options say what Capture may do.
+type Options struct {
+	Bytes int64 // of memory at most; 0: no limit
+	Check bool  // measure only
+}
+
+// Capture measures the cameras of a capture against its observations, which COLMAP's models have, and refines them
+// where a held-back tenth says so. Training photos alone decide: c.HeldOut names the others, whose poses are found last,
+// by points and lenses that stay. The result is in the capture's frame, which c must be in. Errors are those of reading
+// the model, of memory, and of ctx.
+func Capture(ctx context.Context, c *scene.Capture, o Options) (*Result, error) {
+	res := &Result{}
+	m, ok, err := colmap.ReadModel(c)
+	if err != nil {
+		return nil, err
+	}
+	if !ok {
+		res.Skipped = "the capture has no observations"
+		return res, nil
+	}
+	n := newNetwork(c, m)
+	if len(n.seen) == 0 {
+		res.Skipped = "the capture has no observations"
+		return res, nil
+	}
+	res.was = n
+	if res.Before, err = n.residuals(); err != nil {
+		res.Skipped = "the capture's cameras cannot be used: " + err.Error()
+		return res, nil
+	}
+	medians := make([]float64, len(n.photos))
+	for i := range res.Before.Photos {
+		medians[i] = res.Before.Photos[i].Median
+	}
+	apart := n.standApart(medians)
+	for _, at := range apart {
+		res.Apart = append(res.Apart, n.photos[at].Name)
+	}
+	if len(apart) > 0 {
+		res.Cameras = n.model(m, apart).Files()
+	}
+	training := len(n.photos)
+	for _, p := range n.photos {
+		if p.HeldOut {
+			training--
+		}
+	}
+	switch need := n.bytes(); {
+	case o.Check:
+		return res, nil
+	case res.Before.Median < exactPixels:
+		res.Skipped = "the observations are where the cameras project the points: nothing can be learnt from them"
+	case training < leastPhotos || len(n.seen) < leastSeen*len(n.photos):
+		res.Skipped = fmt.Sprintf("%d observations of %d photos are too few", len(n.seen), len(n.photos))
+	case o.Bytes > 0 && need > o.Bytes:
+		res.Skipped = fmt.Sprintf("to adjust %d observations takes %d MiB of memory, and %d MiB are there", len(n.seen),
+			need>>20, o.Bytes>>20)
+	}
+	if res.Skipped != "" {
+		return res, nil
+	}
+	return res, res.refine(ctx, n.without(apart), m, apart)
+}
+
+// refine climbs the ladder, and sets Cameras where that improved something.
+func (res *Result) refine(ctx context.Context, n *network, m *colmap.Model, apart []int) error {
+	share := min(1, float64(min(sampled*len(n.photos), mostSampled))/float64(len(n.seen)))
+	l, err := climb(ctx, n, share)
+	if err != nil {
+		return divergence(ctx, res, err)
+	}
+	res.Rungs = l.list
+	if !slices.ContainsFunc(l.list, func(r Rung) bool { return r.Kept }) {
+		return nil
+	}
+	now, unplaced, err := n.finish(ctx, l.best)
+	if err != nil {
+		return divergence(ctx, res, err)
+	}
+	if res.After, err = now.residuals(); err != nil {
+		return divergence(ctx, res, err)
+	}
+	if res.After.Mean < res.Before.Mean {
+		res.now, res.Unplaced = now, unplaced
+		res.Cameras = now.model(m, apart).Files()
+	}
+	return nil
+}
+
+// divergence is the error of an interrupted calibration. Other errors leave the given cameras as they are.
+func divergence(ctx context.Context, res *Result, err error) error {
+	if ctx.Err() != nil {
+		return err
+	}
+	res.Skipped = "the adjustment failed: " + err.Error()
+	return nil
+}
+
+// bytes is about how much memory an adjustment takes.
+func (n *network) bytes() int64 {
+	const perObservation, perPoint, perPair = 500, 250, 400
+	photos := int64(len(n.photos))
+	return perObservation*int64(len(n.seen)) + perPoint*int64(len(n.points)) + perPair*photos*photos/2
+}
+
+// model returns a model with the network's lenses, poses and points. Training photos that stand apart are not in it.
+func (n *network) model(m *colmap.Model, apart []int) *colmap.Model {
+	out := &colmap.Model{Cameras: map[uint32]scene.Calibration{}}
+	for i, p := range m.Points {
+		if p.Pos = n.points[i]; !n.lost[i] {
+			out.Points = append(out.Points, p)
+		}
+	}
+	images := slices.Clone(m.Images)
+	for i := range n.photos {
+		p := &n.photos[i]
+		img := &images[p.image]
+		img.Quat, img.T, img.Camera = geom.QuatFromRotation(p.R), p.T, n.ids[p.Lens]
+	}
+	drop := make([]bool, len(images))
+	for _, at := range apart {
+		drop[n.photos[at].image] = !n.photos[at].HeldOut
+	}
+	for i, img := range images {
+		if drop[i] {
+			continue
+		}
+		out.Images, out.Seen = append(out.Images, img), append(out.Seen, m.Seen[i])
+		k := m.Cameras[img.Camera]
+		if at, known := slices.BinarySearch(n.ids, img.Camera); known {
+			k = n.lenses[at]
+		}
+		out.Cameras[img.Camera] = k
+	}
+	return out
+}

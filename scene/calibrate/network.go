@@ -1,0 +1,174 @@
+package calibrate
+
+import (
+	"hash/fnv"
+	"slices"
+
+	"vksplat/internal/geom"
+	"vksplat/internal/philox"
+	"vksplat/scene"
+	"vksplat/scene/adjust"
+	"vksplat/scene/colmap"
+	"vksplat/scene/photo"
+)
+
+// Photo is a photo of a network.
+type Photo struct {
+	Name    string
+	R       [9]float64 // world to camera, as in scene.Camera
+	T       [3]float64
+	Lens    int // in network.lenses
+	HeldOut bool
+	Device  string // what took it, as photo.TakenWith names it
+
+	image int // in the model
+}
+
+// network is a reconstruction with its observations.
+type network struct {
+	lenses []scene.Calibration
+	ids    []uint32 // of lenses
+	photos []Photo
+	points [][3]float64
+	keys   []uint64             // ids of the points
+	seen   []adjust.Observation // Pose is a photo
+	lost   map[int]bool         // points that the photos do not determine any more
+}
+
+// newNetwork takes the photos of a capture, whose model is m. Observations by other images, and of points that are not
+// there, are left out.
+func newNetwork(c *scene.Capture, m *colmap.Model) *network {
+	n := &network{}
+	paths := map[string]string{}
+	for i := range c.Cameras {
+		paths[c.Cameras[i].PhotoName()] = c.Cameras[i].Path
+	}
+	lens := map[uint32]int{}
+	for id := range m.Cameras {
+		n.ids = append(n.ids, id)
+	}
+	slices.Sort(n.ids)
+	for i, id := range n.ids {
+		lens[id] = i
+		n.lenses = append(n.lenses, m.Cameras[id])
+	}
+	places := make(map[uint64]int32, len(m.Points))
+	for i, p := range m.Points {
+		places[p.ID] = int32(i)
+		n.points, n.keys = append(n.points, p.Pos), append(n.keys, p.ID)
+	}
+	for i := range m.Images {
+		img := &m.Images[i]
+		name := colmap.PhotoName(c, img)
+		path, used := paths[name]
+		r, ok := geom.RotationFromQuat(img.Quat)
+		if !used || !ok {
+			continue
+		}
+		for _, s := range m.Seen[i] {
+			if at, known := places[s.Point]; known {
+				n.seen = append(n.seen, adjust.Observation{Pose: int32(len(n.photos)), Point: at, X: s.X, Y: s.Y})
+			}
+		}
+		n.photos = append(n.photos, Photo{Name: name, R: r, T: img.T, Lens: lens[img.Camera], HeldOut: c.HeldOut[name],
+			Device: photo.TakenWith(path), image: i})
+	}
+	return n
+}
+
+// without returns the network without some photos' observations.
+func (n *network) without(photos []int) *network {
+	less := *n
+	less.seen = slices.DeleteFunc(slices.Clone(n.seen), func(o adjust.Observation) bool {
+		return slices.Contains(photos, int(o.Pose))
+	})
+	return &less
+}
+
+// problem is the whole network with everything fixed.
+func (n *network) problem() *adjust.Problem {
+	p := &adjust.Problem{Points: n.points, PointsFixed: true, Observations: n.seen}
+	for _, l := range n.lenses {
+		p.Lenses = append(p.Lenses, adjust.Lens{Calibration: l})
+	}
+	for _, q := range n.photos {
+		p.Poses = append(p.Poses, adjust.Pose{R: q.R, T: q.T, Lens: q.Lens, Fixed: true})
+	}
+	return p
+}
+
+// drawn draws whether what a key and a name stand for is among a share of all. It depends on neither order nor others.
+func drawn(key uint64, name string, share float64) bool {
+	h := fnv.New64a()
+	h.Write([]byte(name)) // never fails
+	bits := philox.Block([4]uint32{uint32(key), uint32(key >> 32)}, philox.Key(h.Sum64()))
+	return float64(philox.Uniform(bits[0])) < share
+}
+
+// heldBack is the share of observations that judge, drawn by photo and point.
+const heldBack = 0.1
+
+// trial is a network's training photos as a problem, with the observations that judge it.
+type trial struct {
+	adjust.Problem
+	judges []adjust.Observation
+	photos []int // of each pose, in the network
+	points []int // of each point, in the network
+	lensOf []int // which lens each of the network's now is
+}
+
+// newTrial takes the training photos, holds back a share of their observations, and takes a share of the points that two
+// others are of.
+func newTrial(n *network, points, back float64) *trial {
+	t := &trial{lensOf: make([]int, len(n.lenses))}
+	poses := make([]int32, len(n.photos))
+	for i, p := range n.photos {
+		poses[i] = -1
+		if !p.HeldOut {
+			poses[i] = int32(len(t.photos))
+			t.photos = append(t.photos, i)
+			t.Poses = append(t.Poses, adjust.Pose{R: p.R, T: p.T, Lens: p.Lens})
+		}
+	}
+	for i, l := range n.lenses {
+		t.lensOf[i] = i
+		t.Lenses = append(t.Lenses, adjust.Lens{Calibration: l})
+	}
+	held := make([]bool, len(n.seen))
+	count := make([]int, len(n.points))
+	for i, o := range n.seen {
+		held[i] = drawn(n.keys[o.Point], n.photos[o.Pose].Name, back)
+		if poses[o.Pose] >= 0 && !held[i] {
+			count[o.Point]++
+		}
+	}
+	places := make([]int32, len(n.points))
+	for i, c := range count {
+		places[i] = -1
+		if c >= 2 && drawn(n.keys[i], "", points) {
+			places[i] = int32(len(t.points))
+			t.points = append(t.points, i)
+			t.Points = append(t.Points, n.points[i])
+		}
+	}
+	for i, o := range n.seen {
+		o.Pose, o.Point = poses[o.Pose], places[o.Point]
+		switch {
+		case o.Pose < 0 || o.Point < 0:
+		case held[i]:
+			t.judges = append(t.judges, o)
+		default:
+			t.Observations = append(t.Observations, o)
+		}
+	}
+	return t
+}
+
+// clone copies what Solve changes.
+func (t *trial) clone() *trial {
+	c := *t
+	c.Lenses = slices.Clone(t.Lenses)
+	c.Poses = slices.Clone(t.Poses)
+	c.Points = slices.Clone(t.Points)
+	return &c
+}

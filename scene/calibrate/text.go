@@ -1,0 +1,98 @@
+package calibrate
+
+import (
+	"fmt"
+	"strings"
+
+	"vksplat/scene"
+)
+
+// terms are the distortion terms of raised models, after focal lengths and principal point.
+func terms(m scene.LensModel) []string {
+	if m == scene.LensOpenCVFisheye {
+		return []string{"k1", "k2", "k3", "k4"}
+	}
+	return []string{"k1", "k2", "p1", "p2"}
+}
+
+// Text says in one line what Cameras changes; "" where they change nothing.
+func (r *Result) Text() string {
+	if r.Cameras == nil {
+		return ""
+	}
+	var parts []string
+	if r.now != nil {
+		text := strings.Join(r.changes(), ", ")
+		if text == "" {
+			text = "poses refined"
+		}
+		parts = append(parts, fmt.Sprintf("%s: reprojection %.3f to %.3f px", text, r.Before.Mean, r.After.Mean))
+	}
+	if n := r.leftOut(); n == 1 {
+		parts = append(parts, "1 photo left out")
+	} else if n > 1 {
+		parts = append(parts, fmt.Sprintf("%d photos left out", n))
+	}
+	return strings.Join(parts, "; ")
+}
+
+// leftOut counts the training photos that stand apart.
+func (r *Result) leftOut() (n int) {
+	held := map[string]bool{}
+	for _, p := range r.was.photos {
+		held[p.Name] = p.HeldOut
+	}
+	for _, name := range r.Apart {
+		if !held[name] {
+			n++
+		}
+	}
+	return n
+}
+
+// changes lists what became of the lens that most photos have, and how many lenses there are.
+func (r *Result) changes() (list []string) {
+	before, after := r.was.used(), r.now.used()
+	if len(after) < len(before) {
+		list = append(list, fmt.Sprintf("%d lenses become %d", len(before), len(after)))
+	}
+	most := 0
+	for lens, n := range after {
+		if n > after[most] || n == after[most] && lens < most {
+			most = lens
+		}
+	}
+	was, _ := raised(r.was.lenses[most])
+	now, ok := raised(r.now.lenses[most])
+	if f := (was.Params[0] + was.Params[1]) / 2; ok {
+		list = append(list, fmt.Sprintf("f %.4g to %.4g", f, (now.Params[0]+now.Params[1])/2))
+		if was.Params[2] != now.Params[2] || was.Params[3] != now.Params[3] {
+			list = append(list, fmt.Sprintf("principal point %.4g,%.4g to %.4g,%.4g", was.Params[2], was.Params[3],
+				now.Params[2], now.Params[3]))
+		}
+		for i, name := range terms(now.Model) {
+			if a, b := was.Params[4+i], now.Params[4+i]; a != b {
+				list = append(list, fmt.Sprintf("%s %.3g to %.3g", name, a, b))
+			}
+		}
+	}
+	return list
+}
+
+// used counts the photos of each lens that has any.
+func (n *network) used() map[int]int {
+	count := map[int]int{}
+	for _, p := range n.photos {
+		count[p.Lens]++
+	}
+	return count
+}
+
+// UnplacedText says which held-out photos keep their given poses; "" for none.
+func (r *Result) UnplacedText() string {
+	if len(r.Unplaced) == 0 {
+		return ""
+	}
+	return scene.Warning{Count: len(r.Unplaced), Names: scene.FirstNames(r.Unplaced),
+		Text: "held-out photos that show too few points to be placed keep their given poses"}.String()
+}
