@@ -231,6 +231,14 @@ func TestFixed(t *testing.T) {
 	if p.Poses[0] == before.Poses[0] {
 		t.Error("the free pose has not moved")
 	}
+	p.Poses[0].Fixed = true
+	if s := solve(t, p, Options{}); !s.Converged || s.Steps > 0 {
+		t.Errorf("nothing is free: %+v", s)
+	}
+	p.PointsFixed = false
+	if s := solve(t, p, Options{}); s.After >= s.Before {
+		t.Errorf("points alone are free: %+v", s)
+	}
 	p.Points[0][1] = math.NaN()
 	if _, err := Solve(context.Background(), p, Options{}); err == nil {
 		t.Error("a point that is not finite is accepted")

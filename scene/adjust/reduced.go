@@ -30,7 +30,10 @@ func (y *system) solve() (step []float64, ok bool) {
 
 // solver returns what solves the reduced system for right-hand sides.
 func (y *system) solver() (solve func(rhs []float64) (x []float64, ok bool), ok bool) {
-	if len(y.rhs) > denseVariables {
+	switch n := len(y.rhs); {
+	case n == 0: // points alone move
+		return func([]float64) ([]float64, bool) { return nil, true }, true
+	case n > denseVariables:
 		return y.gradients, true
 	}
 	chol, ok := y.factorise()

@@ -41,6 +41,7 @@ func Solve(ctx context.Context, p *Problem, o Options) (sum Summary, err error) 
 	m := &minimiser{system: newSystem(p), at: p.state(), lambda: 1e-4, growth: 2}
 	m.cost = p.cost(m.at, o.Loss)
 	sum.Before = m.cost
+	sum.Converged = len(m.rhs) == 0 && (p.PointsFixed || len(p.Points) == 0)
 	fresh := false
 	for sum.Steps < o.Steps && !sum.Converged {
 		if err := ctx.Err(); err != nil {

@@ -2,6 +2,7 @@ package calibrate
 
 import (
 	"math"
+	"strings"
 
 	"vksplat/internal/geom"
 )
@@ -86,3 +87,5 @@ func (r *Residuals) cell(x, y float64) *Cell {
 	}
 	return &r.Field[int(y*fieldRows)][int(x*fieldColumns)]
 }
+
+func byName(a, b PhotoResiduals) int { return strings.Compare(a.Name, b.Name) }

@@ -1,6 +1,7 @@
 package calibrate
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -22,10 +23,7 @@ func (r *Result) Text() string {
 	}
 	var parts []string
 	if r.now != nil {
-		text := strings.Join(r.changes(), ", ")
-		if text == "" {
-			text = "poses refined"
-		}
+		text := cmp.Or(strings.Join(r.changes(), ", "), "poses refined")
 		parts = append(parts, fmt.Sprintf("%s: reprojection %.3f to %.3f px", text, r.Before.Mean, r.After.Mean))
 	}
 	if n := r.leftOut(); n == 1 {
@@ -64,8 +62,10 @@ func (r *Result) changes() (list []string) {
 	}
 	was, _ := raised(r.was.lenses[most])
 	now, ok := raised(r.now.lenses[most])
-	if f := (was.Params[0] + was.Params[1]) / 2; ok {
-		list = append(list, fmt.Sprintf("f %.4g to %.4g", f, (now.Params[0]+now.Params[1])/2))
+	if ok {
+		if a, b := was.Params[0]+was.Params[1], now.Params[0]+now.Params[1]; a != b {
+			list = append(list, fmt.Sprintf("f %.4g to %.4g", a/2, b/2))
+		}
 		if was.Params[2] != now.Params[2] || was.Params[3] != now.Params[3] {
 			list = append(list, fmt.Sprintf("principal point %.4g,%.4g to %.4g,%.4g", was.Params[2], was.Params[3],
 				now.Params[2], now.Params[3]))

@@ -122,6 +122,7 @@ func (j *Job) openCapture(rec *captured.Record) error {
 	if err := j.takeLook(c.Synthetic); err != nil {
 		return err
 	}
+	j.warnOtherCameras()
 	c.Normalise()
 	c.Points = nil
 	j.cams = captured.Pick(c.Cameras, views)

@@ -1,16 +1,21 @@
 package inspection
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strconv"
 	"strings"
 	"text/tabwriter"
 
+	"vksplat/internal/atomicfile"
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
 	"vksplat/internal/run/captured"
 	"vksplat/internal/wording"
+	"vksplat/pipeline"
+	"vksplat/scene"
+	"vksplat/scene/calibrate"
 	"vksplat/scene/inspect"
 	"vksplat/scene/load"
 )
@@ -21,6 +26,8 @@ type Options struct {
 	Photos   bool // a row for each
 	Json     bool
 	Quick    bool
+	Picture  string // of the cameras' errors, "" for none
+	Device   pipeline.DeviceOptions
 	Load     captured.Options
 	PassedOn []string // flags of the training that the last line names
 }
@@ -41,13 +48,62 @@ func Run(console *cli.Console, o *Options) error {
 	if err != nil {
 		return err
 	}
+	errs, err := o.cameraErrors(ctx, capture)
+	if err != nil {
+		return err
+	}
 	if o.Json {
-		err = cli.WriteJSON(console.Stdout, report)
+		err = cli.WriteJSON(console.Stdout, struct {
+			*inspect.Report
+			Errors *cameraErrors `json:"camera_errors,omitempty"`
+		}{report, errs})
 	} else {
-		console.Table(reportText(report, o.Photos))
+		console.Table(reportText(report, o.Photos) + errs.text())
 		console.Sayf("%s", o.verdict(report))
 	}
 	return errors.Join(report.Fatal(), err)
+}
+
+// cameraErrors is what the capture's observations say of its cameras.
+type cameraErrors struct {
+	Given      *calibrate.Residuals `json:"given"`
+	Calibrated *calibrate.Residuals `json:"calibrated,omitempty"` // of the cameras that train would use
+	Apart      []string             `json:"stand_apart,omitempty"`
+	Changes    string               `json:"changes,omitempty"` // in words
+}
+
+// cameraErrors measures the cameras, and what calibration would make of them; nil where there is nothing to measure by,
+// or nothing is asked for.
+func (o *Options) cameraErrors(ctx context.Context, c *scene.Capture) (*cameraErrors, error) {
+	if o.Quick && o.Picture == "" {
+		return nil, nil
+	}
+	bytes, err := pipeline.HeapLimit(o.Device)
+	if err != nil {
+		return nil, err
+	}
+	res, err := calibrate.Capture(ctx, c, calibrate.Options{Bytes: bytes / 2, Check: o.Load.Cameras != captured.CamerasAuto})
+	if err != nil || res.Before == nil {
+		return nil, err
+	}
+	if o.Picture != "" {
+		if err := atomicfile.Write(o.Picture, res.WritePicture); err != nil {
+			return nil, err
+		}
+	}
+	return &cameraErrors{Given: res.Before, Calibrated: res.After, Apart: res.Apart, Changes: res.Text()}, nil
+}
+
+func (e *cameraErrors) text() string {
+	if e == nil {
+		return ""
+	}
+	text := fmt.Sprintf("%-9smean %.3f px, median %.3f px of %d observations\n", "errors:", e.Given.Mean, e.Given.Median,
+		e.Given.Observations)
+	if e.Changes != "" {
+		text += fmt.Sprintf("%-9s%s\n", "train:", "calibrates cameras: "+e.Changes)
+	}
+	return text
 }
 
 // verdict is what to do next.
