@@ -134,7 +134,7 @@ func (m *merger) refuseForeign() error {
 	for _, dir := range output.FormerModels(m.out) {
 		paths = append(paths, filepath.Join(dir, output.ModelName))
 	}
-	paths = append(paths, output.PathsIn(m.out, output.RunFiles)...)
+	paths = append(paths, output.RunPaths(m.out)...)
 	if output.IsFile(filepath.Join(m.plan.Dir, plans.MergeFile)) && !own.Known { // of a build that kept no list
 		paths = nil
 	}
@@ -167,7 +167,7 @@ func (m *merger) list() error {
 	}
 	own := output.ReadWritten(m.out)
 	own.By = output.ByMerge
-	return own.Begin(append(output.PathsIn(m.out, output.RunFiles), m.model())...)
+	return own.Begin(append(output.RunPaths(m.out), m.model())...)
 }
 
 // allTrained refuses a plan with blocks that are not trained to their end.

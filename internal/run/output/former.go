@@ -13,16 +13,43 @@ import (
 	"vksplat/internal/fault"
 )
 
-// What a run leaves in OUT beside checkpoints: folders that are named after a step, and files about the whole run.
+// Folders that a run leaves in OUT, before the number of a step.
 var (
 	ModelFolder   = filepath.Join("point_cloud", "iteration_")
 	PictureFolder = filepath.Join("test", "ours_")
-	RunFiles      = []string{"results.json", "per_view.json", StatsFile, ReportFile, "input.ply", "cameras.json",
-		"cfg_args", OriginFile, CaptureFile}
 )
 
+// runFiles are the files about the whole run that it leaves in OUT. What refuses, replaces, copies and sweeps them goes
+// by this table.
+var runFiles = []runFile{
+	{name: "results.json", grows: true, shared: true}, {name: "per_view.json", grows: true, shared: true},
+	{name: StatsFile}, {name: ReportFile}, {name: "input.ply"}, {name: "cameras.json"}, {name: "cfg_args"},
+	{name: OriginFile}, {name: CaptureFile}, {name: askedName}, {name: begunName}, {name: MetricsFile, grows: true},
+	{name: filepath.Join(TensorboardFolder, TensorboardPrefix+"*"+TensorboardSuffix)},
+}
+
+type runFile struct {
+	name   string // has a star where names hold the time, so that no file of the user is in their way
+	grows  bool   // a resumed run adds to it
+	shared bool   // other commands add to it, too
+}
+
+// namesOf lists the names of some files of a run.
+func namesOf(which func(f runFile) bool) (names []string) {
+	for _, f := range runFiles {
+		if which(f) {
+			names = append(names, f.name)
+		}
+	}
+	return names
+}
+
+// ScoreFiles are those that commands add to, and do not replace.
+var ScoreFiles = namesOf(func(f runFile) bool { return f.shared })
+
+// RunPaths lists the files in out that a run writes, and that may be in its way.
 func RunPaths(out string) []string {
-	return PathsIn(out, append(slices.Clone(RunFiles), MetricsFile, askedName, begunName))
+	return PathsIn(out, namesOf(func(f runFile) bool { return !strings.Contains(f.name, "*") }))
 }
 
 // Files in folders that are named after a step.
@@ -81,12 +108,12 @@ func Replaced(out string, after int) (list []string) {
 	if after >= 0 {
 		return list
 	}
-	list = append(list, RunPaths(out)...)
+	for _, f := range runFiles {
+		there, _ := filepath.Glob(filepath.Join(EscapeGlob(out), f.name)) // the pattern is sound
+		list = append(list, there...)
+	}
 	if picture := filepath.Join(out, DemoPicture); own.Owns(picture) {
 		list = append(list, picture)
-	}
-	if events, err := eventFiles(filepath.Join(out, TensorboardFolder)); err == nil { // else there are none
-		list = append(list, events...)
 	}
 	return list
 }

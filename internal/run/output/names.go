@@ -2,7 +2,6 @@ package output
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -48,17 +47,6 @@ const (
 	TensorboardPrefix = "events.out.tfevents."
 	TensorboardSuffix = ".vksplat"
 )
-
-// eventFiles returns the event files of this program in dir.
-func eventFiles(dir string) (list []string, err error) {
-	entries, err := os.ReadDir(dir)
-	for _, e := range entries {
-		if strings.HasPrefix(e.Name(), TensorboardPrefix) && strings.HasSuffix(e.Name(), TensorboardSuffix) {
-			list = append(list, filepath.Join(dir, e.Name()))
-		}
-	}
-	return list, err
-}
 
 // StatsFile is written when a run is done.
 const StatsFile = "stats.json"

@@ -140,9 +140,6 @@ func (w *Written) look(name string) (note func()) {
 	return func() { w.Files[name] = mark }
 }
 
-// ScoreFiles are those that commands add to, and do not replace.
-var ScoreFiles = []string{"results.json", "per_view.json"}
-
 func (w *Written) save() error {
 	w.Known = true
 	return WriteJSON(filepath.Join(w.dir, w.file), w)

@@ -145,10 +145,9 @@ func (p *place) refuseForeignPictures(pictures []string) error {
 
 // sweep removes temporary files of a process that was killed. The folder is locked: nobody writes there now.
 func (p *place) sweep() {
-	files := slices.Concat(output.RunFiles, []string{output.DemoPicture, output.WrittenFile, output.AskedFile,
-		output.BegunFile, output.ModelName})
+	files := append(p.runNames(), output.DemoPicture, output.WrittenFile)
 	ours := func(base string, _ bool) bool {
-		return slices.Contains(files, base) ||
+		return slices.ContainsFunc(files, func(path string) bool { return filepath.Base(path) == base }) ||
 			strings.HasPrefix(base, output.CheckpointPrefix) && strings.HasSuffix(base, output.CheckpointSuffix)
 	}
 	for _, dir := range append(output.StepFolders(p.Out, output.ModelFolder, -1), p.Out, p.prev.dir) {
