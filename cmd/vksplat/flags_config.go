@@ -20,6 +20,7 @@ import (
 	"vksplat/internal/run/train"
 	"vksplat/internal/wording"
 	"vksplat/pipeline"
+	"vksplat/pipeline/recipe"
 )
 
 // readPreset returns the settings of a preset.
@@ -358,15 +359,21 @@ func printSettings(console *cli.Console, o *train.Options, said string) {
 	done.Preset = ""
 	for _, g := range trainTable(&done) {
 		console.Printf("\n# %s\n", g.title)
+		last := recipe.FromDefault.Name
 		for i := range g.options {
 			opt := &g.options[i]
+			line, from := opt.tomlLine(), o.From(opt.name)
 			switch {
-			case opt.flag:
+			case opt.flag || line == "":
+				continue
 			case opt.name == "background" && !o.BackgroundChosen(): // chosen by the kind of capture
-				console.Printf("# %s", opt.tomlLine())
-			default:
-				console.Printf("%s", opt.tomlLine())
+				line = "# " + line
 			}
+			if from != last {
+				console.Printf("# from %s\n", from)
+			}
+			console.Printf("%s", line)
+			last = from
 		}
 	}
 }

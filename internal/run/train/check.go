@@ -20,7 +20,7 @@ func (o *Options) Check() error {
 	if err := checkRanges(o); err != nil {
 		return fault.Usagef("see: "+fault.Command("train --help-all"), "%w", err)
 	}
-	return apply(append(recipeRules(o), optionRules(o)...), func(cli.Notice) {})
+	return firstOf(append(recipeRules(o), optionRules(o)...))
 }
 
 // checkRanges returns the errors of all settings that are out of range.

@@ -14,7 +14,7 @@ import (
 // claim proves before the training that its files can be written after it, keeps others out of its folder, and brings
 // an earlier run there back that a killed one was to replace.
 func (p *place) claim() (release func(), err error) {
-	if err := p.apply(resumeRules(p.Options)); err != nil {
+	if err := firstOf(resumeRules(p.Options)); err != nil {
 		return nil, err
 	}
 	var all []func()

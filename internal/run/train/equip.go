@@ -48,7 +48,7 @@ func (r *Run) equip(ctx context.Context) error {
 		options.Photos, r.takers = photoStarts(r.training.Cameras)
 	}
 	options.Known, options.Normals = r.known.trainedDepths(r.Capture.Frame), r.known.trainedNormals()
-	if err := r.apply(poseRules(r.Options, r.Capture.Cameras, 1+len(r.others))); err != nil {
+	if err := firstOf(poseRules(r.Options, r.Capture.Cameras, 1+len(r.others))); err != nil {
 		return err
 	}
 	options.Anchors, options.OnTrial = r.known.trainedAnchors(r.Capture.Frame), noteTrial(r.Console)
@@ -65,9 +65,7 @@ func (r *Run) equip(ctx context.Context) error {
 		}
 	}
 	r.training.Points = nil // they have done their work
-	if err := r.apply(planRules(r.Options, r.plan, r.prev.from != nil, r.device.MemorySetting())); err != nil {
-		return err
-	}
+	r.apply(planRules(r.Options, r.plan, r.prev.from != nil, r.device.MemorySetting()))
 	switch {
 	case r.DryRun && r.prev.from != nil:
 		_, err := r.prev.compare(r.record(&r.id).Capture)

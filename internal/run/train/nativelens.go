@@ -25,7 +25,7 @@ func (d *dataset) trainedCameras(devices int) ([]scene.Camera, error) {
 		}
 		return cams, nil
 	}
-	if err := d.apply(lensRules(d.Options, devices)); err != nil {
+	if err := firstOf(lensRules(d.Options, devices)); err != nil {
 		return nil, err
 	}
 	if err := scene.CheckTravel(d.Capture.Cameras); err != nil {

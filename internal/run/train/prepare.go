@@ -94,14 +94,10 @@ func (r *Run) open(ctx context.Context) error {
 	if err := r.place.apart(c); err != nil {
 		return err
 	}
-	if err := r.apply(idleRules(r.Options, c)); err != nil {
-		return err
-	}
+	r.apply(idleRules(r.Options, c))
 	r.setup.followCapture()
 	if !r.limit.limitChooses() { // else the schedule is not known yet
-		if err := r.apply(scheduleRules(r.Options, false)); err != nil {
-			return err
-		}
+		r.apply(scheduleRules(r.Options, false))
 	}
 	if !r.DryRun { // once more: the last step may be another one
 		if err := errors.Join(r.place.refuseFolders(), r.place.refuseForeign()); err != nil {
