@@ -340,7 +340,7 @@ func refusePhotos(c *scene.Capture, all, kept int, lost lostPhotos) error {
 	var parts []string
 	if n := len(lost.missing); n > 0 {
 		parts = append(parts, scene.Warning{Count: n, Names: scene.FirstNames(lost.missing),
-			Text: fmt.Sprintf("%d of %d photos are missing%s", n, all, lost.inPlace())}.String())
+			Text: fmt.Sprintf("%d of %d photos cannot be found%s", n, all, lost.inPlace())}.String())
 	}
 	if n := len(lost.broken); n > 0 {
 		parts = append(parts, scene.Warning{Count: n, Names: scene.FirstNames(lost.broken),
@@ -354,12 +354,10 @@ func refusePhotos(c *scene.Capture, all, kept int, lost lostPhotos) error {
 	}
 	if len(lost.missing) == 0 {
 		hint = "copy or export these photos again as JPEG or PNG"
-		if kept >= scene.MinPhotos {
-			hint += ", or leave out " + fault.Setting("strict") + " to train without them"
-		}
 	}
-	if convert := cmp.Or(photo.ConversionHint(lost.foreign), fault.Hint(lost.cause)); convert != "" {
-		hint = convert
+	hint = cmp.Or(photo.ConversionHint(lost.foreign), fault.Hint(lost.cause), hint)
+	if kept >= scene.MinPhotos {
+		hint = "leave out " + fault.Setting("strict") + " to train without them, or " + hint
 	}
 	return &fault.Error{Op: "load photos", Path: c.Images, Err: errors.New(strings.Join(parts, "; ")), Hint: hint}
 }

@@ -218,7 +218,7 @@ func (o *Options) heldOutViews(c *scene.Capture, rec *captured.Record) ([]int, e
 			return nil, err
 		}
 	} else if lost := c.HoldOutCameras(rec.HeldOut); lost > 0 {
-		return nil, fault.WithHint(fmt.Errorf("%s: %w: %d of the %d photos that were held out are missing",
+		return nil, fault.WithHint(fmt.Errorf("%s: %w: %d of the %d photos that were held out cannot be found",
 			c.Root, ErrHeldOut, lost, len(rec.HeldOut)),
 			"name the capture that the model was trained on with "+fault.Setting("capture")+
 				", or other photos with "+fault.Setting("test-list")+" or "+fault.Setting("test-every"))
