@@ -44,6 +44,9 @@ func usageErrorOf(err error, cmd *cobra.Command) error {
 	var number *strconv.NumError
 	if errors.As(err, &bad) && errors.As(bad.Unwrap(), &number) {
 		help := "see: " + cmd.CommandPath() + " --help"
+		if f := bad.GetFlag(); f.DefValue != "" {
+			help = fmt.Sprintf("as in --%s %s; ", f.Name, f.DefValue) + help
+		}
 		if cmd.Flags().Lookup("help-all") != nil {
 			help += "-all" // --help may leave the flag out
 		}

@@ -325,7 +325,9 @@ func TestContradictions(t *testing.T) {
 		{[]string{"--sh-degree", "4", "--carve", "2"}, "--carve is 2; it must be from 0 to 1\n"},
 		{[]string{"--steps-scaler", "1000", "--iterations", "2147483647"}, "--iterations is 2147483648;"},
 		{[]string{"--origin", "1e16,0,0"}, "is not an origin"},
-		{[]string{"--scale-reg", "abc"}, "see: vksplat train --help-all"},
+		{[]string{"--scale-reg", "abc"}, "hint: as in --scale-reg 0; see: vksplat train --help-all"},
+		{[]string{"--iterations", "0"}, "hint: as in --iterations 30000; see: vksplat train --help-all"},
+		{[]string{"--seed", "-1"}, "hint: as in --seed 42; see: vksplat train --help-all"},
 		{[]string{"--iteratons", "5"}, "did you mean --iterations? see: vksplat train --help"},
 	} {
 		if got := refusalOf(t, tt.args...); !strings.Contains(got, tt.want) {

@@ -13,14 +13,16 @@ import (
 	"vksplat/internal/fault"
 )
 
-// RefuseFile refuses a folder that cannot be made because a file has its name, or that of a folder above. It writes
-// nothing: Claim finds the same when it makes the folder.
+// RefuseFile refuses a folder that cannot be made because a file has its name, or that of a folder above, or because a
+// name is too long. It writes nothing: Claim finds the same when it makes the folder.
 func RefuseFile(dir string) error {
 	for at := Absolute(dir); ; at = filepath.Dir(at) {
 		st, err := os.Stat(at)
 		switch {
 		case err == nil && !st.IsDir():
 			return FolderError(dir, syscall.ENOTDIR)
+		case errors.Is(err, syscall.ENAMETOOLONG):
+			return FolderError(dir, err)
 		case err == nil || at == filepath.Dir(at):
 			return nil
 		}

@@ -1,6 +1,7 @@
 package output
 
 import (
+	"cmp"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -60,7 +61,7 @@ const (
 
 var Digits = regexp.MustCompile(`^\d+$`)
 
-// StepFolders returns the folders in out that prefix and a step above after name.
+// StepFolders returns the folders in out that prefix and a step above after name, in the order of steps.
 func StepFolders(out, prefix string, after int) (list []string) {
 	entries, err := os.ReadDir(filepath.Join(out, filepath.Dir(prefix)))
 	if err != nil {
@@ -73,6 +74,7 @@ func StepFolders(out, prefix string, after int) (list []string) {
 			list = append(list, filepath.Join(out, filepath.Dir(prefix), e.Name()))
 		}
 	}
+	slices.SortFunc(list, func(a, b string) int { return cmp.Or(len(a)-len(b), strings.Compare(a, b)) })
 	return list
 }
 

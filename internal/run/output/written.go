@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"vksplat/internal/fault"
 	"vksplat/internal/parallel"
@@ -228,7 +229,8 @@ func RefuseSame(out string, in ...string) error {
 }
 
 // RefuseExisting refuses to replace files, which a setting or, with "", an argument names, unless overwrite is given;
-// links that lead nowhere; and the word of other programs for standard output, where nothing is written.
+// links that lead nowhere; names that are too long; and the word of other programs for standard output, where nothing is
+// written.
 func RefuseExisting(setting string, overwrite bool, paths ...string) error {
 	for _, path := range paths {
 		named := path
@@ -242,7 +244,11 @@ func RefuseExisting(setting string, overwrite bool, paths ...string) error {
 		if err := fault.Dangling(path); err != nil {
 			return err
 		}
-		if st, err := os.Lstat(path); err == nil && st.Mode().IsRegular() && !overwrite {
+		st, err := os.Lstat(path)
+		if errors.Is(err, syscall.ENAMETOOLONG) {
+			return fault.Usagef("choose a shorter name", "%s: %w", named, syscall.ENAMETOOLONG)
+		}
+		if err == nil && st.Mode().IsRegular() && !overwrite {
 			return fault.Usagef("choose another name, or replace it with "+fault.Setting("overwrite"),
 				"%s already exists", named)
 		}

@@ -174,12 +174,16 @@ func scheduleRules(o *Options, chosen bool) []notice {
 	if c.RefineEvery > 0 {
 		first = (c.RefineStart/c.RefineEvery + 1) * c.RefineEvery
 	}
+	never := c.RefineEvery > 0 && c.RefineStop > 0 && first >= c.RefineStop
+	asked := slices.ContainsFunc([]string{"refine-every", "refine-start", "refine-stop"}, o.Asked)
 	list := []notice{
 		warn(!chosen && full > 0 && full >= int64(c.Iterations),
 			"training ends before it comes to photos of full size: step %d of %d (lower %s, it is %d, or %s)", full+1,
 			c.Iterations, fault.Setting("resolution-schedule"), c.ResolutionSchedule, fault.Setting("num-downscales")),
 		// without refinement it is meant: refine-stop is 0
-		warn(c.RefineEvery > 0 && c.RefineStop > 0 && first >= c.RefineStop,
+		warn(never && !asked, "%s are too few to refine the model: it keeps the splats that it begins with",
+			cli.Count(c.Iterations, "step")),
+		warn(never && asked,
 			"the model is never refined: no multiple of %s (%d) is above %s (%d) and below %s (%d)",
 			fault.Setting("refine-every"), c.RefineEvery, fault.Setting("refine-start"), c.RefineStart,
 			fault.Setting("refine-stop"), c.RefineStop),
