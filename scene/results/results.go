@@ -130,7 +130,28 @@ func (r *Result) Means() []Score {
 // protocol stays, and of this one the scores that were not measured now, if the others are of the same model. Methods
 // of other protocols are replaced: their numbers are not to be mixed. It returns their names.
 func MergeResults(dir string, r *Result) (replaced []string, err error) {
-	means, perView := map[string]any{protocolKey: r.Protocol}, map[string]any{protocolKey: r.Protocol}
+	means, perView, err := r.entries()
+	if err != nil {
+		return nil, err
+	}
+	allMeans, err := readResults(filepath.Join(dir, resultsFile))
+	if err != nil {
+		return nil, err
+	}
+	allViews, err := readResults(filepath.Join(dir, perViewFile))
+	if err != nil {
+		return nil, err
+	}
+	keepFormer(r, means, perView, entryOf(allMeans[r.Method]), entryOf(allViews[r.Method]))
+	replaced = dropOthers(allMeans, r.Protocol)
+	dropOthers(allViews, r.Protocol)
+	allMeans[r.Method], allViews[r.Method] = means, perView
+	return replaced, writeResults(dir, allMeans, allViews)
+}
+
+// entries are what results.json and per_view.json say of the method. A score that is not finite is an error.
+func (r *Result) entries() (means, perView map[string]any, err error) {
+	means, perView = map[string]any{protocolKey: r.Protocol}, map[string]any{protocolKey: r.Protocol}
 	if r.Weights != "" {
 		means[weightsKey], perView[weightsKey] = r.Weights, r.Weights
 	}
@@ -150,7 +171,7 @@ func MergeResults(dir string, r *Result) (replaced []string, err error) {
 		views := make(map[string]float64, len(r.Views))
 		for _, v := range r.Views {
 			if x := v.Scores[k].Value; math.IsNaN(x) || math.IsInf(x, 0) {
-				return nil, fmt.Errorf("write results: %s of %q is %v: %w", m.Name, v.Name, x, scene.ErrNotFinite)
+				return nil, nil, fmt.Errorf("write results: %s of %q is %v: %w", m.Name, v.Name, x, scene.ErrNotFinite)
 			}
 			views[v.Name] = v.Scores[k].Value
 		}
@@ -159,23 +180,13 @@ func MergeResults(dir string, r *Result) (replaced []string, err error) {
 	if r.Nearest != nil {
 		degrees, distances := map[string]float64{}, map[string]float64{}
 		for _, v := range r.Views {
-			degrees[v.Name], distances[v.Name] = r.Nearest[v.Name].Degrees, r.Nearest[v.Name].Distance
+			if n, known := r.Nearest[v.Name]; known {
+				degrees[v.Name], distances[v.Name] = n.Degrees, n.Distance
+			}
 		}
 		perView[NearestDegrees], perView[NearestDistance] = degrees, distances
 	}
-	allMeans, err := readResults(filepath.Join(dir, resultsFile))
-	if err != nil {
-		return nil, err
-	}
-	allViews, err := readResults(filepath.Join(dir, perViewFile))
-	if err != nil {
-		return nil, err
-	}
-	keepFormer(r, means, perView, entryOf(allMeans[r.Method]), entryOf(allViews[r.Method]))
-	replaced = dropOthers(allMeans, r.Protocol)
-	dropOthers(allViews, r.Protocol)
-	allMeans[r.Method], allViews[r.Method] = means, perView
-	return replaced, writeResults(dir, allMeans, allViews)
+	return means, perView, nil
 }
 
 // dropOthers removes the methods of other protocols from what a file holds, and returns their names. What other

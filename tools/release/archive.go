@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+	"vksplat/internal/atomicfile"
 
 	"github.com/klauspost/compress/gzip"
 )
@@ -134,18 +135,11 @@ func writeSums(dir string) error {
 	}
 	var b strings.Builder
 	for _, e := range entries {
-		f, err := os.Open(filepath.Join(dir, e.Name()))
+		sum, err := atomicfile.SHA256(filepath.Join(dir, e.Name()))
 		if err != nil {
 			return err
 		}
-		h := sha256.New()
-		if _, err := io.Copy(h, f); err != nil {
-			return errors.Join(err, f.Close())
-		}
-		if err := f.Close(); err != nil {
-			return err
-		}
-		fmt.Fprintf(&b, "%x  %s\n", h.Sum(nil), e.Name())
+		fmt.Fprintf(&b, "%s  %s\n", sum, e.Name())
 	}
 	return os.WriteFile(filepath.Join(dir, "SHA256SUMS"), []byte(b.String()), 0o644)
 }

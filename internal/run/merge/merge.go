@@ -323,7 +323,7 @@ func (m *merger) finetuned(ctx context.Context) error {
 	list := ""
 	if len(m.plan.HeldOut) > 0 {
 		list = filepath.Join(m.plan.Dir, heldOutList)
-		if err := m.writeHeldOut(list); err != nil {
+		if err := captured.WriteTestList(list, m.capture); err != nil {
 			return err
 		}
 	}
@@ -355,15 +355,4 @@ func (m *merger) finetuneArgs(list string) []string {
 		args = append(args, cli.Flag("test-list", list))
 	}
 	return append(args, m.DeviceFlags...)
-}
-
-// writeHeldOut writes the list of held-out photos as --test-list reads it.
-func (m *merger) writeHeldOut(path string) error {
-	var names []string
-	for _, cam := range m.capture.Cameras {
-		if name := cam.PhotoName(); m.capture.HeldOut[name] {
-			names = append(names, name)
-		}
-	}
-	return captured.WriteTestList(path, names)
 }

@@ -1,16 +1,15 @@
 package suite
 
 import (
-	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
+	"vksplat/internal/atomicfile"
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
 	"vksplat/internal/run/output"
@@ -58,17 +57,12 @@ func hashOf(path string, as *fault.Error) (string, error) {
 	if path == "" {
 		return "", nil
 	}
-	h := sha256.New()
-	f, err := os.Open(path)
-	if err == nil {
-		_, err = io.Copy(h, f)
-		_ = f.Close() // only read
-	}
+	sum, err := atomicfile.SHA256(path)
 	if err != nil {
 		as.Path, as.Err = path, fault.Pathless(err)
 		return "", as
 	}
-	return fmt.Sprintf("%x", h.Sum(nil)), nil
+	return sum, nil
 }
 
 // missing is the error of data that runs which are not done need and that is not there, all of it together.
