@@ -302,6 +302,12 @@ func (m *making) args(k int) []string {
 	source.Downscale = m.sizes[k]
 	further := itself.Further{Scene: source.Scene, Out: m.run(k + 1), Model: m.start(k + 1), Steps: m.Steps,
 		Degree: m.info.Degree, Background: m.source.Background}
+	if at := m.info.Meta.Origin; at != nil {
+		further.Origin = *at
+	}
+	if len(m.source.HeldOut) > 0 {
+		further.TestList = filepath.Join(m.dir, heldOutFile)
+	}
 	args := append(further.Args(), cli.Switch("resume"), cli.Flag("report", "false"))
 	if near := m.source.Near; near > 0 {
 		args = append(args, cli.Flag("near", strconv.FormatFloat(near, 'g', -1, 64)))
@@ -312,13 +318,7 @@ func (m *making) args(k int) []string {
 	if m.source.Exposure {
 		args = append(args, cli.Switch("exposure"))
 	}
-	if at := m.info.Meta.Origin; at != nil {
-		args = append(args, cli.Flag("origin", fmt.Sprintf("%v,%v,%v", at[0], at[1], at[2])))
-	}
-	if len(m.source.HeldOut) > 0 {
-		args = append(args, cli.Flag("test-list", filepath.Join(m.dir, heldOutFile)))
-	}
-	return append(append(args, m.SourceFlags(&source)...), m.DeviceFlags...)
+	return slices.Concat(args, m.SourceFlags(&source), m.DeviceFlags)
 }
 
 // readRecord reads the record of a folder of levels, nil where there is none.

@@ -342,17 +342,11 @@ func (m *merger) finetuned(ctx context.Context) error {
 // finetuneArgs are the arguments of the further training. The list, if not "", names the photos that are held out.
 func (m *merger) finetuneArgs(list string) []string {
 	further := itself.Further{Scene: m.plan.Capture.Scene, Out: filepath.Join(m.plan.Dir, finetunedFolder),
-		Model: m.model(), Steps: m.Options.Finetune, Degree: m.report.Degree, Background: m.record.Background}
-	args := further.Args()
+		Model: m.model(), Steps: m.Options.Finetune, Degree: m.report.Degree, Background: m.record.Background,
+		Origin: m.plan.Origin, TestList: list}
+	args := slices.Concat(further.Args(), m.SourceFlags(&m.plan.Capture), m.DeviceFlags)
 	if m.Overwrite {
 		args = append(args, cli.Switch("overwrite"))
 	}
-	args = append(args, m.SourceFlags(&m.plan.Capture)...)
-	if at := m.plan.Origin; at != [3]float64{} {
-		args = append(args, cli.Flag("origin", fmt.Sprintf("%g,%g,%g", at[0], at[1], at[2])))
-	}
-	if list != "" {
-		args = append(args, cli.Flag("test-list", list))
-	}
-	return append(args, m.DeviceFlags...)
+	return args
 }
