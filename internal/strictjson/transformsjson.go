@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"os"
 	"reflect"
 	"regexp"
 	"strconv"
@@ -183,6 +184,25 @@ func Finite(data []byte) []byte {
 		}
 		return []byte("1e300")
 	})
+}
+
+// MaxFile bounds the bytes of a file that ReadFile reads: a plan of a million photos has fewer.
+const MaxFile = 1 << 30
+
+// ReadFile reads the JSON of a plain file into v.
+func ReadFile(path string, v any) error {
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	if !info.Mode().IsRegular() || info.Size() > MaxFile {
+		return fmt.Errorf("not a file of at most %d bytes", MaxFile)
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	return JSONError(json.Unmarshal(data, v))
 }
 
 // JSONError words an error of package encoding/json for people: with the key in the file and without the types of this

@@ -1,11 +1,9 @@
 package depth
 
 import (
-	"encoding/json"
 	"errors"
 	"io/fs"
 	"math"
-	"os"
 	"slices"
 
 	"vksplat/internal/fault"
@@ -39,24 +37,11 @@ const (
 	leastRange  = 1e-3
 )
 
-// maxParams bounds the bytes of a file of scales: a million photos.
-const maxParams = 128 << 20
-
 // readParams reads the scales and offsets of photos by their names without extension; nil: there is no such file.
 func readParams(file string) (params map[string]inverseFit, err error) {
-	info, err := os.Stat(file)
+	err = strictjson.ReadFile(file, &params)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
-	}
-	var data []byte
-	if err == nil && (!info.Mode().IsRegular() || info.Size() > maxParams) {
-		err = errors.New("not a file of scales and offsets")
-	}
-	if err == nil {
-		data, err = os.ReadFile(file)
-	}
-	if err == nil {
-		err = strictjson.JSONError(json.Unmarshal(data, &params))
 	}
 	if err != nil {
 		return nil, &fault.Error{Op: opMaps, Path: file, Err: fault.TrimPath(err), Kind: fault.ReadKind(err),

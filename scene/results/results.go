@@ -273,27 +273,11 @@ func CheckScores(dir, method string) error {
 	return nil
 }
 
-// maxResults bounds the bytes of a file of scores.
-const maxResults = 256 << 20
-
 // readResults reads a file of scores as far as the methods' names; without the file there are none.
 func readResults(path string) (map[string]any, error) {
 	var raw map[string]json.RawMessage
-	info, err := os.Stat(path)
-	if errors.Is(err, os.ErrNotExist) {
-		return map[string]any{}, nil
-	}
-	if err == nil && (!info.Mode().IsRegular() || info.Size() > maxResults) {
-		err = errors.New("not a scores file")
-	}
-	var data []byte
-	if err == nil {
-		data, err = os.ReadFile(path)
-	}
-	if err == nil {
-		err = strictjson.JSONError(json.Unmarshal(data, &raw))
-	}
-	if err != nil {
+	err := strictjson.ReadFile(path, &raw)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, &fault.Error{Op: "read scores", Path: path, Err: fault.TrimPath(err),
 			Hint: "move it away: scores are added to what it holds"}
 	}

@@ -16,6 +16,7 @@ import (
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
 	must "vksplat/internal/musttest"
+	"vksplat/internal/strictjson"
 	"vksplat/pipeline/bench"
 	"vksplat/scene/synth"
 )
@@ -151,7 +152,7 @@ func TestBenchFile(t *testing.T) {
 		}
 	}
 	huge := filepath.Join(t.TempDir(), "huge")
-	must.Do(t, errors.Join(os.WriteFile(huge, nil, 0o666), os.Truncate(huge, maxBenchFile+1)))
+	must.Do(t, errors.Join(os.WriteFile(huge, nil, 0o666), os.Truncate(huge, strictjson.MaxFile+1)))
 	if _, err := readBench(huge); err == nil {
 		t.Error("a file without end is read")
 	}

@@ -1,8 +1,6 @@
 package bench
 
 import (
-	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -12,6 +10,7 @@ import (
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
 	"vksplat/internal/run/captured"
+	"vksplat/internal/strictjson"
 	"vksplat/pipeline/bench"
 	"vksplat/scene"
 )
@@ -182,26 +181,12 @@ func isOther(path string) bool {
 	return err == nil && !st.Mode().IsRegular() && !st.IsDir()
 }
 
-// maxBenchFile bounds the bytes of a file of results: a scene takes about 10 kB.
-const maxBenchFile = 64 << 20
-
 // readBench reads what writeBench wrote.
 func readBench(path string) (*benchFile, error) {
 	hint := "name a file that " + fault.Command("bench --json") + " wrote"
-	info, err := os.Stat(path)
-	if err == nil && (!info.Mode().IsRegular() || info.Size() > maxBenchFile) {
-		err = errors.New("not a results file")
-	}
-	var data []byte
-	if err == nil {
-		data, err = os.ReadFile(path)
-	}
-	if err != nil {
-		return nil, fault.Usagef(hint, "read results %s: %w", path, fault.Pathless(err))
-	}
 	f := &benchFile{}
-	if err := json.Unmarshal(data, f); err != nil {
-		return nil, fault.Usagef(hint, "read results %s: %w", path, err)
+	if err := strictjson.ReadFile(path, f); err != nil {
+		return nil, fault.Usagef(hint, "read results %s: %w", path, fault.Pathless(err))
 	}
 	if f.Format != benchFormat {
 		return nil, fault.Usagef(hint, "read results %s: format %d, this program reads %d", path, f.Format, benchFormat)

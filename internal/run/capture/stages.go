@@ -3,7 +3,6 @@ package capture
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -15,6 +14,7 @@ import (
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
 	"vksplat/internal/run/output"
+	"vksplat/internal/strictjson"
 	"vksplat/scene/photo"
 )
 
@@ -96,9 +96,7 @@ type state struct {
 // readState reads what earlier calls did. A damaged file counts as none: the work is done again.
 func readState(path string) *state {
 	s := &state{path: path}
-	if data, err := os.ReadFile(path); err == nil {
-		_ = json.Unmarshal(data, s) // see above
-	}
+	_ = strictjson.ReadFile(path, s) // see above
 	s.By = "vksplat " + Name
 	return s
 }

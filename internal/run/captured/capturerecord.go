@@ -8,6 +8,7 @@ import (
 
 	"vksplat/internal/fault"
 	"vksplat/internal/run/output"
+	"vksplat/internal/strictjson"
 	"vksplat/scene"
 )
 
@@ -45,14 +46,11 @@ type Record struct {
 	Exposure   bool       `json:"exposure"` // exposure, white balance or vignetting of the photos was learnt
 }
 
-// maxCaptureRecord bounds the bytes of a record: names of a million photos.
-const maxCaptureRecord = 64 << 20
-
 // ReadRecord returns the record in the folder of a run, nil where there is none.
 func ReadRecord(out string) (*Record, error) {
 	path := filepath.Join(out, output.CaptureFile)
 	rec := &Record{}
-	err := output.ReadJSON(path, maxCaptureRecord, rec)
+	err := strictjson.ReadFile(path, rec)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
 	}

@@ -2,7 +2,6 @@ package desk
 
 import (
 	"cmp"
-	"encoding/json"
 	"maps"
 	"os"
 	"path/filepath"
@@ -13,6 +12,7 @@ import (
 	"vksplat/internal/run/captured"
 	"vksplat/internal/run/meter"
 	"vksplat/internal/run/output"
+	"vksplat/internal/strictjson"
 )
 
 // runSummary is what a run's own files say of it.
@@ -128,18 +128,11 @@ func (p places) readRecord(path string, v any) (changed time.Time) {
 		return time.Time{}
 	}
 	st, err := os.Stat(path)
-	if err != nil || st.Size() > maxRecord {
-		return time.Time{}
-	}
-	data, err := os.ReadFile(path)
-	if err != nil || json.Unmarshal(data, v) != nil {
+	if err != nil || strictjson.ReadFile(path, v) != nil {
 		return time.Time{}
 	}
 	return st.ModTime()
 }
-
-// maxRecord bounds files that are read, in bytes.
-const maxRecord = 64 << 20
 
 // begunRecord is what a run was begun with, which is written before its first step.
 type begunRecord struct {

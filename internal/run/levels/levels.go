@@ -19,6 +19,7 @@ import (
 	"vksplat/internal/run/itself"
 	"vksplat/internal/run/output"
 	"vksplat/internal/run/plans"
+	"vksplat/internal/strictjson"
 	"vksplat/scene"
 	"vksplat/scene/inspect"
 	"vksplat/scene/load"
@@ -41,7 +42,6 @@ const (
 	Folder = "levels"
 	// recordFile is in it.
 	recordFile = "levels.json"
-	maxRecord  = 1 << 20 // bytes of it
 	// heldOutFile names there the photos that are held out.
 	heldOutFile = "held_out.txt"
 	// mostDownscale is the smallest size of photos: an eighth.
@@ -325,7 +325,7 @@ func (m *making) args(k int) []string {
 func readRecord(dir string) (*record, error) {
 	path := filepath.Join(dir, recordFile)
 	r := &record{}
-	err := output.ReadJSON(path, maxRecord, r)
+	err := strictjson.ReadFile(path, r)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
 	}

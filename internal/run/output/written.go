@@ -2,7 +2,6 @@ package output
 
 import (
 	"crypto/sha256"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -15,6 +14,7 @@ import (
 
 	"vksplat/internal/fault"
 	"vksplat/internal/parallel"
+	"vksplat/internal/strictjson"
 )
 
 // WrittenFile lists, in a folder that this program writes to, the files that it wrote there. What is not in the list,
@@ -40,23 +40,14 @@ type Written struct {
 	Files map[string]string `json:"files"`
 }
 
-// maxWritten bounds the bytes of a list.
-const maxWritten = 16 << 20
-
 // ReadWritten reads the list of a folder. A damaged list counts as empty.
 func ReadWritten(dir string) *Written { return ReadList(dir, WrittenFile) }
 
 // ReadList is ReadWritten of a list with another name, of a command whose folder is no run's.
 func ReadList(dir, file string) *Written {
 	w := &Written{dir: dir, file: file}
-	path := filepath.Join(dir, file)
-	info, err := os.Stat(path)
+	err := strictjson.ReadFile(filepath.Join(dir, file), w) // what it does not name is taken for the user's
 	w.Known = !errors.Is(err, fs.ErrNotExist)
-	if err == nil && info.Mode().IsRegular() && info.Size() <= maxWritten {
-		if data, err := os.ReadFile(path); err == nil {
-			_ = json.Unmarshal(data, w) // what it does not name is taken for the user's
-		}
-	}
 	if w.Files == nil {
 		w.Files = map[string]string{}
 	}

@@ -19,6 +19,7 @@ import (
 	"vksplat/internal/fault"
 	"vksplat/internal/run/captured"
 	"vksplat/internal/run/output"
+	"vksplat/internal/strictjson"
 	"vksplat/pipeline/recipe"
 	"vksplat/scene"
 	"vksplat/scene/blocks"
@@ -39,7 +40,6 @@ const (
 	pointsSuffix  = ".bits"
 	MergedFolder  = "out" // of the merged scene
 	MergeFile     = "merge.json"
-	maxPlanBytes  = 1 << 30
 	Hint          = "make the plan again, in another folder: vksplat partition"
 	planReadError = "read plan"
 )
@@ -169,7 +169,7 @@ func Read(dir string) (*Plan, error) {
 		return nil, PlanError(dir, "name the folder that vksplat partition wrote", "there is no such folder")
 	}
 	p := &Plan{Dir: dir}
-	err := output.ReadJSON(path, maxPlanBytes, p)
+	err := strictjson.ReadFile(path, p)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, PlanError(dir, "name the folder that vksplat partition wrote", "there is no %s in it", Name)
 	}

@@ -3,7 +3,6 @@ package render
 import (
 	"crypto/sha256"
 	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"hash"
@@ -187,10 +186,7 @@ func Are(n int, thing string) string {
 // readRecord reads recordFile; without one nothing is recorded.
 func readRecord(path string, overwrite bool) (*renderRecord, error) {
 	record := &renderRecord{}
-	data, err := os.ReadFile(path)
-	if err == nil {
-		err = strictjson.JSONError(json.Unmarshal(data, record))
-	}
+	err := strictjson.ReadFile(path, record)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, fault.WithHint(fmt.Errorf("read %s: %w: %w", path, fault.ErrData, fault.Pathless(err)),
 			"render writes this file; remove it and draw all pictures again with "+fault.Setting("overwrite")+

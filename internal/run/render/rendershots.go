@@ -1,7 +1,6 @@
 package render
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -17,6 +16,7 @@ import (
 	"vksplat/internal/run/models"
 	"vksplat/internal/run/output"
 	"vksplat/internal/run/plans"
+	"vksplat/internal/strictjson"
 	"vksplat/scene"
 	"vksplat/scene/inria"
 	"vksplat/scene/splatfile"
@@ -206,12 +206,8 @@ func (o *Options) splitViews(c *scene.Capture) []scene.Camera {
 // measuredViews returns the photos that per_view.json beside a cameras.json has scores of, which are those that were
 // held out: INRIA's cameras.json does not say, nor did ours once. It is nil where there is no such file.
 func measuredViews(dir string) map[string]bool {
-	data, err := os.ReadFile(filepath.Join(dir, "per_view.json"))
-	if err != nil {
-		return nil
-	}
 	var steps map[string]struct{ PSNR map[string]float64 }
-	if json.Unmarshal(data, &steps) != nil {
+	if strictjson.ReadFile(filepath.Join(dir, "per_view.json"), &steps) != nil {
 		return nil
 	}
 	held := map[string]bool{}

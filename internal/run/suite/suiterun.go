@@ -2,7 +2,6 @@ package suite
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -46,15 +45,12 @@ func (r *suiteRun) logFile() string { return filepath.Join(r.out, suiteLogFile) 
 // recall reads what earlier calls made of the run. One by other settings is told by errOtherSettings.
 func (r *suiteRun) recall() error {
 	path := filepath.Join(r.out, suiteRecordFile)
-	data, err := os.ReadFile(path)
-	switch {
-	case errors.Is(err, os.ErrNotExist):
+	err := strictjson.ReadFile(path, &r.record)
+	if errors.Is(err, os.ErrNotExist) {
 		return nil
-	case err != nil:
-		return err
 	}
-	if err := strictjson.JSONError(json.Unmarshal(data, &r.record)); err != nil {
-		return fault.WithHint(fmt.Errorf("read %s: %w: %w", path, fault.ErrData, err),
+	if err != nil {
+		return fault.WithHint(fmt.Errorf("read %s: %w: %w", path, fault.ErrData, fault.Pathless(err)),
 			"remove the folder to do the run again")
 	}
 	if r.record.TestList != "" && r.listHash != "" && r.record.TestList != r.listHash {

@@ -1,7 +1,6 @@
 package suite
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -100,10 +99,6 @@ func (p *Plan) missing(runs []*suiteRun) error {
 // not asked for any more.
 func (p *Plan) dropped(runs []*suiteRun) error {
 	path := filepath.Join(p.Out, suiteJSON)
-	data, err := os.ReadFile(path)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil
-	}
 	var former struct {
 		Runs []struct {
 			Capture, Recipe string
@@ -111,8 +106,9 @@ func (p *Plan) dropped(runs []*suiteRun) error {
 			Numbers         map[string]float64
 		}
 	}
-	if err == nil {
-		err = strictjson.JSONError(json.Unmarshal(data, &former))
+	err := strictjson.ReadFile(path, &former)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
 	}
 	if err != nil {
 		return fault.WithHint(fmt.Errorf("read %s: %w: %w", path, fault.ErrData, fault.Pathless(err)),

@@ -9,6 +9,7 @@ import (
 	"vksplat/internal/fault"
 	"vksplat/internal/run/captured"
 	"vksplat/internal/run/output"
+	"vksplat/internal/strictjson"
 	"vksplat/pipeline/recipe"
 )
 
@@ -69,12 +70,9 @@ func readBegun(dir string) *begun {
 	return b
 }
 
-// maxBegun bounds the bytes of a record: names of a million photos.
-const maxBegun = 64 << 20
-
 func parseBegun(dir string) (*begun, error) {
 	b := &begun{Config: recipe.Default()}
-	err := output.ReadJSON(filepath.Join(dir, output.BegunFile), maxBegun, b)
+	err := strictjson.ReadFile(filepath.Join(dir, output.BegunFile), b)
 	if err == nil {
 		err = b.Config.Validate()
 	}

@@ -16,6 +16,7 @@ import (
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
 	"vksplat/internal/run/output"
+	"vksplat/internal/strictjson"
 	"vksplat/pipeline"
 	"vksplat/pipeline/checkpoint"
 	"vksplat/pipeline/recipe"
@@ -383,7 +384,7 @@ func (s *saver) recall(list []output.CheckpointFile, upTo int) {
 		return
 	}
 	var steps []int // where they cannot be read, there are none
-	if output.ReadJSON(filepath.Join(s.dir, output.AskedFile), maxBegun, &steps) == nil {
+	if strictjson.ReadFile(filepath.Join(s.dir, output.AskedFile), &steps) == nil {
 		s.asked = append(s.asked, steps...)
 	}
 	s.kept = slices.DeleteFunc(list, func(f output.CheckpointFile) bool { return f.Step > upTo })
