@@ -77,8 +77,9 @@ func MeanExtra(views []ViewScore) (means Extra[*float64]) {
 }
 
 // WriteResults writes results.json and per_view.json into dir with INRIA's keys: ours_<step> -> SSIM, PSNR, of a
-// protocol. LPIPS, INRIA's third key, is absent because it is not measured. All steps that the files shall show are given together. With goesOn what the files hold of other methods
-// than steps by that protocol stays. A view whose score is NaN is an error.
+// protocol. LPIPS, INRIA's third key, is absent because it is not measured. All steps that the files shall show are
+// given together. With goesOn what the files hold of other methods than steps by that protocol stays. A view whose
+// score is NaN is an error.
 func WriteResults(dir, protocol string, steps []StepScores, goesOn bool) error {
 	means, perView := map[string]any{}, map[string]any{}
 	if goesOn {

@@ -14,7 +14,6 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
-	"vksplat/internal/atomicfile"
 
 	"github.com/klauspost/compress/gzip"
 )
@@ -135,11 +134,18 @@ func writeSums(dir string) error {
 	}
 	var b strings.Builder
 	for _, e := range entries {
-		sum, err := atomicfile.SHA256(filepath.Join(dir, e.Name()))
+		f, err := os.Open(filepath.Join(dir, e.Name()))
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(&b, "%s  %s\n", sum, e.Name())
+		h := sha256.New()
+		if _, err := io.Copy(h, f); err != nil {
+			return errors.Join(err, f.Close())
+		}
+		if err := f.Close(); err != nil {
+			return err
+		}
+		fmt.Fprintf(&b, "%x  %s\n", h.Sum(nil), e.Name())
 	}
 	return os.WriteFile(filepath.Join(dir, "SHA256SUMS"), []byte(b.String()), 0o644)
 }

@@ -16,6 +16,7 @@ import (
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
 	must "vksplat/internal/musttest"
+	"vksplat/internal/run/output"
 	"vksplat/internal/strictjson"
 	"vksplat/pipeline/bench"
 	"vksplat/scene/synth"
@@ -137,7 +138,7 @@ func TestWarm(t *testing.T) {
 func TestBenchFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "r.json")
 	f := benchSample()
-	must.Do(t, writeBench(path, f))
+	must.Do(t, output.WriteJSON(path, f))
 	got, err := readBench(path)
 	if err != nil || !reflect.DeepEqual(got, f) {
 		t.Errorf("%v: wrote %+v, read %+v", err, f, got)

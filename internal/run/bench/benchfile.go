@@ -2,12 +2,9 @@ package bench
 
 import (
 	"fmt"
-	"io"
 	"os"
 	"slices"
 
-	"vksplat/internal/atomicfile"
-	"vksplat/internal/cli"
 	"vksplat/internal/fault"
 	"vksplat/internal/run/captured"
 	"vksplat/internal/strictjson"
@@ -171,17 +168,13 @@ func (s *benchScene) addFloors(rates bench.Rates) {
 	}
 }
 
-func writeBench(path string, f *benchFile) error {
-	return atomicfile.Write(path, func(w io.Writer) error { return cli.WriteJSON(w, f) })
-}
-
 // isOther reports whether path is a device, a pipe or a link: writing would replace it by a file.
 func isOther(path string) bool {
 	st, err := os.Lstat(path)
 	return err == nil && !st.Mode().IsRegular() && !st.IsDir()
 }
 
-// readBench reads what writeBench wrote.
+// readBench reads what --json wrote.
 func readBench(path string) (*benchFile, error) {
 	hint := "name a file that " + fault.Command("bench --json") + " wrote"
 	f := &benchFile{}

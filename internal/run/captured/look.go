@@ -22,12 +22,7 @@ func DrawnOf(config *pipeline.RenderConfig, c *scene.Capture, views []int) *resu
 }
 
 func AnyMasked(cams []scene.Camera) bool {
-	for i := range cams {
-		if cams[i].Mask != "" {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(cams, func(c scene.Camera) bool { return c.Mask != "" })
 }
 
 // Look is how a model was drawn while it was trained, of what pictures depend on and splats do not hold.
@@ -94,10 +89,6 @@ func (l *Look) Take(config *pipeline.RenderConfig, given func(flag string) bool,
 			l.background = [3]float32{1, 1, 1}
 		}
 	}
-	if !given("background") {
-		config.Background = l.background
-	}
-	if !given("near") && l.near > 0 {
-		config.Near = l.near
-	}
+	Adopt(given, "background", &config.Background, l.background)
+	Adopt(given, "near", &config.Near, cmp.Or(l.near, config.Near))
 }

@@ -184,7 +184,7 @@ func (p places) summariseRun(dir string) runSummary {
 	s.Resumable = begun.Source.Scene != "" && s.Step < s.Total
 	if models := output.FormerModels(dir); len(models) > 0 {
 		s.HasModel = true
-		if info, err := os.Stat(filepath.Join(models[len(models)-1], output.ModelName)); err == nil {
+		if info, err := os.Stat(models[len(models)-1]); err == nil {
 			s.ModelBytes = info.Size()
 		}
 	}

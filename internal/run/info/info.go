@@ -378,11 +378,7 @@ func describeRun(path string) (any, facts, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	info := runInfo{Kind: "run", Path: path, Checkpoints: []string{}}
-	info.Models, err = filepath.Glob(filepath.Join(output.EscapeGlob(path), output.ModelFolder+"*", "point_cloud.ply"))
-	if err != nil {
-		return nil, nil, err
-	}
+	info := runInfo{Kind: "run", Path: path, Checkpoints: []string{}, Models: output.FormerModels(path)}
 	var f facts
 	f.add("run", "%s: %s, %s", path, cli.Count(len(list), "checkpoint"), cli.Count(len(info.Models), "model"))
 	for _, m := range info.Models {

@@ -35,14 +35,14 @@ func Run(console *cli.Console, o *Options) error {
 		if !errors.Is(err, fault.ErrData) || !o.Json {
 			return err
 		}
-		return errors.Join(err, cli.WriteJSON(console.Stdout, inspect.FailedReport(o.Scene, err)))
+		return errors.Join(err, console.PrintJSON(inspect.FailedReport(o.Scene, err)))
 	}
 	report, err := inspect.Capture(ctx, capture, inspect.Options{Pixels: !o.Quick, Coverage: true})
 	if err != nil {
 		return err
 	}
 	if o.Json {
-		err = cli.WriteJSON(console.Stdout, report)
+		err = console.PrintJSON(report)
 	} else {
 		console.Table(reportText(report, o.Photos))
 		console.Sayf("%s", o.verdict(report))

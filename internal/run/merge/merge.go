@@ -130,11 +130,8 @@ func (m *merger) refuseForeign() error {
 		}
 	}
 	own, whole := output.ReadWritten(m.out), output.ReadWritten(m.plan.Dir)
-	var paths, beside []string
-	for _, dir := range output.FormerModels(m.out) {
-		paths = append(paths, filepath.Join(dir, output.ModelName))
-	}
-	paths = append(paths, output.RunPaths(m.out)...)
+	var beside []string
+	paths := append(output.FormerModels(m.out), output.RunPaths(m.out)...)
 	if output.IsFile(filepath.Join(m.plan.Dir, plans.MergeFile)) && !own.Known { // of a build that kept no list
 		paths = nil
 	}
@@ -231,11 +228,11 @@ func (m *merger) join(ctx context.Context) (err error) {
 
 // clear makes the folder of the merged scene, without the model and the scores of an earlier one.
 func (m *merger) clear() error {
-	for _, dir := range output.FormerModels(m.out) {
-		if err := os.Remove(filepath.Join(dir, output.ModelName)); err != nil {
+	for _, model := range output.FormerModels(m.out) {
+		if err := os.Remove(model); err != nil {
 			return output.FolderError(m.out, err)
 		}
-		_ = os.Remove(dir) // refused unless empty
+		_ = os.Remove(filepath.Dir(model)) // refused unless empty
 	}
 	for _, path := range output.PathsIn(m.out, output.ScoreFiles) {
 		if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {

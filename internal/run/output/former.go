@@ -78,14 +78,17 @@ func StepFolders(out, prefix string, after int) (list []string) {
 	return list
 }
 
-// FormerModels returns the models that an earlier run left in out.
+// FormerModels returns the models that an earlier run left in out, in the order of steps.
 func FormerModels(out string) []string { return ModelsAbove(out, -1) }
 
 // ModelsAbove returns those of them that are of later steps.
-func ModelsAbove(out string, step int) []string {
-	return slices.DeleteFunc(StepFolders(out, ModelFolder, step), func(dir string) bool {
-		return !IsFile(filepath.Join(dir, ModelName))
-	})
+func ModelsAbove(out string, step int) (files []string) {
+	for _, dir := range StepFolders(out, ModelFolder, step) {
+		if file := filepath.Join(dir, ModelName); IsFile(file) {
+			files = append(files, file)
+		}
+	}
+	return files
 }
 
 // Replaced lists what a run that begins after a step of the earlier one in out replaces of that, and after files the

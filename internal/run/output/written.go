@@ -220,8 +220,7 @@ func RefuseSame(out string, in ...string) error {
 }
 
 // RefuseExisting refuses to replace files, which a setting or, with "", an argument names, unless overwrite is given;
-// links that lead nowhere; names that are too long; and the word of other programs for standard output, where nothing is
-// written.
+// links that lead nowhere; names that are too long; and the word of other programs for standard output.
 func RefuseExisting(setting string, overwrite bool, paths ...string) error {
 	for _, path := range paths {
 		named := path

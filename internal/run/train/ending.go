@@ -3,7 +3,6 @@ package train
 import (
 	"errors"
 	"fmt"
-	"path/filepath"
 	"syscall"
 
 	"vksplat/internal/cli"
@@ -111,7 +110,7 @@ func (e *ending) fullHint(err error) error {
 	}
 	state, then, model := "no model of this run has been written", "try again", e.out.written
 	if models := output.FormerModels(e.Out); model == "" && e.prev.ownPast() && len(models) > 0 {
-		model = filepath.Join(models[len(models)-1], output.ModelName)
+		model = models[len(models)-1]
 	}
 	if model != "" {
 		state = "the model " + model + " is complete"

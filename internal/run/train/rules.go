@@ -124,7 +124,7 @@ type need struct {
 // settings whose effect depends on others.
 func needsOf(o *Options, c *scene.Capture) []need {
 	random, atPoints := o.Init.Random(c), startsAtPoints(o)
-	masked := slices.ContainsFunc(c.Cameras, func(cam scene.Camera) bool { return cam.Mask != "" })
+	masked := captured.AnyMasked(c.Cameras)
 	known := fault.Named("depth-loss", "depths", "depth-points")
 	list := []need{
 		{"test-every", fault.Setting("eval"), o.Eval},
