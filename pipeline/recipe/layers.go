@@ -26,7 +26,7 @@ func OfPreset(values map[string]any) func(*Resolved) map[string]any {
 	}
 }
 
-// Derived is what follows from other settings, unless it was asked for.
+// Derived gives settings that follow from others, unless the user chose them.
 func Derived(below *Resolved) map[string]any {
 	c, l := &below.Config, map[string]any{}
 	if c.AbsGrad && below.Origin("grow_grad2d") == FromDefault {
@@ -108,7 +108,7 @@ type Followed struct {
 	Ceiling  int                 // splats that a run had room for when it was begun; 0: unknown
 }
 
-// Values is what it chooses.
+// Values gives the settings that it chooses.
 func (f *Followed) Values(below *Resolved) map[string]any {
 	l := map[string]any{}
 	c := below.Config

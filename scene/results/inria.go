@@ -102,7 +102,7 @@ func WriteResults(dir, protocol string, steps []StepScores, goesOn bool) error {
 // extraKeys are what files call the scores that Extra.All lists.
 var extraKeys = [...]string{"cc_psnr", "cc_ssim", lensPSNRKey, lensSSIMKey, alignedPSNRKey, alignedSSIMKey}
 
-// result is what the model of the step scored.
+// result makes a Result of the scores of the step.
 func (s *StepScores) result(protocol string) *Result {
 	r := &Result{Method: MethodName(s.Step), Protocol: protocol, Drawn: s.Drawn, Nearest: s.Nearest}
 	for _, v := range s.Views {

@@ -57,8 +57,8 @@ type choices struct {
 	resolved  *recipe.Resolved // what came of all; nil: not asked for yet
 }
 
-// configure makes Config what all layers give, from weak to strong. A new layer is a row here: what is known of where
-// its values come from, and the function that gives them.
+// configure makes Config of all layers, from weak to strong. A new layer is a row here: the origin of its values, and
+// the function that gives them.
 func (o *Options) configure() {
 	c := &o.choices
 	if !o.isResolved() && c.resolved == nil {
@@ -90,7 +90,7 @@ func (o *Options) configure() {
 	o.Config = c.resolved.Config
 }
 
-// follow is what follows the photos and points.
+// follow gives the settings that follow from photos and points.
 func (c *choices) follow(below *recipe.Resolved) map[string]any {
 	if c.followed == nil {
 		return nil
@@ -110,7 +110,7 @@ func (c *choices) white(below *recipe.Resolved) map[string]any {
 	return map[string]any{"background": [3]float32{1, 1, 1}}
 }
 
-// fit is as many splats as memory has room for, where they follow the capture.
+// fit limits splats that follow the capture to as many as memory has room for.
 func (c *choices) fit(below *recipe.Resolved) map[string]any {
 	if c.room == 0 || below.Origin("splats") != recipe.FromCapture || below.Config.Splats <= c.room {
 		return nil
