@@ -20,8 +20,8 @@ var (
 	PictureFolder = filepath.Join("test", "ours_")
 )
 
-// runFiles are the files about the whole run that it leaves in OUT. Refusing, replacing, copying and sweeping go by this
-// table.
+// runFiles are the files about the whole run that it leaves in OUT. Refusing, replacing, copying and sweeping go by
+// this table.
 var runFiles = []runFile{
 	{name: "results.json", grows: true, shared: true}, {name: "per_view.json", grows: true, shared: true},
 	{name: StatsFile}, {name: ReportFile}, {name: "input.ply"}, {name: "cameras.json"}, {name: "cfg_args"},
