@@ -59,7 +59,7 @@ func (j localJob) place() (results, own, lock string, err error) {
 // isDead says that the process which wrote a status was one of this machine and has ended.
 func (j localJob) isDead(s *local.Status) bool {
 	_, _, lock, err := j.place()
-	if host, _ := os.Hostname(); err != nil || s.Ended || s.Host == "" || s.Host != host {
+	if host, _ := os.Hostname(); err != nil || s.Ended || s.Host == "" || s.Host != host || store.Locks(lock) != nil {
 		return false
 	}
 	unlock, err := store.TryLock(lock)

@@ -119,7 +119,7 @@ func openVideo(console *cli.Console, program string, o *Options, width, height i
 func newVideoPipe(file string) (*videoPipe, error) {
 	dir, hidden := filepath.Dir(file), "."+filepath.Base(file)
 	lock := filepath.Join(dir, hidden+output.LockName)
-	unlock, err := output.WaitForLock(context.Background(), lock, output.InSilence)
+	unlock, err := output.WaitForLock(context.Background(), lock)
 	if err != nil {
 		return nil, err
 	}

@@ -35,7 +35,7 @@ func (p *place) claim() (release func(), err error) {
 		if err := output.RefusePlace(p.Out, "model-path", output.RunMarks...); err != nil {
 			return nil, err
 		}
-		own, err := output.ClaimTelling(p.Out, func() {
+		own, err := output.Claim(p.Out, true, func() {
 			p.console.Note("another run is writing in " + p.Out + ": waiting a few seconds for it to end")
 		})
 		if err != nil {
