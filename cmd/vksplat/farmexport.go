@@ -124,8 +124,10 @@ func farmExportCommand(console *cli.Console) *cobra.Command {
 		Long: "Write the job JOB as files for Slurm or Kubernetes, which run its tasks with vksplat farm\n" +
 			"run-task. Results, manifests and resuming are the same everywhere, so a job can move.\n" +
 			"docs/farm-export.md says how to submit it, and has templates for other schedulers.",
-		Example: "  vksplat farm export job.toml --to slurm -o /shared/garden --program /shared/bin/vksplat --check\n" +
-			"  vksplat farm export job.toml --to kubernetes -o garden --image registry.example.org/vksplat:1.0",
+		Example: "  vksplat farm export job.toml --to slurm -o /shared/garden \\\n" +
+			"    --program /shared/bin/vksplat --check\n" +
+			"  vksplat farm export job.toml --to kubernetes -o garden \\\n" +
+			"    --image registry.example.org/vksplat:1.0",
 		Args: one("JOB file"),
 	}
 	table := o.table()

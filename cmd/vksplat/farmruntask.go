@@ -78,8 +78,8 @@ func farmRunTaskCommand(console *cli.Console) *cobra.Command {
 			"saves first; with 2, 65 or 78 if none will before the job, its inputs or this machine change.\n" +
 			"docs/farm-export.md has templates for schedulers.",
 		Example: "  vksplat farm run-task --spec job.toml --index 0\n" +
-			"  vksplat farm run-task --spec job.toml --index $SLURM_ARRAY_TASK_ID " +
-			"--roots roots.toml --work /scratch/farm",
+			"  vksplat farm run-task --spec job.toml --index $SLURM_ARRAY_TASK_ID \\\n" +
+			"    --roots roots.toml --work /scratch/farm",
 		Args: none,
 		RunE: runs(console, func([]string) error {
 			err := runTask(console, o)

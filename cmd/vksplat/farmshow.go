@@ -224,7 +224,7 @@ func farmWaitCommand(console *cli.Console) *cobra.Command {
 		Short: "Wait for a job's end; the exit code says how it ended",
 		Long: "Wait for the end of a job. The exit code is that of farm run: 0 if all is done, 1 if tasks failed,\n" +
 			"75 if the rest waits for farm resume --inspected, 130 if it was canceled.",
-		Example: "  vksplat farm wait film && vksplat farm artifacts get /mnt/farm/outputs/film '*.mp4'",
+		Example: "  vksplat farm wait film &&\n    vksplat farm artifacts get /mnt/farm/outputs/film '*.mp4'",
 		Args:    one("JOB"),
 	}, nil, func(ctx context.Context, f *client.Farm, args []string) error {
 		return waitForJob(ctx, console, f, f.JobID(args[0]))
