@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -103,15 +102,7 @@ func localJobs() (list []client.Job, roots map[string]store.Root, err error) {
 			list, roots[shown.Root] = append(list, shown), root
 		}
 	}
-	slices.SortStableFunc(list, func(a, b client.Job) int {
-		switch {
-		case a.Over() == b.Over():
-			return b.Began.Compare(a.Began)
-		case a.Over():
-			return 1
-		}
-		return -1
-	})
+	client.Sort(list)
 	return list, roots, nil
 }
 
