@@ -16,6 +16,7 @@ import (
 	"vksplat/farm/store"
 	"vksplat/internal/atomicfile"
 	"vksplat/internal/fault"
+	"vksplat/internal/lockfile"
 	"vksplat/internal/run/output"
 )
 
@@ -58,10 +59,11 @@ func (j localJob) place() (results, own, lock string, err error) {
 // isDead says that the process which wrote a status was one of this machine and has ended.
 func (j localJob) isDead(s *local.Status) bool {
 	_, _, lock, err := j.place()
-	if host, _ := os.Hostname(); err != nil || s.Ended || s.Host == "" || s.Host != host || store.Locks(lock) != nil {
+	host, unknown := os.Hostname()
+	if errors.Join(err, unknown) != nil || s.Ended || s.Host != host || lockfile.Check(lock) != nil {
 		return false
 	}
-	unlock, err := store.TryLock(lock)
+	unlock, err := lockfile.Try(lock, lockfile.Exclusive)
 	if err == nil {
 		unlock()
 	}

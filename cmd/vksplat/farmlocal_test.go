@@ -12,6 +12,7 @@ import (
 	"vksplat/farm/local"
 	"vksplat/farm/store"
 	"vksplat/internal/fault"
+	"vksplat/internal/lockfile"
 	must "vksplat/internal/musttest"
 )
 
@@ -60,7 +61,7 @@ func TestLocalKilled(t *testing.T) {
 	must.Do(t, os.MkdirAll(results, 0o777))
 	host, _ := os.Hostname()
 	s := &local.Status{Host: host, Updated: time.Now()}
-	unlock := must.Get(store.TryLock(lock))(t)
+	unlock := must.Get(lockfile.Try(lock, lockfile.Exclusive))(t)
 	if j.isDead(s) {
 		t.Error("a run that holds its lock is dead")
 	}

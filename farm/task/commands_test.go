@@ -30,9 +30,7 @@ func fakeCommand(file string, args []string, flags map[string]string) error {
 		return err
 	}
 	_, err = fmt.Fprintln(f, strings.Join(args, " "))
-	if err := errors.Join(err, f.Close()); err != nil {
-		return err
-	}
+	err = errors.Join(err, f.Close())
 	last := args[len(args)-1]
 	out := cmp.Or(flags["output"], flags["model-path"], last)
 	made := map[string]string{filepath.Join(out, "0.png"): ""}
@@ -47,11 +45,9 @@ func fakeCommand(file string, args []string, flags map[string]string) error {
 		made = map[string]string{out: ""}
 	}
 	for path, text := range made {
-		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o777), os.WriteFile(path, []byte(text), 0o666)); err != nil {
-			return err
-		}
+		err = errors.Join(err, os.MkdirAll(filepath.Dir(path), 0o777), os.WriteFile(path, []byte(text), 0o666))
 	}
-	return nil
+	return err
 }
 
 // manyTasks are tasks beside those of docs/farm-jobs.md.

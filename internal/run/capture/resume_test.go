@@ -56,7 +56,7 @@ func TestResume(t *testing.T) {
 	}
 }
 
-// TestResumeForgetting fails while matches of other options are removed, and wants the rest removed by the same options,
+// TestResumeForgetting fails while matches of other options are removed. It wants the rest removed by the same options,
 // and what was removed matched again by the old ones.
 func TestResumeForgetting(t *testing.T) {
 	for matching, want := range map[string]string{

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"vksplat/internal/fault"
+	"vksplat/internal/lockfile"
 )
 
 // RefuseFile refuses a folder that cannot be made because a file has its name, or that of a folder above. It writes
@@ -77,9 +78,11 @@ const lockPatience = 8 * time.Second
 // waits for another run to end.
 func WaitForLock(ctx context.Context, path string, waits ...func()) (func(), error) {
 	for start := time.Now(); ; {
-		free, err := lockFile(path)
-		if !errors.Is(err, ErrBusy) || time.Since(start) > lockPatience {
+		free, err := lockfile.Try(path, lockfile.Removed)
+		if !errors.Is(err, lockfile.ErrLocked) {
 			return free, err
+		} else if time.Since(start) > lockPatience {
+			return nil, ErrBusy
 		}
 		for _, say := range waits {
 			say()
