@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"vksplat/farm/client"
 	"vksplat/farm/export"
@@ -130,13 +131,10 @@ func farmExportCommand(console *cli.Console) *cobra.Command {
 			"    --image registry.example.org/vksplat:1.0",
 		Args: one("JOB file"),
 	}
-	table := o.table()
-	addFlags(console, cmd, table, helpLayout{})
-	cmd.RunE = runs(console, func(args []string) error {
+	return newCommand(console, cmd, o.table(), helpLayout{}, func(flags *pflag.FlagSet, args []string) error {
 		o.file = args[0]
-		return farmExport(console, o, func(flag string) bool { return cmd.Flags().Changed(flag) })
+		return farmExport(console, o, flags.Changed)
 	})
-	return cmd
 }
 
 // engine returns the scheduler that is asked for, and refuses flags that it has no use for.

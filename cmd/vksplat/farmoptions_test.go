@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"vksplat/farm/spec"
@@ -143,7 +144,7 @@ func TestJobValues(t *testing.T) {
 
 // TestRanges wants numbers beyond the ranges of the options of all commands refused, and NaN.
 func TestRanges(t *testing.T) {
-	for _, cmd := range rootCommand(cli.New(nil, io.Discard, io.Discard)).Commands() {
+	eachCommand(func(cmd *cobra.Command, _ []string) {
 		cmd.Flags().VisitAll(func(f *pflag.Flag) {
 			v, _ := f.Value.(flagValue)
 			o := v.option
@@ -169,5 +170,5 @@ func TestRanges(t *testing.T) {
 				}
 			}
 		})
-	}
+	})
 }

@@ -16,6 +16,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"vksplat/farm/local"
 	"vksplat/farm/spec"
@@ -109,17 +110,14 @@ func farmRunCommand(console *cli.Console) *cobra.Command {
 		},
 	}
 	table := []optionGroup{{options: o.table()}}
-	addFlags(console, cmd, table, helpLayout{})
-	o.given = cmd.Flags().Changed
-	cmd.RunE = runs(console, func(args []string) error {
+	return newCommand(console, cmd, table, helpLayout{}, func(flags *pflag.FlagSet, args []string) error {
 		if o.schema {
 			console.Printf("%s", spec.Schema())
 			return nil
 		}
-		o.file = args[0]
+		o.file, o.given = args[0], flags.Changed
 		return farmRun(console, o)
 	})
-	return cmd
 }
 
 func farmRun(console *cli.Console, o *farmRunOptions) error {
