@@ -34,28 +34,6 @@ func OpenCache(dir string, max int64) (*Cache, error) {
 	return &Cache{dir: dir, max: max}, os.MkdirAll(dir, 0o777)
 }
 
-// Lock acquires an exclusive lock, and waits for it until ctx ends.
-func Lock(ctx context.Context, path string) (unlock func(), err error) {
-	return waitLock(ctx, path, lockfile.Exclusive)
-}
-
-// lockPause is the pause between tries of a lock.
-const lockPause = 50 * time.Millisecond
-
-func waitLock(ctx context.Context, path string, how lockfile.How) (func(), error) {
-	for {
-		unlock, err := lockfile.Try(path, how)
-		if !errors.Is(err, lockfile.ErrLocked) {
-			return unlock, err
-		}
-		select {
-		case <-ctx.Done():
-			return nil, fmt.Errorf("wait for %s: %w", path, ctx.Err())
-		case <-time.After(lockPause):
-		}
-	}
-}
-
 // entryFile marks an input as complete, and lists its files. Its time is that of the last use.
 const entryFile = ".entry.json"
 
@@ -117,7 +95,7 @@ func (c *Cache) Output(ctx context.Context, r Root, task string) (local string, 
 func (c *Cache) use(ctx context.Context, id string, r Root, from string, files []File) (string, func(), error) {
 	dir := filepath.Join(c.dir, id[:32])
 	for {
-		unlock, err := waitLock(ctx, dir+".lock", lockfile.Shared)
+		unlock, err := lockfile.Wait(ctx, dir+".lock", lockfile.Shared)
 		if err != nil {
 			return "", nil, err
 		}
@@ -127,7 +105,7 @@ func (c *Cache) use(ctx context.Context, id string, r Root, from string, files [
 			return dir, func() { unlock(); c.trim(0) }, nil
 		}
 		unlock()
-		if unlock, err = waitLock(ctx, dir+".lock", lockfile.Exclusive); err != nil {
+		if unlock, err = lockfile.Wait(ctx, dir+".lock", lockfile.Exclusive); err != nil {
 			return "", nil, err
 		}
 		if !c.whole(dir) {

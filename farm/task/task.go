@@ -311,7 +311,7 @@ func (r *runner) openWork(ctx context.Context) (unlock func(), err error) {
 	}
 	patient, cancel := context.WithTimeout(ctx, lockPatience)
 	defer cancel()
-	unlock, err = store.Lock(patient, lock)
+	unlock, err = lockfile.Wait(patient, lock, lockfile.Exclusive)
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
