@@ -17,7 +17,8 @@ import (
 // numberError says what a flag's value is not, in words of this program and not of strconv.
 func numberError(bad *pflag.InvalidValueError, cause *strconv.NumError) error {
 	want := "whole number"
-	switch bad.GetFlag().Value.(type) {
+	v, _ := bad.GetFlag().Value.(flagValue) // those of cobra are not
+	switch v.Value.(type) {
 	case cli.Value[float64]:
 		want = "number"
 	case cli.Value[uint64]:

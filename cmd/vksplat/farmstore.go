@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"vksplat/farm/store"
 	"vksplat/internal/cli"
@@ -136,8 +137,7 @@ func resultsCommand(console *cli.Console, cmd *cobra.Command, own []option,
 	work func(ctx context.Context, r *storedResults, args []string) error) *cobra.Command {
 	flags := &rootsFlags{}
 	table := []optionGroup{{options: append(own, flags.table()...)}}
-	addFlags(console, cmd, table, helpLayout{})
-	cmd.RunE = runs(console, func(args []string) error {
+	return newCommand(console, cmd, table, helpLayout{}, func(_ *pflag.FlagSet, args []string) error {
 		ctx, stop := console.Stoppable(cli.Always("stopping"))
 		defer stop()
 		r, err := openResults(args[0], flags)
@@ -146,7 +146,6 @@ func resultsCommand(console *cli.Console, cmd *cobra.Command, own []option,
 		}
 		return work(ctx, r, args)
 	})
-	return cmd
 }
 
 // orMore makes an argument check: what, and further words.

@@ -62,6 +62,7 @@ func wordHelp(root *cobra.Command) {
 		}
 	}
 	wordHelpFlags(root)
+	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), " more information about ", " more about "))
 	root.InitDefaultVersionFlag()
 	root.Flags().Lookup("version").Usage = "print the version"
 }
@@ -121,7 +122,8 @@ func completionCommand(console *cli.Console) *cobra.Command {
 			"  bash        echo 'source <(vksplat completion bash)' >> ~/.bashrc\n" +
 			"  zsh         echo 'source <(vksplat completion zsh)' >> ~/.zshrc\n" +
 			"  fish        vksplat completion fish > ~/.config/fish/completions/vksplat.fish\n" +
-			"  powershell  Add-Content $PROFILE 'vksplat completion powershell | Out-String | Invoke-Expression'\n\n" +
+			"  powershell  Add-Content $PROFILE `\n" +
+			"                'vksplat completion powershell | Out-String | Invoke-Expression'\n\n" +
 			"bash needs the package bash-completion, zsh a line before: autoload -U compinit; compinit",
 		Args:      one("shell"),
 		ValidArgs: shells,

@@ -52,7 +52,7 @@ func addFlags(console *cli.Console, cmd *cobra.Command, table []optionGroup, lay
 	h.table = append(slices.Clip(table), last)
 	register(cmd.Flags(), h.table)
 	offerValues(console, cmd, h.table)
-	cmd.PreRunE = func(cmd *cobra.Command, _ []string) error { return checkRanges(cmd.Flags(), h.table) }
+	cmd.PreRunE = func(cmd *cobra.Command, _ []string) error { return checkRanges(cmd.Flags()) }
 	cmd.SetHelpFunc(func(cmd *cobra.Command, _ []string) { h.print(cmd) })
 }
 

@@ -126,29 +126,34 @@ func register(fs *pflag.FlagSet, groups []optionGroup) {
 	for _, g := range groups {
 		for i := range g.options {
 			o := &g.options[i]
-			fs.VarPF(o.value, o.name, o.short, o.help).NoOptDefVal = o.bare
+			fs.VarPF(flagValue{o.value, o}, o.name, o.short, o.help).NoOptDefVal = o.bare
 		}
 	}
 }
 
+// flagValue is the value of a flag, which knows its option.
+type flagValue struct {
+	pflag.Value
+	option *option
+}
+
 // checkRanges refuses numbers on the command line that are out of the range of their option.
-func checkRanges(flags *pflag.FlagSet, groups []optionGroup) error {
-	for _, g := range groups {
-		for _, o := range g.options {
-			f, r := flags.Lookup(o.name), recipe.Range{Least: o.job.least, Most: o.job.most}
-			if !f.Changed || r.Most == 0 || o.job.kind != o.kind {
-				continue
-			}
-			x, err := strconv.ParseFloat(f.Value.String(), 64)
-			if err == nil {
-				err = r.Check(fault.Setting(o.name), x, x)
-			}
-			if err != nil {
-				return fault.Usagef("see: "+fault.Command(flags.Name()+" --help"), "%w", err)
-			}
+func checkRanges(flags *pflag.FlagSet) (err error) {
+	flags.Visit(func(f *pflag.Flag) {
+		o := f.Value.(flagValue).option
+		r := recipe.Range{Least: o.job.least, Most: o.job.most}
+		if err != nil || r.Most == 0 || o.job.kind != o.kind {
+			return
 		}
-	}
-	return nil
+		x, wrong := strconv.ParseFloat(f.Value.String(), 64)
+		if wrong == nil {
+			wrong = r.Check(fault.Setting(o.name), x, x)
+		}
+		if wrong != nil {
+			err = fault.Usagef("see: "+fault.Command(flags.Name()+" --help"), "%w", wrong)
+		}
+	})
+	return err
 }
 
 // key is the option's name in a configuration file.

@@ -99,6 +99,7 @@ func (t *TaskStatus) Forgotten() bool { return t.forgotten }
 // Status is how far a job is.
 type Status struct {
 	Job     string       `json:"job"`
+	Host    string       `json:"host,omitempty"` // of the process that runs it
 	Began   time.Time    `json:"began"`
 	Updated time.Time    `json:"updated"`
 	Ended   bool         `json:"ended"` // nothing runs any more
@@ -156,7 +157,8 @@ func run(ctx context.Context, o Options,
 // plan finds out from the store where the job stands.
 func (r *runner) plan(ctx context.Context) error {
 	tasks := r.Plan.Tasks
-	r.status = Status{Job: r.Job.Name, Began: time.Now(), Tasks: make([]TaskStatus, len(tasks))}
+	host, _ := os.Hostname()
+	r.status = Status{Job: r.Job.Name, Host: host, Began: time.Now(), Tasks: make([]TaskStatus, len(tasks))}
 	r.missing, r.dependants = make([]int, len(tasks)), make([][]int, len(tasks))
 	r.partial = make([][]string, len(tasks))
 	for i := range tasks {

@@ -20,6 +20,7 @@ import (
 	"vksplat/farm/task"
 	"vksplat/internal/child"
 	"vksplat/internal/fault"
+	"vksplat/internal/lockfile"
 	must "vksplat/internal/musttest"
 )
 
@@ -292,7 +293,7 @@ func TestTakenDevice(t *testing.T) {
 	r := newRig(t, "[[task]]\nkind = \"train\"\nid = \"a\"\nsource = \"x\"\n")
 	r.o.Devices = r.o.Devices[:1]
 	must.Do(t, os.MkdirAll(r.o.Locks, 0o777))
-	unlock, err := store.Lock(t.Context(), LockFile(r.o.Locks, &r.o.Devices[0]))
+	unlock, err := lockfile.Wait(t.Context(), LockFile(r.o.Locks, &r.o.Devices[0]), lockfile.Exclusive)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,6 +16,7 @@ import (
 	"vksplat/farm/store"
 	"vksplat/farm/task"
 	"vksplat/internal/fault"
+	"vksplat/internal/lockfile"
 )
 
 // runner is a job that runs. All of it but the news belongs to the goroutine of loop, which never waits for the store:
@@ -192,9 +193,9 @@ func (d *device) take(r *runner, i int, now time.Time) bool {
 	if d.user >= 0 || d.tasks >= mostTasks || d.lost >= mostLost || now.Before(d.rests) {
 		return false
 	}
-	unlock, err := store.TryLock(d.lock)
+	unlock, err := lockfile.Try(d.lock, lockfile.Exclusive)
 	switch {
-	case err != nil && !errors.Is(err, store.ErrLocked): // the run has looked whether it can be had: it goes on without
+	case err != nil && !errors.Is(err, lockfile.ErrLocked): // the command has checked the folder: go on without
 		unlock = func() {}
 	case err != nil:
 		if !d.taken {

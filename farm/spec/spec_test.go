@@ -116,6 +116,8 @@ var bad = []struct {
 }{
 	{doc: "", text: `missing key "version" (use version = 1)`},
 	{doc: "{", text: "it ends too early", line: 1},
+	{doc: "{}}", text: "invalid character '}' after top-level value", line: 1},
+	{doc: "{\"name\": \"job\n\"}", text: "invalid character '\\n' in string literal", line: 1},
 	{doc: "[]", text: "unexpected end of table name", line: 1},
 	{doc: head, text: `missing key "task" (the tasks)`},
 	{doc: "version = 2\n" + head[12:], text: "version: 2 is not supported, only 1 is", line: 1},

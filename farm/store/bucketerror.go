@@ -202,10 +202,10 @@ var explanations = []struct {
 		what: "the server rejects the credentials",
 		hint: "check the credentials: AWS_ACCESS_KEY_ID and related variables, or the credentials file; and whether " +
 			"an endpoint with http:// should have https://"},
+	{is: isFullBucket, what: "the store is full", // some say so with status 403
+		hint: "make room there; the task goes on when it is tried again", kind: fault.ErrTryAgain},
 	{is: hasStatus(http.StatusForbidden), what: "access is denied",
 		hint: "allow these credentials what docs/farm-tasks.md lists under Buckets"},
-	{is: isFullBucket, what: "the store is full",
-		hint: "make room there; the task goes on when it is tried again", kind: fault.ErrTryAgain},
 	{is: isUntrusted, what: "the server cannot be trusted",
 		hint: `name the file of the certificate that signed the server's by ca = "..." in ROOTS`},
 	{is: isAway, what: "the server is unreachable or busy", kind: fault.ErrTryAgain,

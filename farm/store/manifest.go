@@ -312,13 +312,15 @@ func stageOf(name string) (attempt int, is bool) {
 	return n, err == nil && strings.HasPrefix(name, stageName(n, ""))
 }
 
-// Of is the error of results of another task with this name.
+// Of is the error of results of another task with this name, or of this one before it was edited.
 func (m *Manifest) Of(task, hash string) error {
 	if m.Hash == hash {
 		return nil
 	}
-	return &fault.Error{Op: "run task", Path: task, Err: errors.New("another task of this name already has results there"),
-		Hint: "give the job or the task another name, or remove that folder", Kind: fault.ErrUsage}
+	return &fault.Error{Op: "run task", Path: task, Kind: fault.ErrUsage,
+		Err: errors.New("a task of this name with other settings already has results there"),
+		Hint: fault.Command("farm run --redo") + " replaces them; to keep them, give the job or the task another name, or " +
+			"move that folder away"}
 }
 
 // Result returns the manifest of a task's results, nil without any. Damaged and outdated ones are moved out of the way.

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"vksplat/internal/fault"
+	"vksplat/internal/lockfile"
 	must "vksplat/internal/musttest"
 )
 
@@ -401,7 +402,7 @@ func TestHalfInputsGo(t *testing.T) {
 			must.Do(t, errors.Join(os.Mkdir(dir, 0o777),
 				os.WriteFile(filepath.Join(dir, "photo"), []byte("half"), 0o666)))
 		}
-		unlock := must.Get(lock(filled+".lock", false))(t)
+		unlock := must.Get(lockfile.Try(filled+".lock", lockfile.Exclusive))(t)
 		dir, release, err := c.Input(t.Context(), r, "a")
 		if err != nil {
 			t.Fatal(err)

@@ -16,6 +16,7 @@ import (
 	"vksplat/farm/store"
 	"vksplat/internal/atomicfile"
 	"vksplat/internal/fault"
+	"vksplat/internal/lockfile"
 )
 
 // Options say which task runs, and where.
@@ -228,7 +229,7 @@ func (r *runner) tidy() {
 	if _, err := os.Stat(dir); err != nil {
 		return
 	}
-	if unlock, err := store.TryLock(lock); err == nil {
+	if unlock, err := lockfile.Try(lock, lockfile.Exclusive); err == nil {
 		_ = os.RemoveAll(dir) // the next one may
 		unlock()
 	}
@@ -310,7 +311,7 @@ func (r *runner) openWork(ctx context.Context) (unlock func(), err error) {
 	}
 	patient, cancel := context.WithTimeout(ctx, lockPatience)
 	defer cancel()
-	unlock, err = store.Lock(patient, lock)
+	unlock, err = lockfile.Wait(patient, lock, lockfile.Exclusive)
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
@@ -348,4 +349,4 @@ func (r *runner) openWork(ctx context.Context) (unlock func(), err error) {
 }
 
 // locks is replaced in tests.
-var locks = store.Locks
+var locks = lockfile.Check

@@ -14,6 +14,7 @@ import (
 	"vksplat/farm/task"
 	"vksplat/farm/wire"
 	"vksplat/internal/fault"
+	"vksplat/internal/lockfile"
 )
 
 // Options say which tasks a worker takes, and with what it does them.
@@ -89,8 +90,8 @@ func (w *worker) places() (list []*place) {
 		p := newPlace(w, d, 1, w.queues(flow.ClassesOf(d)))
 		lock, said := local.LockFile(w.Locks, d), false
 		p.ready = func() (func(), bool) { // one slot at a time calls it
-			unlock, err := store.TryLock(lock)
-			if errors.Is(err, store.ErrLocked) {
+			unlock, err := lockfile.Try(lock, lockfile.Exclusive)
+			if errors.Is(err, lockfile.ErrLocked) {
 				if !said {
 					w.say("tasks wait for " + d.Name + ", which another worker or run on this machine uses")
 				}

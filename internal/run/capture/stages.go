@@ -141,7 +141,13 @@ func (st *stages) do(s stage) error {
 	if err := st.written.Begin(st.paths(s.changes)...); err != nil {
 		return err
 	}
-	if i >= 0 && !same && s.forget != nil { // before the stamp changes: a kill meanwhile leaves it to the next call
+	if i >= 0 && !same && s.forget != nil {
+		// A kill meanwhile leaves the rest to the next call, whose options may be the old ones again.
+		st.state.Stages = st.state.Stages[:i+1]
+		st.state.Stages[i].Done = false
+		if err := st.state.save(); err != nil {
+			return err
+		}
 		if err := s.forget(); err != nil {
 			return err
 		}

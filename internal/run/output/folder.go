@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"vksplat/internal/fault"
+	"vksplat/internal/lockfile"
 )
 
 // RefuseFile refuses a folder that cannot be made because a file has its name, or that of a folder above, or because a
@@ -39,9 +40,9 @@ var ErrBusy = fault.Sentinel(fault.ErrTryAgain, "another run is writing there", 
 
 // Claim makes dir and proves that files can be written in it, so that a
 // long run does not find out at its end. With exclusive, no second run gets dir
-// until release is called. Release also removes the folders that were made here,
-// if nothing was put into them: a refused input leaves none behind. Each of waits
-// is called once, before it waits for another run to end.
+// until release is called; waits are WaitForLock's. Release also removes the
+// folders that were made here, if nothing was put into them: a refused input
+// leaves none behind.
 func Claim(dir string, exclusive bool, waits ...func()) (release func(), err error) {
 	made := missingFolders(dir)
 	unlock := func() {}
@@ -75,17 +76,20 @@ func Claim(dir string, exclusive bool, waits ...func()) (release func(), err err
 // seconds.
 const lockPatience = 8 * time.Second
 
-// WaitForLock takes the lock on path, or gives fault.ErrInterrupted once ctx has ended. It calls each of waits once,
-// before it waits for another run to end.
+// WaitForLock takes the lock on path, or gives fault.ErrInterrupted once ctx has ended. It calls waits, once, before it
+// waits for another run to end.
 func WaitForLock(ctx context.Context, path string, waits ...func()) (func(), error) {
-	for start := time.Now(); ; waits = nil {
-		free, err := lockFile(path)
-		if !errors.Is(err, ErrBusy) || time.Since(start) > lockPatience {
+	for start := time.Now(); ; {
+		free, err := lockfile.Try(path, lockfile.Removed)
+		if !errors.Is(err, lockfile.ErrLocked) {
 			return free, err
+		} else if time.Since(start) > lockPatience {
+			return nil, ErrBusy
 		}
-		for _, f := range waits {
-			f()
+		for _, say := range waits {
+			say()
 		}
+		waits = nil
 		select {
 		case <-ctx.Done():
 			return nil, fault.ErrInterrupted
