@@ -100,6 +100,7 @@ macos: ## vet for macOS, as far as cgo allows: the packages that do without Vulk
 docs: ## write the pages and the schema that are made from tables in the code
 	go test -count=1 ./cmd/vksplat -run 'TestTrainPage|TestRenderPage|TestFarmSettings|TestFarmPage' -update
 	go test -count=1 ./farm/spec -run TestSchemaIsMade -update
+	go test -count=1 ./pipeline -run TestPassTable -update
 
 quick: ## a verdict on a change in a minute or two, after the first build
 	@.ci/install demo

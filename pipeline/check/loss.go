@@ -46,7 +46,7 @@ func lossCases() []Case {
 			p := newPhoto(t, 40, 30, false)
 			p.lambda = lambda
 			p.then((*photo).checkGrad)
-		}))}, maskCases(), shrinkCases())
+		}))})
 }
 
 // huberTable tries thresholds above and below which differences lie, and one that a third of them equal, with windows

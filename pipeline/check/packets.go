@@ -17,10 +17,6 @@ const unitOfPackets = 41
 // packetSizes are around workgroups and blocks.
 var packetSizes = []int{0, 1, 255, 256, 257, layout.SendBlock - 1, layout.SendBlock, layout.SendBlock + 1, 5000}
 
-func packetCases() []Case {
-	return slices.Concat(sendCases(), joinCases(), copyCases(), gradCases())
-}
-
 // anyFloats are floats of any kind, of which copies must keep every bit.
 func (t source) anyFloats(n int) []float32 {
 	x := make([]float32, n)
