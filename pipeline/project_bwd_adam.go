@@ -25,7 +25,9 @@ func (v *view) projectBwdAdam() {
 				p.Lens, p.Spec.Shutter = v.f.lens.lens, v.s.lens.shutter
 			})
 		case v.s.depths != nil:
-			pass = vk.Derive(pass, func(p *shaders.ProjectBwdAdamDepth) { p.VBeside = vk.Cast[[3]float32](v.vBeside.View) })
+			pass = vk.Derive(pass, func(p *shaders.ProjectBwdAdamDepth) {
+				p.VBeside = vk.Cast[[3]float32](v.vBeside.View)
+			})
 		}
 		v.r.Dispatch(pass, vk.Items(c.splats, adamGroup))
 	}
