@@ -147,6 +147,7 @@ staticcheck:
 gen: ## compile the shaders again and print their Go
 	@.ci/install shaders
 	go run ./tools/shadergen
+	go test -count=1 ./vk -run TestSecondBinding -update
 
 messages: ## write the Go of farm/wire/wire.proto
 	@.ci/install messages
