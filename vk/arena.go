@@ -84,8 +84,8 @@ func newArena(src blockSource, budget int64) *arena {
 	return &arena{src: src, count: Stats{Budget: budget}}
 }
 
-// alloc returns size bytes of the given kind, which begin at a page of their block. They hold whatever was there before.
-// The name is for error messages. An error for want of memory wraps ErrOutOfMemory.
+// alloc returns size bytes of the given kind, which begin at a page of their block. They hold whatever was there
+// before. The name is for error messages. An error for want of memory wraps ErrOutOfMemory.
 func (a *arena) alloc(kind MemoryKind, size int64, name string) (span, error) {
 	switch {
 	case kind < 0 || kind >= memoryKinds:

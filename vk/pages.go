@@ -26,8 +26,8 @@ func newPageMap(n int) pageMap {
 	return m
 }
 
-// bestFit returns the first page of the smallest run of free pages that holds want pages, and how many pages that run is
-// longer than want. Of equal runs the lowest wins. ok is false when no run is long enough.
+// bestFit returns the first page of the smallest run of free pages that holds want pages, and how many pages that run
+// is longer than want. Of equal runs the lowest wins. ok is false when no run is long enough.
 func (m *pageMap) bestFit(want int) (start, excess int, ok bool) {
 	if want > m.free {
 		return 0, 0, false
