@@ -50,7 +50,8 @@ func newDevicePhotos(e *setup, cams []scene.Camera, src *photos.Share, cfg *reci
 	p := &devicePhotos{src: src, order: newViewOrder(cfg.Seed, n, e.world), last: cfg.Iterations,
 		photoSlots: photoSlots{dev: e.dev, cams: cams, layout: plan.photos, all: plan.Device.PhotoAll,
 			words: e.targetWords()},
-		slotOf: slices.Repeat([]int{-1}, n), flags: make([]uint32, n), outsize: make([]bool, n), strict: o.Strict, warn: o.Warn}
+		slotOf: slices.Repeat([]int{-1}, n), flags: make([]uint32, n), outsize: make([]bool, n),
+		strict: o.Strict, warn: o.Warn}
 	if err := p.allocate(plan.Device.PhotoFits, inFlight); err != nil {
 		return nil, errors.Join(err, p.close())
 	}
