@@ -101,6 +101,7 @@ docs: ## write the pages and the schema that are made from tables in the code
 	go test -count=1 ./cmd/vksplat -run 'TestTrainPage|TestRenderPage|TestFarmSettings|TestFarmPage' -update
 	go test -count=1 ./farm/spec -run TestSchemaIsMade -update
 	go test -count=1 ./farm/task -run TestCommandLines -update
+	go test -count=1 ./pipeline -run TestPassTable -update
 
 quick: ## a verdict on a change in a minute or two, after the first build
 	@.ci/install demo
@@ -147,6 +148,7 @@ staticcheck:
 gen: ## compile the shaders again and print their Go
 	@.ci/install shaders
 	go run ./tools/shadergen
+	go test -count=1 ./vk -run TestSecondBinding -update
 
 messages: ## write the Go of farm/wire/wire.proto
 	@.ci/install messages

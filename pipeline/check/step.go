@@ -103,12 +103,11 @@ func (s *optimizing) dispatch(d *model) {
 		p.Push = shaders.ProjectBwdAdamPush{FirstId: first, ChunkSplats: chunkSplats, NParams: uint32(d.NParams)}
 		switch {
 		case with.depth:
-			return vk.Like(&shaders.ProjectBwdAdamDepth{VBeside: beside}, &p)
+			return vk.Derive(&p, func(p *shaders.ProjectBwdAdamDepth) { p.VBeside = beside })
 		case b.v.Lens == nil:
 			return &p
 		}
-		return vk.Like(&shaders.ProjectBwdAdamLens{Lens: lens,
-			Spec: shaders.ProjectBwdAdamLensSpec{Shutter: b.v.Motion != nil}}, &p)
+		return vk.Derive(&p, func(p *shaders.ProjectBwdAdamLens) { p.Lens, p.Spec.Shutter = lens, b.v.Motion != nil })
 	})
 }
 
@@ -137,7 +136,7 @@ func (s *optimizing) dispatchBatch(d *model) {
 		if !with.depth {
 			return &p
 		}
-		return vk.Like(&shaders.ProjectBwdAdamViewsDepth{VBesideViews: beside}, &p)
+		return vk.Derive(&p, func(p *shaders.ProjectBwdAdamViewsDepth) { p.VBesideViews = beside })
 	})
 }
 

@@ -39,7 +39,7 @@ func tileCases() []Case {
 			checkTileOffsets(t, 700, 20, 15, 0, 1)
 			checkTileOffsets(t, 700, 20, 15, 299, 300)
 		}},
-	}), scanTilesCases())
+	}))
 }
 
 // scanTilesCases are cases of scan_tiles, which must find what count_tiles and the scan find.

@@ -7,7 +7,7 @@ import (
 	"vksplat/scene"
 )
 
-// shared hands one source of photos to several devices. What they say that they will ask for comes to the source in the
+// shared hands one source of photos to the devices. What they say that they will ask for comes to the source in the
 // order in which steps will ask.
 type shared struct {
 	src Source
@@ -28,14 +28,10 @@ type asks struct {
 // Ask is the photo that a device gets from the source for a step.
 type Ask struct{ Step, View int }
 
-func Shared(src Source, n int) []Source {
-	if n == 1 {
-		return []Source{src}
-	}
+func Shared(src Source, n int) (list []*Share) {
 	s := &shared{src: src, asks: make([]asks, n)}
-	list := make([]Source, n)
-	for i := range list {
-		list[i] = &Share{s, i}
+	for i := range n {
+		list = append(list, &Share{s, i})
 	}
 	return list
 }
@@ -60,7 +56,7 @@ func (p *Share) took(view int) {
 	}
 }
 
-// Release gives a photo's pixels back.
+// Release gives a photo's pixels back, once for every photo.
 func (p *Share) Release(view int) {
 	if r, ok := p.src.(Releaser); ok {
 		r.Release(view)
