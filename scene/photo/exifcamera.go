@@ -126,7 +126,11 @@ func exifTags(data []byte, order binary.ByteOrder, offset uint32) map[uint16]str
 		e := entries[:entrySize]
 		entries = entries[entrySize:]
 		value, count := uint64(order.Uint32(e[8:])), uint64(order.Uint32(e[4:]))
-		switch order.Uint16(e[2:]) {
+		tag, kind := order.Uint16(e), order.Uint16(e[2:])
+		if tag == tagOrientation && kind != typeShort { // which means nothing
+			continue
+		}
+		switch kind {
 		case typeText:
 			text := e[8:12]
 			if count > 4 {
@@ -135,16 +139,14 @@ func exifTags(data []byte, order binary.ByteOrder, offset uint32) map[uint16]str
 				}
 				text = data[value : value+count]
 			}
-			tags[order.Uint16(e)] = strings.TrimSpace(strings.Trim(string(text[:min(count, uint64(len(text)))]), "\x00"))
+			tags[tag] = strings.TrimSpace(strings.Trim(string(text[:min(count, uint64(len(text)))]), "\x00"))
 		case typeShort:
-			tags[order.Uint16(e)] = fmt.Sprint(order.Uint16(e[8:]))
+			tags[tag] = fmt.Sprint(order.Uint16(e[8:]))
 		case typeLong:
-			if tag := order.Uint16(e); tag != tagOrientation { // which has another type
-				tags[tag] = fmt.Sprint(value)
-			}
+			tags[tag] = fmt.Sprint(value)
 		case typeFraction:
 			if value+8 <= uint64(len(data)) {
-				tags[order.Uint16(e)] = fmt.Sprintf("%d/%d", order.Uint32(data[value:]), order.Uint32(data[value+4:]))
+				tags[tag] = fmt.Sprintf("%d/%d", order.Uint32(data[value:]), order.Uint32(data[value+4:]))
 			}
 		}
 	}
