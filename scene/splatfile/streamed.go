@@ -381,15 +381,15 @@ func (s *streamer) writeArchive(to io.Writer, dir string, meta []byte) error {
 	return archive.Close()
 }
 
-// earlierStreamed lists the files of SOG in the folders that an earlier model of a path names: anybody
-// may have written it.
+// earlierStreamed lists the files of SOG in the folders that an earlier model of a path names, and nothing else: its
+// lod-meta.json may come from anywhere.
 func earlierStreamed(path string) (files []string) {
 	meta, err := readStreamed(path)
 	if err != nil { // none, or none that this program knows: it is replaced alone
 		return nil
 	}
 	for _, name := range meta.Files {
-		folder, base := filepath.Split(filepath.FromSlash(name))
+		folder, base := filepath.Split(filepath.Clean(name))
 		if base != sogMetaName || folder == "" {
 			continue
 		}

@@ -98,3 +98,14 @@ func TestStreamedFiles(t *testing.T) {
 		t.Errorf("%d splats read with %d open files, %d before: %v", read, most, before, err)
 	}
 }
+
+// TestStreamedLink reads a model whose lod-meta.json is kept elsewhere, as caches of downloads do it.
+func TestStreamedLink(t *testing.T) {
+	path, kept := filepath.Join(t.TempDir(), streamedName), filepath.Join(t.TempDir(), "kept")
+	smallStreamed(t, path, model(100, 0), 1)
+	must.Do(t, os.Rename(path, kept))
+	must.Do(t, os.Symlink(kept, path))
+	if s, _ := readModel(t, streamed, path); s.N != 100 {
+		t.Errorf("%d splats", s.N)
+	}
+}
