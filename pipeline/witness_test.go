@@ -13,6 +13,7 @@ import (
 	"vksplat/scene/metric"
 	"vksplat/scene/picture"
 	"vksplat/scene/synth"
+	"vksplat/scene/synth/synthtest"
 )
 
 // witnessScene is a procedural capture whose depths are known everywhere.
@@ -35,7 +36,7 @@ func makeWitness(t *testing.T, o synth.Options, train func(i int) bool) *witness
 		for k := range depths {
 			depths[k] *= float32(s.capture.Frame.Scale)
 		}
-		s.depths, s.normals = append(s.depths, depths), append(s.normals, drawn.Normals(i))
+		s.depths, s.normals = append(s.depths, depths), append(s.normals, synthtest.Normals(drawn, i))
 		if train(i) {
 			s.train = append(s.train, i)
 		} else if i%4 == 2 {

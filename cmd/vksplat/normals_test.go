@@ -15,6 +15,7 @@ import (
 	"vksplat/scene/ply"
 	"vksplat/scene/surface/surfacetest"
 	"vksplat/scene/synth"
+	"vksplat/scene/synth/synthtest"
 )
 
 // TestNormals draws normals of balls on the surfaces of a made-up scene, and wants most to be those of the surfaces.
@@ -38,7 +39,7 @@ func TestNormals(t *testing.T) {
 		}
 		picture, err := png.Decode(f)
 		must.Do(t, errors.Join(err, f.Close()))
-		truth, depths := made.Normals(i), made.Depths(i)
+		truth, depths := synthtest.Normals(made, i), made.Depths(i)
 		for p, z := range depths {
 			r, g, b, _ := picture.At(p%c.Width, p/c.Width).RGBA()
 			if z > meshFar/2 || r+g+b == 0 {

@@ -160,7 +160,7 @@ var layers = []layer{
 	{"shaders", []string{"shaders/layout", "vk"}, "kernels know their bindings and nothing of who runs them", false},
 	{"vk", []string{"internal/fault", "vk/..."}, "vk is Vulkan and knows nothing of splats", false},
 
-	{"tools/synthcapture", []string{"scene", "scene/load", "scene/photo", "scene/picture", "scene/synth",
+	{"tools/synthcapture", []string{"scene", "scene/colmap", "scene/load", "scene/photo", "scene/picture", "scene/synth",
 		"internal/*"},
 		"it enlarges the made-up scene of package synth", true},
 	{"tools/city", []string{"scene", "scene/splatfile"}, "it repeats a model", true},
