@@ -128,8 +128,8 @@ func (s *witnessScene) trained(t *testing.T, d *Device, cfg recipe.Config, o Tra
 		views = append(views, TrainView{s.capture.Cameras[i], s.images[i]})
 	}
 	cams, photos := splitViews(views)
-	tr, err := NewTrainer(d, cams, photos, initial.Initialise(s.capture.Points, cfg.Seed, cfg.SHDegree, cfg.InitOpacity,
-		cfg.InitScale), s.capture.SceneScale, cfg, o)
+	tr, err := NewTrainer(d, cams, photos, initial.Initialise(t.Context(), s.capture.Points, cfg.Seed, cfg.SHDegree,
+		cfg.InitOpacity, cfg.InitScale), s.capture.SceneScale, cfg, o)
 	if err != nil {
 		t.Fatal(err)
 	}

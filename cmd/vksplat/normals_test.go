@@ -13,6 +13,7 @@ import (
 	"vksplat/internal/geom"
 	must "vksplat/internal/musttest"
 	"vksplat/scene/ply"
+	"vksplat/scene/ply/plytest"
 	"vksplat/scene/surface/surfacetest"
 	"vksplat/scene/synth"
 	"vksplat/scene/synth/synthtest"
@@ -26,7 +27,7 @@ func TestNormals(t *testing.T) {
 	o := synth.Options{Images: 12, Width: 128, Height: 96, Points: 100}
 	made, err := synth.New(o)
 	balls := ballsOn(surfacetest.SeenByThree(surfacetest.Views(t, o, meshFar), 2))
-	must.Do(t, errors.Join(err, synth.Write(capture, o), ply.Write(model, balls, ply.Meta{})))
+	must.Do(t, errors.Join(err, synth.Write(capture, o), plytest.Write(model, balls, ply.Meta{})))
 	vksplat(t, "render", model, "--cameras", capture, "-o", out, "--normals", "--frames", "0-11x4")
 	var list []float64
 	for i, c := range made.Cameras() {

@@ -108,7 +108,8 @@ var layers = []layer{
 	{"scene/depth", []string{"internal/*", "scene", "scene/colmap", "scene/photo", "shaders/layout"},
 		"depths come from points, clouds and files, and belong to pixels of photos", true},
 	{"scene/safetensors", []string{"internal/*"}, "tensors have names and no meaning", true},
-	{"scene/lenscases", nil, "scene's own tests use it", true},
+	{"scene/lenstest", nil, "scene's own tests use it", true},
+	{"scene/ply/plytest", []string{"scene", "scene/ply"}, "tests that need a model's file use it", true},
 	{"scene", []string{"internal/*", "scene"}, "the nouns, and subjects that need the nouns alone", true},
 
 	{"internal/child", []string{"internal/fault"}, "it runs processes and knows nothing of what they do", true},
