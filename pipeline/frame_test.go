@@ -39,8 +39,7 @@ func heldOutPSNR(t *testing.T, d *Device, o synth.Options) float64 {
 	cfg := recipe.Default()
 	cfg.Iterations, cfg.RefineEvery = 150, 0
 	start := initial.Initialise(t.Context(), c.Points, cfg.Seed, cfg.SHDegree, cfg.InitOpacity, cfg.InitScale)
-	tr, err := trainOn(d, views, start,
-		c.SceneScale, cfg)
+	tr, err := trainOn(d, views, start, c.SceneScale, cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
