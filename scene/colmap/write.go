@@ -3,7 +3,6 @@ package colmap
 import (
 	"encoding/binary"
 	"fmt"
-	"io"
 	"math"
 	"os"
 	"path/filepath"
@@ -59,11 +58,7 @@ func WriteTracks(dir string, cams []scene.Camera, pts []scene.Point, found [][]S
 		{"points3D.bin", func(b []byte) []byte { return appendColmapPoints(b, pts, found) }},
 	}
 	for _, f := range files {
-		err := atomicfile.Write(filepath.Join(dir, f.name), func(w io.Writer) error {
-			_, err := w.Write(f.append(nil))
-			return err
-		})
-		if err != nil {
+		if err := atomicfile.WriteText(filepath.Join(dir, f.name), f.append(nil)); err != nil {
 			return err
 		}
 	}

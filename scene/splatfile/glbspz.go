@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"io"
 	"math"
 	"strings"
 
@@ -54,11 +53,7 @@ func writeGLBPacked(op, path string, model Source, o WriteOptions) (s spzPacked,
 		return s, writeError(op, path, err, "")
 	}
 	text = append(text, strings.Repeat(" ", -len(text)&3)...)
-	err = atomicfile.Write(path, func(w io.Writer) error {
-		_, err := w.Write(append(glbHead(text, int64(packed.Len())), packed.Bytes()...))
-		return err
-	})
-	if err != nil {
+	if err := atomicfile.WriteText(path, append(glbHead(text, int64(packed.Len())), packed.Bytes()...)); err != nil {
 		return s, writeError(op, path, err, "")
 	}
 	return s, nil

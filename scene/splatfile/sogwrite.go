@@ -2,7 +2,6 @@ package splatfile
 
 import (
 	"archive/zip"
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -387,19 +386,13 @@ func (w *sogWriter) writeFolder(dir string, meta []byte) error {
 		return &fault.Error{Op: "replace", Path: main, Err: withoutPath(err),
 			Hint: "choose another output folder or change its permissions", Kind: fault.ErrTryAgain}
 	}
-	write := func(path string, data []byte) error {
-		return atomicfile.Write(path, func(to io.Writer) error {
-			_, err := io.Copy(to, bytes.NewReader(data))
-			return err
-		})
-	}
 	for i, data := range files {
 		if data == nil {
 			continue
 		}
-		if err := write(filepath.Join(dir, sogNames[i]), data); err != nil {
+		if err := atomicfile.WriteText(filepath.Join(dir, sogNames[i]), data); err != nil {
 			return err
 		}
 	}
-	return write(main, meta)
+	return atomicfile.WriteText(main, meta)
 }

@@ -325,10 +325,7 @@ func (s *streamer) write(path string, o WriteOptions) error {
 		return atomicfile.Write(path, func(to io.Writer) error { return s.writeArchive(to, temp, text) })
 	}
 	made := filepath.Join(temp, streamedName)
-	if err := atomicfile.Write(made, func(to io.Writer) error {
-		_, err := to.Write(text)
-		return err
-	}); err != nil {
+	if err := atomicfile.WriteText(made, text); err != nil {
 		return named(err, temp, path)
 	}
 	return replace(temp, made, path, folders, earlierStreamed(path))

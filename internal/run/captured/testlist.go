@@ -1,7 +1,6 @@
 package captured
 
 import (
-	"io"
 	"slices"
 	"strings"
 
@@ -12,8 +11,5 @@ import (
 func WriteTestList(path string, names []string) error {
 	names = slices.Clone(names)
 	slices.Sort(names)
-	return atomicfile.Write(path, func(w io.Writer) error {
-		_, err := io.WriteString(w, strings.Join(slices.Compact(names), "\n")+"\n")
-		return err
-	})
+	return atomicfile.WriteText(path, strings.Join(slices.Compact(names), "\n")+"\n")
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"os"
 	"path/filepath"
@@ -280,10 +279,7 @@ func readPoints(path string, n int) (bitmap.Bitmap, error) {
 
 // writePoints writes a set of points.
 func writePoints(path string, set bitmap.Bitmap) error {
-	return atomicfile.Write(path, func(w io.Writer) error {
-		_, err := w.Write(set.ToBytes())
-		return err
-	})
+	return atomicfile.WriteText(path, set.ToBytes())
 }
 
 // Write writes a divided capture into the plan's folder. What says that there is a plan comes last.
