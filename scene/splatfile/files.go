@@ -13,33 +13,24 @@ import (
 	"vksplat/scene/ply"
 )
 
-// openFile opens a file for reading anywhere, and gives its size.
-func openFile(op, path string) (*os.File, int64, error) {
+// openWith opens a file as a model, which closes it.
+func openWith(op, path string, open func(path string, r io.ReaderAt, size int64, closer io.Closer) (Source,
+	error)) (Source, error) {
 	info, err := os.Stat(path)
 	if err == nil && !info.Mode().IsRegular() {
 		err = errNoFile
 	}
-	var f *os.File
+	var file *os.File
 	if err == nil {
-		f, err = os.Open(path)
+		file, err = os.Open(path)
 	}
 	if err != nil {
-		return nil, 0, readError(op, path, err, "")
+		return nil, readError(op, path, err, "")
 	}
-	return f, info.Size(), nil
-}
-
-// openWith opens a file as a model, which closes it.
-func openWith(op, path string, open func(path string, r io.ReaderAt, size int64, closer io.Closer) (Source,
-	error)) (Source, error) {
-	file, size, err := openFile(op, path)
-	if err != nil {
-		return nil, err
-	}
-	source, err := open(path, file, size, file)
+	source, err := open(path, file, info.Size(), file)
 	if err != nil {
 		_ = file.Close() // the first error is the one to report
-		return nil, err
+		return nil, readError(op, path, err, "")
 	}
 	return source, nil
 }

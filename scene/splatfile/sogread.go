@@ -20,7 +20,7 @@ import (
 // SOG format"): images of bytes, a pixel for each splat, with a meta.json that says what the bytes stand for; in a
 // folder or in one archive.
 var sogFormat = &Format{Name: sogName, Extensions: []string{sogMetaName, ".sog"}, Detect: detectSOG, Open: openSOG,
-	Write: writeSOG}
+	Write: writer("write sog", writeSOG, 2)}
 
 // detectSOG knows archives by the name of their first file, and meta.json by its first words.
 func detectSOG(head []byte) bool {

@@ -54,22 +54,17 @@ type sogWriter struct {
 // writeSOG writes version 2: into one archive, or, if path is a folder or its name ends in meta.json, into files of
 // that folder.
 func writeSOG(path string, model Source, o WriteOptions) (lost []string, err error) {
-	const op = "write sog"
-	if err := checkVersion(op, path, o.Version, 2); err != nil {
-		return nil, err
-	}
 	info := model.Info()
 	if info.N > maxSogSplats {
-		return nil, writeError(op, path,
-			fmt.Errorf("%d splats, but images of %d pixels a side hold %d", info.N, maxWebPSide, maxSogSplats),
-			"write a part of the model")
+		return nil, refusal("write a part of the model", "%d splats, but images of %d pixels a side hold %d", info.N,
+			maxWebPSide, maxSogSplats)
 	}
 	w := &sogWriter{info: info}
 	if err := w.survey(model, o); err != nil {
-		return nil, writeError(op, path, err, "")
+		return nil, err
 	}
 	if err := w.quantise(model); err != nil {
-		return nil, writeError(op, path, err, "")
+		return nil, err
 	}
 	meta, err := w.meta(o)
 	if err != nil {

@@ -24,7 +24,7 @@ var streamed = &Format{
 	Extensions: []string{streamedName, streamedArchive},
 	Detect:     isStreamed,
 	Open:       openStreamed,
-	Write:      writeStreamed,
+	Write:      writer("write streamed sog", writeStreamed, 1),
 }
 
 // StreamedFormat is the name of a format whose models are read level by level: see OpenCoarsest and StreamedParts.
@@ -106,21 +106,17 @@ func writeStreamed(path string, model Source, o WriteOptions) (lost []string, er
 }
 
 func (s *streamer) run(path string, model Source, o WriteOptions) (lost []string, err error) {
-	const op = "write streamed sog"
-	if err := checkVersion(op, path, o.Version, 1); err != nil {
-		return nil, err
-	}
 	s.meta = streamedMeta{Version: 1, Asset: streamedAsset{o.Generator}}
 	free, err := s.makeLevels(append([]Source{model}, o.Coarser...), path, o)
 	if err != nil {
-		return nil, writeError(op, path, err, "")
+		return nil, err
 	}
 	defer func() { err = errors.Join(err, free()) }()
 	if err := s.plan(); err != nil {
-		return nil, writeError(op, path, err, "")
+		return nil, err
 	}
 	if err := s.write(path, o); err != nil {
-		return nil, writeError(op, path, err, "")
+		return nil, err
 	}
 	if len(model.Info().Meta.Comments) > 0 {
 		lost = append(lost, "SOG cannot store comments")
