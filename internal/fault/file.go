@@ -52,6 +52,21 @@ func Regular(path string) error {
 	return TrimPath(err)
 }
 
+// Open opens a file for reading that is one, and returns its size in bytes.
+func Open(path string) (f *os.File, size int64, err error) {
+	if err := Regular(path); err != nil {
+		return nil, 0, err
+	}
+	if f, err = os.Open(path); err != nil {
+		return nil, 0, TrimPath(err)
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return nil, 0, errors.Join(TrimPath(err), f.Close())
+	}
+	return f, info.Size(), nil
+}
+
 // Dangling refuses a place to write to that is a symbolic link to nothing or one that cannot be followed, as in a ring
 // of links, or below such a link: who set the link wants what is written where it leads.
 func Dangling(path string) error {

@@ -7,9 +7,10 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"strconv"
 	"strings"
+
+	"vksplat/internal/fault"
 )
 
 // Tags of EXIF that tell cameras and lenses apart, and how much light a photo got.
@@ -63,16 +64,12 @@ func fraction(text string) float64 {
 
 // exifFolders reads the two folders of tags in a photo's EXIF block, empty ones where there are none.
 func exifFolders(path string) (first, second map[uint16]string) {
-	f, err := os.Open(path)
+	f, size, err := fault.Open(path)
 	if err != nil {
 		return nil, nil
 	}
 	defer f.Close() // only read from
-	info, err := f.Stat()
-	if err != nil || !info.Mode().IsRegular() {
-		return nil, nil
-	}
-	return tiffFolders(exifOf(f, info.Size()))
+	return tiffFolders(exifOf(f, size))
 }
 
 // tiffFolders reads the two folders of tags in what an EXIF block holds, a small TIFF file.

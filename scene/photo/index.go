@@ -226,12 +226,9 @@ func (x *Index) Unused() []string {
 
 // Size reads the size in pixels from the header of a JPEG, PNG or WebP.
 func Size(file string) (width, height int, err error) {
-	if err := fault.Regular(file); err != nil {
-		return 0, 0, err
-	}
-	f, err := os.Open(file)
+	f, _, err := fault.Open(file)
 	if err != nil {
-		return 0, 0, fault.TrimPath(err)
+		return 0, 0, err
 	}
 	defer f.Close() // only read from
 	r := bufio.NewReader(f)

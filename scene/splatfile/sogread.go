@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"vksplat/internal/fault"
 	"vksplat/internal/wording"
 	"vksplat/scene"
 )
@@ -96,7 +97,7 @@ func newSOG(path string) (*sogSource, error) {
 	case info.IsDir():
 		s.files = folder(path)
 	case !info.Mode().IsRegular():
-		err = errNoFile
+		err = fault.ErrNotRegular
 	case isZip(path):
 		limit = info.Size()
 		err = s.openZip(path)
