@@ -75,13 +75,7 @@ func writeGLB(path string, model Source, o WriteOptions) ([]string, error) {
 		_, err := io.Copy(w, p.all())
 		return err
 	})
-	if err != nil {
-		return nil, err
-	}
-	if len(info.Meta.Comments) > 0 {
-		return []string{"glTF cannot store comments"}, nil
-	}
-	return nil, nil
+	return lostComments(info, "glTF"), err
 }
 
 // glbHead gives the bytes before the binary data. The planes' widths are multiples of 4 bytes, so that nothing needs

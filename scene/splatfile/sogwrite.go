@@ -75,13 +75,7 @@ func writeSOG(path string, model Source, o WriteOptions) (lost []string, err err
 	} else {
 		err = atomicfile.Write(path, func(to io.Writer) error { return w.writeZip(to, meta) })
 	}
-	if err != nil {
-		return nil, err
-	}
-	if len(info.Meta.Comments) > 0 {
-		lost = append(lost, "SOG cannot store comments")
-	}
-	return lost, nil
+	return lostComments(info, "SOG"), err
 }
 
 // sogFolder gives the folder that files go to, if they do not go into an archive.

@@ -36,10 +36,7 @@ func writeSPZ(path string, model Source, o WriteOptions) ([]string, error) {
 		return nil, err
 	}
 	defer func() { _ = s.planes.close() }() // what it held is written, or has failed
-	if err := atomicfile.Write(path, s.write); err != nil {
-		return nil, err
-	}
-	return spzLost(model.Info(), s), nil
+	return s.lost(lostOf(model.Info(), "SPZ", true)), atomicfile.Write(path, s.write)
 }
 
 // spzPacked is a file of SPZ that is about to be written.
@@ -211,9 +208,6 @@ func (c *countWriter) Write(b []byte) (int, error) {
 	c.n += int64(n)
 	return n, err
 }
-
-// spzLost says what the file does not hold.
-func spzLost(info Info, s spzPacked) []string { return s.lost(lostOf(info, "SPZ", true)) }
 
 // lost adds what became of numbers to what was lost.
 func (s spzPacked) lost(lost []string) []string {

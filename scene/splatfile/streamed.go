@@ -115,13 +115,7 @@ func (s *streamer) run(path string, model Source, o WriteOptions) (lost []string
 	if err := s.plan(); err != nil {
 		return nil, err
 	}
-	if err := s.write(path, o); err != nil {
-		return nil, err
-	}
-	if len(model.Info().Meta.Comments) > 0 {
-		lost = append(lost, "SOG cannot store comments")
-	}
-	return lost, nil
+	return lostComments(model.Info(), "SOG"), s.write(path, o)
 }
 
 func (o WriteOptions) stopped() error {

@@ -97,9 +97,7 @@ func (t *tiler) run(path string, model Source) (lost []string, err error) {
 	if err != nil {
 		return nil, named(err, t.temp, path)
 	}
-	if len(info.Meta.Comments) > 0 {
-		lost = append(lost, "3D Tiles cannot store comments")
-	}
+	lost = lostComments(info, "3D Tiles")
 	if !t.o.PlainTiles {
 		lost = t.packs.lost(lost)
 	}

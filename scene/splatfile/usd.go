@@ -63,13 +63,7 @@ func writeUSD(path string, model Source, o WriteOptions) ([]string, error) {
 		}
 		return usd.WriteCrate(w, layer)
 	})
-	if err != nil {
-		return nil, err
-	}
-	if len(info.Meta.Comments) > 0 {
-		return []string{"USD cannot store comments"}, nil
-	}
-	return nil, nil
+	return lostComments(info, "USD"), err
 }
 
 // usdPlanes fills the planes and gives the box around the splats.

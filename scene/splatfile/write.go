@@ -105,6 +105,14 @@ func lostOf(info Info, format string, keepsAntialiased bool) (lost []string) {
 	return lost
 }
 
+// lostComments says that a format has no place for a model's comments, if it has some.
+func lostComments(info Info, format string) []string {
+	if len(info.Meta.Comments) == 0 {
+		return nil
+	}
+	return []string{format + " cannot store comments"}
+}
+
 // lostSome says how many values were cut, if any.
 func lostSome(lost []string, n int, what string) []string {
 	if n == 0 {
