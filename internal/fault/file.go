@@ -3,6 +3,7 @@ package fault
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -65,6 +66,21 @@ func Open(path string) (f *os.File, size int64, err error) {
 		return nil, 0, errors.Join(TrimPath(err), f.Close())
 	}
 	return f, info.Size(), nil
+}
+
+// ReadFile reads what is a file, of at most so many bytes.
+func ReadFile(path string, most int64) ([]byte, error) {
+	f, size, err := Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() // only read from
+	if size > most {
+		return nil, fmt.Errorf("it has %d bytes, at most %d are read", size, most)
+	}
+	data := make([]byte, size)
+	_, err = io.ReadFull(f, data)
+	return data, TrimPath(err)
 }
 
 // Dangling refuses a place to write to that is a symbolic link to nothing or one that cannot be followed, as in a ring

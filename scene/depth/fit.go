@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io/fs"
 	"math"
-	"os"
 	"slices"
 
 	"vksplat/internal/fault"
@@ -44,22 +43,15 @@ const maxParams = 128 << 20
 
 // readParams reads the scales and offsets of photos by their names without extension; nil: there is no such file.
 func readParams(file string) (params map[string]inverseFit, err error) {
-	info, err := os.Stat(file)
+	data, err := fault.ReadFile(file, maxParams)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
-	}
-	var data []byte
-	if err == nil && (!info.Mode().IsRegular() || info.Size() > maxParams) {
-		err = errors.New("not a file of scales and offsets")
-	}
-	if err == nil {
-		data, err = os.ReadFile(file)
 	}
 	if err == nil {
 		err = strictjson.JSONError(json.Unmarshal(data, &params))
 	}
 	if err != nil {
-		return nil, &fault.Error{Op: opMaps, Path: file, Err: fault.TrimPath(err), Kind: fault.ReadKind(err),
+		return nil, &fault.Error{Op: opMaps, Path: file, Err: err, Kind: fault.ReadKind(err),
 			Hint: "make it again, or remove it: scales and offsets then follow from the capture's points"}
 	}
 	return params, nil

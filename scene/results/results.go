@@ -268,22 +268,15 @@ const maxResults = 256 << 20
 // readResults reads a file of scores as far as the methods' names; without the file there are none.
 func readResults(path string) (map[string]any, error) {
 	var raw map[string]json.RawMessage
-	info, err := os.Stat(path)
+	data, err := fault.ReadFile(path, maxResults)
 	if errors.Is(err, os.ErrNotExist) {
 		return map[string]any{}, nil
-	}
-	if err == nil && (!info.Mode().IsRegular() || info.Size() > maxResults) {
-		err = errors.New("not a scores file")
-	}
-	var data []byte
-	if err == nil {
-		data, err = os.ReadFile(path)
 	}
 	if err == nil {
 		err = strictjson.JSONError(json.Unmarshal(data, &raw))
 	}
 	if err != nil {
-		return nil, &fault.Error{Op: "read scores", Path: path, Err: fault.TrimPath(err),
+		return nil, &fault.Error{Op: "read scores", Path: path, Err: err,
 			Hint: "move it away: scores are added to what it holds"}
 	}
 	all := make(map[string]any, len(raw)+1)

@@ -2,7 +2,6 @@ package bench
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -188,16 +187,9 @@ const maxBenchFile = 64 << 20
 // readBench reads what writeBench wrote.
 func readBench(path string) (*benchFile, error) {
 	hint := "name a file that " + fault.Command("bench --json") + " wrote"
-	info, err := os.Stat(path)
-	if err == nil && (!info.Mode().IsRegular() || info.Size() > maxBenchFile) {
-		err = errors.New("not a results file")
-	}
-	var data []byte
-	if err == nil {
-		data, err = os.ReadFile(path)
-	}
+	data, err := fault.ReadFile(path, maxBenchFile)
 	if err != nil {
-		return nil, fault.Usagef(hint, "read results %s: %w", path, fault.Pathless(err))
+		return nil, fault.Usagef(hint, "read results %s: %w", path, err)
 	}
 	f := &benchFile{}
 	if err := json.Unmarshal(data, f); err != nil {

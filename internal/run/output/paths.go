@@ -2,13 +2,13 @@ package output
 
 import (
 	"encoding/json"
-	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"slices"
 
 	"vksplat/internal/atomicfile"
+	"vksplat/internal/fault"
 	"vksplat/internal/strictjson"
 )
 
@@ -80,14 +80,7 @@ func WriteJSON(path string, v any) error {
 
 // ReadJSON reads a plain file of at most so many bytes into v.
 func ReadJSON(path string, most int64, v any) error {
-	st, err := os.Stat(path)
-	if err != nil {
-		return err
-	}
-	if !st.Mode().IsRegular() || st.Size() > most {
-		return fmt.Errorf("not a file of at most %d bytes", most)
-	}
-	data, err := os.ReadFile(path)
+	data, err := fault.ReadFile(path, most)
 	if err != nil {
 		return err
 	}

@@ -255,17 +255,13 @@ func (p *Plan) Restrict(c *scene.Capture, k int) error {
 
 // readPoints reads a set of n points.
 func readPoints(path string, n int) (bitmap.Bitmap, error) {
-	st, err := os.Stat(path)
 	want := int64((n + 63) / 64 * 8)
-	if err == nil && (!st.Mode().IsRegular() || st.Size() != want) {
+	data, err := fault.ReadFile(path, want)
+	if err == nil && int64(len(data)) != want {
 		err = fmt.Errorf("a set of %d points has %d bytes", n, want)
 	}
-	var data []byte
-	if err == nil {
-		data, err = os.ReadFile(path)
-	}
 	if err != nil {
-		return nil, PlanError(path, Hint, "%w", fault.Pathless(err))
+		return nil, PlanError(path, Hint, "%w", err)
 	}
 	set := make(bitmap.Bitmap, len(data)/8)
 	for i, b := range data {
