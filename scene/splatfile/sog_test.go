@@ -224,7 +224,8 @@ func TestSOGEdges(t *testing.T) {
 		!strings.Contains(err.Error(), "splat 50: rotation") {
 		t.Errorf("rotation of length zero: %v", err)
 	}
-	if _, err := sogFormat.Write(path, Memory(same, ply.Meta{}), WriteOptions{Version: 1}); !errors.Is(err, fault.ErrUsage) {
+	_, err := sogFormat.Write(path, Memory(same, ply.Meta{}), WriteOptions{Version: 1})
+	if !errors.Is(err, fault.ErrUsage) {
 		t.Errorf("version 1: %v", err)
 	}
 	lost, err := sogFormat.Write(path, Memory(same, ply.Meta{Comments: []string{"a"}}), WriteOptions{})
