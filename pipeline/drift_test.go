@@ -97,7 +97,8 @@ func (s *driftScene) init(cfg recipe.Config) *scene.Splats {
 	if s.start != nil {
 		return s.start
 	}
-	return initial.Initialise(s.capture.Points, cfg.Seed, cfg.SHDegree, cfg.InitOpacity, cfg.InitScale)
+	return initial.Initialise(context.Background(), s.capture.Points, cfg.Seed, cfg.SHDegree, cfg.InitOpacity,
+		cfg.InitScale)
 }
 
 // trainedPSNR trains on views and returns the mean PSNR of the model's plain pictures with the held-out photos, and

@@ -55,22 +55,6 @@ func (c Camera) Center() [3]float64 {
 	return p
 }
 
-// ViewMat gives the 4x4 row-major matrix from world to camera.
-func (c Camera) ViewMat() [16]float64 {
-	r, t := c.R, c.T
-	return [16]float64{
-		r[0], r[1], r[2], t[0],
-		r[3], r[4], r[5], t[1],
-		r[6], r[7], r[8], t[2],
-		0, 0, 0, 1,
-	}
-}
-
-// K gives the 3x3 row-major matrix of the intrinsics, in pixels.
-func (c Camera) K() [9]float64 {
-	return [9]float64{c.Fx, 0, c.Cx, 0, c.Fy, c.Cy, 0, 0, 1}
-}
-
 func (c Camera) ToCamera(p [3]float64) [3]float64 {
 	return geom.Add(geom.Rotate(c.R, p), c.T)
 }

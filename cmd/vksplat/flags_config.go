@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"os"
 	"path"
 	"slices"
 	"strconv"
@@ -19,7 +18,6 @@ import (
 	"vksplat/internal/fault"
 	"vksplat/internal/run/train"
 	"vksplat/internal/wording"
-	"vksplat/pipeline"
 	"vksplat/pipeline/recipe"
 )
 
@@ -47,22 +45,12 @@ func readConfig(file string) (settings, error) {
 
 // readConfigText returns the text of a TOML file. hint says which is meant.
 func readConfigText(file, hint string) (string, error) {
-	info, err := os.Stat(file)
-	if err == nil && !info.Mode().IsRegular() {
-		err = errors.New("not a file")
-	}
-	if err == nil && info.Size() > maxConfigFile {
-		err = fmt.Errorf("%s, too large for a configuration", pipeline.BytesText(info.Size()))
-	}
-	var data []byte
-	if err == nil {
-		data, err = os.ReadFile(file)
-	}
+	data, err := fault.ReadFile(file, maxConfigFile)
 	if err == nil {
 		err = checkText(data)
 	}
 	if err != nil {
-		return "", fault.Usagef(hint, "read configuration %s: %w", file, fault.Pathless(err))
+		return "", fault.Usagef(hint, "read configuration %s: %w", file, err)
 	}
 	return string(data), nil
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"fmt"
-	"io"
 	"path/filepath"
 	"strings"
 
@@ -39,10 +38,7 @@ func writeManual(console *cli.Console, c *cobra.Command, dir string) error {
 	}
 	page, err := manualPage(console, c)
 	if err == nil {
-		err = atomicfile.Write(filepath.Join(dir, pageName(c)+".1"), func(w io.Writer) error {
-			_, err := io.WriteString(w, page)
-			return err
-		})
+		err = atomicfile.WriteText(filepath.Join(dir, pageName(c)+".1"), page)
 	}
 	for _, sub := range c.Commands() {
 		if err != nil {

@@ -5,9 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
+
+	must "vksplat/internal/musttest"
 )
 
 func TestErrorKindsAndText(t *testing.T) {
@@ -171,6 +175,23 @@ func TestHintIsFoundThroughWrapping(t *testing.T) {
 	} {
 		if got := Hint(test.err); got != test.want {
 			t.Errorf("hint of %v: %q, want %q", test.err, got, test.want)
+		}
+	}
+}
+
+// TestReadFile reads a file, and refuses folders and what is larger than allowed.
+func TestReadFile(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "f")
+	must.Do(t, os.WriteFile(file, []byte("four"), 0o600))
+	if data, err := ReadFile(file, 4); err != nil || string(data) != "four" {
+		t.Errorf("%q, %v", data, err)
+	}
+	for path, want := range map[string]string{file: "it has 4 bytes, at most 3 are read", dir: ErrNotRegular.Error(),
+		filepath.Join(dir, "none"): os.ErrNotExist.Error()} {
+		if _, err := ReadFile(path, 3); err == nil || strings.Contains(err.Error(), dir) ||
+			err.Error() != want && !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("%s: %v, want %s", path, err, want)
 		}
 	}
 }

@@ -3,6 +3,7 @@ package fault
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -50,6 +51,36 @@ func Regular(path string) error {
 		err = ErrNotRegular
 	}
 	return TrimPath(err)
+}
+
+// Open opens a file for reading that is one, and returns its size in bytes.
+func Open(path string) (f *os.File, size int64, err error) {
+	if err := Regular(path); err != nil {
+		return nil, 0, err
+	}
+	if f, err = os.Open(path); err != nil {
+		return nil, 0, TrimPath(err)
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return nil, 0, errors.Join(TrimPath(err), f.Close())
+	}
+	return f, info.Size(), nil
+}
+
+// ReadFile reads what is a file, of at most so many bytes.
+func ReadFile(path string, most int64) ([]byte, error) {
+	f, size, err := Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() // only read from
+	if size > most {
+		return nil, fmt.Errorf("it has %d bytes, at most %d are read", size, most)
+	}
+	data := make([]byte, size)
+	_, err = io.ReadFull(f, data)
+	return data, TrimPath(err)
 }
 
 // Dangling refuses a place to write to that is a symbolic link to nothing or one that cannot be followed, as in a ring

@@ -6,12 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"os"
 	"reflect"
 	"regexp"
 	"strconv"
 	"strings"
 
+	"vksplat/internal/fault"
 	"vksplat/internal/geom"
 	"vksplat/internal/wording"
 )
@@ -191,14 +191,7 @@ const MaxFile = 1 << 30
 
 // ReadFile reads the JSON of a plain file into v.
 func ReadFile(path string, v any) error {
-	info, err := os.Stat(path)
-	if err != nil {
-		return err
-	}
-	if !info.Mode().IsRegular() || info.Size() > MaxFile {
-		return fmt.Errorf("not a file of at most %d bytes", MaxFile)
-	}
-	data, err := os.ReadFile(path)
+	data, err := fault.ReadFile(path, MaxFile)
 	if err != nil {
 		return err
 	}

@@ -103,10 +103,7 @@ func FormOf(dir string) (f *Form, ok bool) {
 // CountImages gives the number of images that a model claims, 0 if it cannot be read.
 func (f *Form) CountImages(dir string) uint64 {
 	file := filepath.Join(dir, "images"+f.Ext)
-	if fault.Regular(file) != nil {
-		return 0
-	}
-	r, err := os.Open(file)
+	r, _, err := fault.Open(file)
 	if err != nil {
 		return 0
 	}
@@ -155,13 +152,9 @@ func (f *Form) cloud(dir string) string {
 // Read opens one file of a model and parses it.
 func (f *Form) Read(file string, parse func(r io.Reader) error) error {
 	op := "read " + filepath.Base(file)
-	err := fault.Regular(file)
-	var r *os.File
-	if err == nil {
-		r, err = os.Open(file)
-	}
+	r, _, err := fault.Open(file)
 	if err != nil {
-		return &fault.Error{Op: op, Path: file, Err: fault.TrimPath(err), Kind: fault.ReadKind(err),
+		return &fault.Error{Op: op, Path: file, Err: err, Kind: fault.ReadKind(err),
 			Hint: fmt.Sprintf("a COLMAP model needs cameras%s, images%[1]s and points3D%[1]s in one folder, all "+
 				"readable", f.Ext)}
 	}

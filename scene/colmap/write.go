@@ -3,7 +3,6 @@ package colmap
 import (
 	"encoding/binary"
 	"fmt"
-	"io"
 	"math"
 	"os"
 	"path/filepath"
@@ -19,12 +18,22 @@ type colmapRefusal string
 
 func (r colmapRefusal) Error() string { return string(r) }
 
-// Write writes cameras.bin, images.bin and points3D.bin into dir, which is
-// made if it is missing: one camera per set of equal intrinsics, PINHOLE or that of
-// its lens, poses as quaternions, no 2D points and no tracks. Cameras and points are
-// written in the frame they are in. Each file is written in full or not at all.
-// Cameras must be pinhole cameras or have a lens of COLMAP's, and names that hold no NUL.
+// Write is WriteTracks without tracks.
 func Write(dir string, cams []scene.Camera, pts []scene.Point) error {
+	return WriteTracks(dir, cams, pts, nil)
+}
+
+// Sighting is a point, by its place in the list, where a photo shows it, in pixels.
+type Sighting struct {
+	Point int
+	X, Y  float64
+}
+
+// WriteTracks writes cameras.bin, images.bin and points3D.bin into dir, which is made if it is missing: one camera per
+// set of equal intrinsics, PINHOLE or that of its lens, poses as quaternions, and of each camera the points that its
+// photo shows; nil: none of any. Cameras and points are written in the frame they are in. Each file is written in full
+// or not at all. Cameras must be pinhole cameras or have a lens of COLMAP's, and names that hold no NUL.
+func WriteTracks(dir string, cams []scene.Camera, pts []scene.Point, found [][]Sighting) error {
 	for _, c := range cams {
 		switch {
 		case c.Model != scene.Pinhole && c.Lens == nil || c.Photo != "" ||
@@ -45,15 +54,11 @@ func Write(dir string, cams []scene.Camera, pts []scene.Point) error {
 		append func(b []byte) []byte
 	}{
 		{"cameras.bin", func(b []byte) []byte { return appendColmapCameras(b, distinct) }},
-		{"images.bin", func(b []byte) []byte { return appendColmapImages(b, cams, ids) }},
-		{"points3D.bin", func(b []byte) []byte { return appendColmapPoints(b, pts) }},
+		{"images.bin", func(b []byte) []byte { return appendColmapImages(b, cams, ids, found) }},
+		{"points3D.bin", func(b []byte) []byte { return appendColmapPoints(b, pts, found) }},
 	}
 	for _, f := range files {
-		err := atomicfile.Write(filepath.Join(dir, f.name), func(w io.Writer) error {
-			_, err := w.Write(f.append(nil))
-			return err
-		})
-		if err != nil {
+		if err := atomicfile.WriteText(filepath.Join(dir, f.name), f.append(nil)); err != nil {
 			return err
 		}
 	}
@@ -100,7 +105,7 @@ func appendColmapCameras(b []byte, distinct []scene.Calibration) []byte {
 	return b
 }
 
-func appendColmapImages(b []byte, cams []scene.Camera, ids []uint32) []byte {
+func appendColmapImages(b []byte, cams []scene.Camera, ids []uint32, found [][]Sighting) []byte {
 	le := binary.LittleEndian
 	b = le.AppendUint64(b, uint64(len(cams)))
 	for i, c := range cams {
@@ -111,20 +116,35 @@ func appendColmapImages(b []byte, cams []scene.Camera, ids []uint32) []byte {
 		b = le.AppendUint32(b, ids[i])
 		b = append(b, c.Name...)
 		b = append(b, 0)
-		b = le.AppendUint64(b, 0)
+		var list []Sighting
+		if found != nil {
+			list = found[i]
+		}
+		b = le.AppendUint64(b, uint64(len(list)))
+		for _, s := range list {
+			b = le.AppendUint64(appendFloats(b, s.X, s.Y), uint64(s.Point+1))
+		}
 	}
 	return b
 }
 
-func appendColmapPoints(b []byte, pts []scene.Point) []byte {
+func appendColmapPoints(b []byte, pts []scene.Point, found [][]Sighting) []byte {
 	le := binary.LittleEndian
+	tracks := make([][]byte, len(pts)) // pairs of an image's id and of a place in its list
+	for i, list := range found {
+		for k, s := range list {
+			t := le.AppendUint32(tracks[s.Point], uint32(i+1))
+			tracks[s.Point] = le.AppendUint32(t, uint32(k))
+		}
+	}
 	b = le.AppendUint64(b, uint64(len(pts)))
 	for i, p := range pts {
 		b = le.AppendUint64(b, uint64(i+1))
 		b = appendFloats(b, p.Pos[:]...)
 		b = append(b, p.Color[:]...)
 		b = appendFloats(b, 0) // reprojection error
-		b = le.AppendUint64(b, 0)
+		b = le.AppendUint64(b, uint64(len(tracks[i])/8))
+		b = append(b, tracks[i]...)
 	}
 	return b
 }

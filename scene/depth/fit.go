@@ -44,7 +44,7 @@ func readParams(file string) (params map[string]inverseFit, err error) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, &fault.Error{Op: opMaps, Path: file, Err: fault.TrimPath(err), Kind: fault.ReadKind(err),
+		return nil, &fault.Error{Op: opMaps, Path: file, Err: err, Kind: fault.ReadKind(err),
 			Hint: "make it again, or remove it: scales and offsets then follow from the capture's points"}
 	}
 	return params, nil

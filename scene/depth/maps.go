@@ -103,10 +103,7 @@ func (r *Result) choose(files []string, params bool) {
 
 // filesOf finds the maps of all photos below dir, which it returns as a path, and names those that have none.
 func filesOf(c *scene.Capture, dir string, f *form) (folder string, files, missing []string, err error) {
-	if !filepath.IsAbs(dir) {
-		dir = filepath.Join(c.Root, dir)
-	}
-	if err := refuseFolder(dir, f); err != nil {
+	if dir, err = photo.Below(c.Root, dir, f.op, f.setting); err != nil {
 		return dir, nil, nil, err
 	}
 	files, locator := make([]string, len(c.Cameras)), photo.NewLocator(dir)

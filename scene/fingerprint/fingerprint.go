@@ -230,10 +230,7 @@ func (f *Fingerprint) hash(ctx context.Context, workers int) (sum [sha256.Size]b
 
 // hash reads a whole file, in pieces between which ctx may end it.
 func (n *fileNote) hash(ctx context.Context) (sum [sha256.Size]byte, err error) {
-	if err := fault.Regular(n.path); err != nil {
-		return sum, fingerprintError(n.path, err)
-	}
-	file, err := os.Open(n.path)
+	file, _, err := fault.Open(n.path)
 	if err != nil {
 		return sum, fingerprintError(n.path, err)
 	}

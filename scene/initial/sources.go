@@ -180,7 +180,7 @@ func splatsFromPoints(ctx context.Context, c *scene.Capture, points []scene.Poin
 			return nil, err
 		}
 	}
-	s := initialise(ctx, points, o.Seed, o.Degree, o.Opacity, o.Scale)
+	s := Initialise(ctx, points, o.Seed, o.Degree, o.Opacity, o.Scale)
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}

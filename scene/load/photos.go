@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"path"
 	"path/filepath"
 	"slices"
@@ -323,10 +322,7 @@ func unreadable(path string, err error) error {
 
 // kindOf names what a file in place of a photo is, "" for what is not known.
 func kindOf(path string) (kind, hint string) {
-	if fault.Regular(path) != nil {
-		return "", ""
-	}
-	f, err := os.Open(path)
+	f, _, err := fault.Open(path)
 	if err != nil {
 		return "", ""
 	}

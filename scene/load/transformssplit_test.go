@@ -288,7 +288,7 @@ func TestFoxTransforms(t *testing.T) {
 			fmt.Sprint(a) != fmt.Sprint(b) {
 			t.Fatalf("%s: %v, want %s: %v", r.Cam.Name, a, want.Cam.Name, b)
 		}
-		got, pose := r.Cam.ViewMat(), want.Cam.ViewMat()
+		got, pose := append(r.Cam.R[:], r.Cam.T[:]...), append(want.Cam.R[:], want.Cam.T[:]...)
 		for k := range got {
 			if math.Abs(got[k]-pose[k]) > 1e-6 {
 				t.Fatalf("%s: pose %v, want %v", r.Cam.Name, got, pose)

@@ -80,14 +80,11 @@ type File struct {
 
 // Open reads the header of a file of splats. What Read says of errors and memory holds.
 func Open(path string) (*File, error) {
-	if err := plyFile(path); err != nil {
-		return nil, plyError(path, err)
-	}
-	file, err := os.Open(path)
+	file, size, err := openFile(path)
 	if err != nil {
 		return nil, plyError(path, err)
 	}
-	f := &File{path: path, file: file}
+	f := &File{path: path, file: file, size: size}
 	if err := f.open(); err != nil {
 		_ = file.Close() // the first error is the one to report
 		return nil, plyError(path, err)
@@ -95,12 +92,7 @@ func Open(path string) (*File, error) {
 	return f, nil
 }
 
-func (f *File) open() error {
-	st, err := f.file.Stat()
-	if err != nil {
-		return err
-	}
-	f.size = st.Size()
+func (f *File) open() (err error) {
 	if f.rows, err = newSplatRows(f.file, f.size); err != nil {
 		return err
 	}

@@ -19,7 +19,7 @@ var glb = &Format{
 	Extensions: []string{".glb"},
 	Detect:     isGLB,
 	Open:       openGLB,
-	Write:      writeGLB,
+	Write:      writer("write glb", writeGLB, glbVersion),
 }
 
 const (

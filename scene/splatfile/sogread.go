@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"vksplat/internal/fault"
 	"vksplat/internal/wording"
 	"vksplat/scene"
 )
@@ -20,7 +21,7 @@ import (
 // SOG format"): images of bytes, a pixel for each splat, with a meta.json that says what the bytes stand for; in a
 // folder or in one archive.
 var sogFormat = &Format{Name: sogName, Extensions: []string{sogMetaName, ".sog"}, Detect: detectSOG, Open: openSOG,
-	Write: writeSOG}
+	Write: writer("write sog", writeSOG, 2)}
 
 // detectSOG knows archives by the name of their first file, and meta.json by its first words.
 func detectSOG(head []byte) bool {
@@ -96,7 +97,7 @@ func newSOG(path string) (*sogSource, error) {
 	case info.IsDir():
 		s.files = folder(path)
 	case !info.Mode().IsRegular():
-		err = errNoFile
+		err = fault.ErrNotRegular
 	case isZip(path):
 		limit = info.Size()
 		err = s.openZip(path)

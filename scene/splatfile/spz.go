@@ -22,7 +22,7 @@ var spz = &Format{
 	Extensions: []string{".spz"},
 	Detect:     isSPZ,
 	Open:       openSPZ,
-	Write:      writeSPZ,
+	Write:      writer("write spz", writeSPZ, spzDefaultVersion, spzZstdVersion),
 }
 
 const (

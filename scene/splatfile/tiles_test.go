@@ -154,7 +154,7 @@ func TestTilesAgain(t *testing.T) {
 	}
 	mine := filepath.Join(dir, tilesFolder, "mine.txt")
 	must.Do(t, os.WriteFile(mine, nil, 0o600))
-	_, err = writeTiles(path, Memory(model(900, 1), ply.Meta{}), WriteOptions{})
+	_, err = tilesFormat.Write(path, Memory(model(900, 1), ply.Meta{}), WriteOptions{})
 	if err == nil || !strings.Contains(err.Error(), mine) || fault.Hint(err) == "" {
 		t.Errorf("error %v", err)
 	}
@@ -203,7 +203,9 @@ func TestTilesRefuse(t *testing.T) {
 		"splat 1700": Memory(broken, ply.Meta{}), "without splats": Memory(scene.NewSplats(0, 0), ply.Meta{}),
 		"24 bits": Memory(far, ply.Meta{}),
 	} {
-		_, err := (&tiler{most: 500}).run(path, m)
+		_, err := writer("write 3d tiles", func(path string, m Source, o WriteOptions) ([]string, error) {
+			return (&tiler{most: 500, o: o}).run(path, m)
+		})(path, m, WriteOptions{})
 		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), path+": ") {
 			t.Errorf("error %v, want %s", err, want)
 		}

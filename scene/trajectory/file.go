@@ -66,11 +66,7 @@ func readTrajectory(path string, like scene.Camera) (*File, error) {
 			return colmapTrajectory(path, model)
 		}
 	}
-	err := fault.Regular(path)
-	var data []byte
-	if err == nil {
-		data, err = os.ReadFile(path)
-	}
+	data, err := fault.ReadFile(path, math.MaxInt64)
 	if err != nil {
 		return nil, &fault.Error{Op: opTrajectory, Path: path, Err: fault.TrimPath(err), Kind: fault.ReadKind(err),
 			Hint: "give " + strings.Join(Names(), ", ") + " or a file: see docs/render.md"}

@@ -3,7 +3,7 @@ package transforms
 import (
 	"errors"
 	"fmt"
-	"os"
+	"math"
 	"path"
 	"path/filepath"
 	"slices"
@@ -247,11 +247,7 @@ const hintTransforms = "correct the file, or write it again with the program tha
 
 func readTransformsFile(file string) (*File, error) {
 	op := "read " + filepath.Base(file)
-	err := fault.Regular(file)
-	var data []byte
-	if err == nil {
-		data, err = os.ReadFile(file)
-	}
+	data, err := fault.ReadFile(file, math.MaxInt64)
 	if err != nil {
 		return nil, &fault.Error{Op: op, Path: file, Err: fault.TrimPath(err), Kind: fault.ReadKind(err),
 			Hint: "check that the file exists and can be read"}

@@ -2,7 +2,6 @@ package capture
 
 import (
 	"fmt"
-	"io"
 	"os"
 	"path"
 	"path/filepath"
@@ -199,11 +198,7 @@ func (b *base) writeFaces(faces []scene.Camera) error {
 		if err := os.MkdirAll(filepath.Dir(to), 0o777); err != nil {
 			return output.FolderError(b.o.Out, err)
 		}
-		err = atomicfile.Write(to, func(w io.Writer) error {
-			_, err := w.Write(data)
-			return err
-		})
-		if err != nil {
+		if err := atomicfile.WriteText(to, data); err != nil {
 			return err
 		}
 	}

@@ -1,7 +1,6 @@
 package captured
 
 import (
-	"io"
 	"strings"
 
 	"vksplat/internal/atomicfile"
@@ -18,8 +17,5 @@ func WriteTestList(path string, c *scene.Capture) error {
 			text.WriteString(name + "\n")
 		}
 	}
-	return atomicfile.Write(path, func(w io.Writer) error {
-		_, err := io.WriteString(w, text.String())
-		return err
-	})
+	return atomicfile.WriteText(path, text.String())
 }

@@ -3,7 +3,6 @@ package demo
 import (
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -164,10 +163,7 @@ func claimCapture(dir, remedy string) error {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return output.FolderError(dir, err)
 	}
-	return atomicfile.Write(marker, func(w io.Writer) error {
-		_, err := io.WriteString(w, "vksplat demo overwrites the files of this folder.\n")
-		return err
-	})
+	return atomicfile.WriteText(marker, "vksplat demo overwrites the files of this folder.\n")
 }
 
 // gridRows is how many photos the demo's picture shows.

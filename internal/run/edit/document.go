@@ -6,12 +6,10 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"hash"
 	"io"
 	"math"
-	"os"
 
 	"github.com/kelindar/bitmap"
 
@@ -75,27 +73,16 @@ const mostBytes = 1 << 29
 
 // Read reads a file of edits. Operations are checked by who carries them out.
 func Read(path string) (*Document, error) {
-	d, err := read(path)
+	data, err := fault.ReadFile(path, mostBytes)
+	var d *Document
+	if err == nil {
+		d, err = parse(data)
+	}
 	if err != nil {
-		return nil, &fault.Error{Op: "read edits", Path: path, Err: fault.TrimPath(err), Kind: fault.ErrData,
+		return nil, &fault.Error{Op: "read edits", Path: path, Err: err, Kind: fault.ErrData,
 			Hint: "name a file that the viewer wrote beside an edited model, as in model_edited" + FileSuffix}
 	}
 	return d, nil
-}
-
-func read(path string) (*Document, error) {
-	st, err := os.Stat(path)
-	if err != nil {
-		return nil, err
-	}
-	if !st.Mode().IsRegular() || st.Size() > mostBytes {
-		return nil, errors.New("not an edits file")
-	}
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return nil, err
-	}
-	return parse(data)
 }
 
 // parse reads the text of a file of edits.

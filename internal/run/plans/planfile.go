@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"os"
 	"path/filepath"
@@ -256,17 +255,13 @@ func (p *Plan) Restrict(c *scene.Capture, k int) error {
 
 // readPoints reads a set of n points.
 func readPoints(path string, n int) (bitmap.Bitmap, error) {
-	st, err := os.Stat(path)
 	want := int64((n + 63) / 64 * 8)
-	if err == nil && (!st.Mode().IsRegular() || st.Size() != want) {
+	data, err := fault.ReadFile(path, want)
+	if err == nil && int64(len(data)) != want {
 		err = fmt.Errorf("a set of %d points has %d bytes", n, want)
 	}
-	var data []byte
-	if err == nil {
-		data, err = os.ReadFile(path)
-	}
 	if err != nil {
-		return nil, PlanError(path, Hint, "%w", fault.Pathless(err))
+		return nil, PlanError(path, Hint, "%w", err)
 	}
 	set := make(bitmap.Bitmap, len(data)/8)
 	for i, b := range data {
@@ -280,10 +275,7 @@ func readPoints(path string, n int) (bitmap.Bitmap, error) {
 
 // writePoints writes a set of points.
 func writePoints(path string, set bitmap.Bitmap) error {
-	return atomicfile.Write(path, func(w io.Writer) error {
-		_, err := w.Write(set.ToBytes())
-		return err
-	})
+	return atomicfile.WriteText(path, set.ToBytes())
 }
 
 // Write writes a divided capture into the plan's folder. What says that there is a plan comes last.
