@@ -104,7 +104,7 @@ type entry struct {
 // of it, and VKSPLAT_PACKAGES counts as a tool.
 var decides = regexp.MustCompile(`^((VKSPLAT|VK|LP|MESA|GOLDEN)_|GO(FLAGS|DEBUG|EXPERIMENT|AMD64)$)`)
 
-var elsewhere = []string{"VKSPLAT_PACKAGES", "VKSPLAT_PYTHON", "VKSPLAT_FARMD", "MESA_SHADER_CACHE_DIR"}
+var elsewhere = []string{"VKSPLAT_PACKAGES", "VKSPLAT_FARMD", "MESA_SHADER_CACHE_DIR"}
 
 // recordsOnly matches the flags of GOFLAGS that change what a program knows of its origin, and nothing that it does.
 var recordsOnly = regexp.MustCompile(`-(buildvcs|trimpath)(=\S*)? *`)
