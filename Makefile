@@ -117,7 +117,7 @@ test-all: ## test, whatever has changed; records in .ci/ledger.txt what passed, 
 	@.ci/install test
 	@$(MAKE) --no-print-directory -j2 --output-sync=target vet python-env
 	@$(MAKE) --no-print-directory staticcheck others
-	$(VALIDATE) $(WITH_PYTHON) go run ./tools/testrun -all
+	$(WITH_PYTHON) go run ./tools/testrun -all
 
 test-long: ## what takes longer: subgroup sizes, both bindings in full, fuzzing, repeated runs
 	@.ci/install long
@@ -158,7 +158,7 @@ messages: ## write the Go of farm/wire/wire.proto
 
 tests: ## tests whose inputs changed since they passed, with the validation layer watching
 	@.ci/install tests
-	$(VALIDATE) $(WITH_PYTHON) go run ./tools/testrun
+	$(WITH_PYTHON) go run ./tools/testrun
 
 python-env: ## build/python: the Python packages that some tests read our files with
 	@.ci/install python

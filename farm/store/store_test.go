@@ -187,6 +187,10 @@ func TestFaultsOfShares(t *testing.T) {
 			t.Errorf("%v is explained as %v", cause, err)
 		}
 	}
+	const room = "make room there; the task goes on when it is tried again"
+	if hint := fault.Hint(Explain("write", "a", syscall.ENOSPC)); hint != room {
+		t.Errorf("the hint of a full store is %q", hint)
+	}
 }
 
 func TestCache(t *testing.T) { onRoots(t, testCache) }

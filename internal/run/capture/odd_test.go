@@ -4,13 +4,13 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
 
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
+	"vksplat/internal/filetest"
 	must "vksplat/internal/musttest"
 )
 
@@ -99,11 +99,9 @@ func TestBounds(t *testing.T) {
 		"wide":  {ppm("P6\n9000000000 9000000000\n255\nabc"), "pixels are the most"},
 		"kind":  {ppm("P6\n1 1\n65535\nabcdef"), "another kind"},
 	} {
-		var before, after runtime.MemStats
-		runtime.ReadMemStats(&before)
+		allocated := filetest.Allocated()
 		err := test.read()
-		runtime.ReadMemStats(&after)
-		if used := after.TotalAlloc - before.TotalAlloc; used > 8<<20 || err == nil ||
+		if used := allocated(); used > 8<<20 || err == nil ||
 			!strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: %d MB for %v", name, used>>20, err)
 		}
