@@ -51,7 +51,7 @@ func OpenCapture(dir string, o CaptureOptions) (*Capture, error) {
 		c.cameras = append(c.cameras, cameraOf(cam))
 	}
 	for _, w := range read.Warnings {
-		c.warnings = append(c.warnings, speller.Spell(w.String()))
+		c.warnings = append(c.warnings, w.String())
 	}
 	return c, nil
 }

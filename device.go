@@ -199,7 +199,7 @@ func (d *Device) take(m *Model, views []scene.Camera) error {
 func console(ctx context.Context, warn func(text string)) *cli.Console {
 	return cli.Within(ctx, func(n cli.Notice) {
 		if warn != nil {
-			warn(speller.Spell(n.Text))
+			warn(n.Text)
 		}
 	})
 }

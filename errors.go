@@ -21,31 +21,18 @@ var (
 	ErrUsage = fault.ErrUsage
 )
 
-// Hint returns what can be done about an error of this package, in a sentence; "" if nothing is known. It names
-// settings by their keys, as in splats_factor, and options as in DeviceOptions.MaxVRAM. What only the program vksplat
-// can do, it calls the command's.
-func Hint(err error) string { return speller.Spell(fault.Hint(err)) }
+// Hint returns what can be done about an error of this package, in a sentence; "" if nothing is known.
+func Hint(err error) string { return fault.Hint(err) }
 
-// failure is an error of this package: what failed, and its kind, if it has one.
+// failure is an error and its kind.
 type failure struct{ err, kind error }
 
-func (f *failure) Error() string { return speller.Spell(f.err.Error()) }
-
-func (f *failure) Unwrap() []error {
-	if f.kind == nil {
-		return []error{f.err}
-	}
-	return []error{f.err, f.kind}
-}
+func (f *failure) Error() string   { return f.err.Error() }
+func (f *failure) Unwrap() []error { return []error{f.err, f.kind} }
 
 // classified gives an error its kind.
 func classified(err error) error {
-	if _, is := err.(*failure); is {
-		return err
-	}
 	switch fault.ExitCode(err) {
-	case fault.ExitOK, fault.ExitInterrupted:
-		return err
 	case fault.ExitUsage:
 		return &failure{err, ErrUsage}
 	case fault.ExitData:
@@ -53,7 +40,7 @@ func classified(err error) error {
 	case fault.ExitTryAgain:
 		return &failure{err, ErrTryAgain}
 	}
-	return &failure{err: err}
+	return err
 }
 
 // ended is classified of what ctx, or a time limit, may have stopped: the error is the context's then, or that of one

@@ -115,9 +115,9 @@ func callAgain(changes ...train.Change) string {
 		case c.Setting == "resume":
 			words[i] = "Resume"
 		case c.LeftOut:
-			words[i] = "without " + spelled(c.Setting)
+			words[i] = "without " + fault.Setting(c.Setting)
 		default:
-			words[i] = spelled(c.Setting) + " " + c.Value
+			words[i] = fault.Setting(c.Setting) + " " + c.Value
 		}
 	}
 	return strings.Join(words, ", ")
@@ -148,10 +148,10 @@ func (o *TrainOptions) resolve() (*train.Options, error) {
 		name := dashed(key)
 		s := settingOf(r, name)
 		if s == nil || strings.Contains(key, "-") {
-			return nil, fault.Usagef(unknownHint(key, names), "unknown setting %q", key)
+			return nil, fault.Usagef(unknownHint(key, names), "unknown key %q", key)
 		}
 		if err := s.Set(text); err != nil {
-			return nil, &failure{&settingError{key, err}, ErrUsage}
+			return nil, fault.Usagef("", "key %s: %w", key, err)
 		}
 	}
 	given := append(slices.Collect(maps.Keys(texts)), train.WholeSource)

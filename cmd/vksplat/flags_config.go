@@ -2,13 +2,13 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
 	"os"
 	"path"
 	"slices"
-	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -166,15 +166,8 @@ func (v *settingValue) take(data any) (err error) {
 		return fault.Usagef(v.option.example(), "key %s: %w", v.key, err)
 	}
 	example := v.option.example() // of the default
-	err = v.option.value.Set(v.text)
-	var number *strconv.NumError
-	switch {
-	case errors.Is(err, fault.ErrUsage):
-		return fault.Usagef("", "key %s: %w", v.key, err)
-	case errors.As(err, &number):
-		return fault.Usagef(v.option.example(), "key %s: %q is out of range", v.key, v.text)
-	case err != nil:
-		return err
+	if err := v.option.value.Set(v.text); err != nil {
+		return fault.Usagef(cmp.Or(fault.Hint(err), example), "key %s: %w", v.key, err)
 	}
 	if v.option.check != nil {
 		if err := v.option.check(v.key); err != nil {
