@@ -56,7 +56,7 @@ func (o *farmRunOptions) table() []option {
 			"write results to DIR/JOBNAME; `DIR` is a folder or s3://bucket/prefix (default: here)").
 			letter("o").isFolder(),
 		text(&o.devices, "devices",
-			"use these devices: all, none, or a `LIST` as in 0,1; all are the GPUs, where there is one, that the "+
+			"use these devices: all, none, or a `LIST` as in 0,1; all: the GPUs, if there are any, that the "+
 				"environment allows, as in CUDA_VISIBLE_DEVICES; a LIST has indices, UUIDs or PCI addresses").
 			oneOf(train.DevicesAll, devicesNone),
 		text(&o.only, "only",

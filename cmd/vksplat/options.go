@@ -179,13 +179,15 @@ func pickOptions(groups []optionGroup, names ...string) []optionGroup {
 	return []optionGroup{g}
 }
 
-// dropOptions returns a table without the options of some names.
+// dropOptions returns a table without the options of some names, and without groups that this leaves empty.
 func dropOptions(groups []optionGroup, names ...string) (list []optionGroup) {
 	for _, g := range groups {
 		g.options = slices.DeleteFunc(slices.Clone(g.options), func(o option) bool {
 			return slices.Contains(names, o.name)
 		})
-		list = append(list, g)
+		if len(g.options) > 0 {
+			list = append(list, g)
+		}
 	}
 	return list
 }
