@@ -314,10 +314,10 @@ var refusals = []struct {
 	settings   map[string]string
 	text, hint string
 }{
-	{map[string]string{"splats": "20", "refine_every": "0"}, "flags --splats and --refine-every: without " +
-		"refinement the number of splats stays what the capture has", "give --refine-every 100"},
+	{map[string]string{"splats": "20", "refine_every": "0"}, "flags --splats and --refine-every: without refinement, " +
+		"the number of splats stays that of the capture", "give --refine-every 100"},
 	{map[string]string{"splats_factor": "0.5", "refine_every": "0"}, "flags --splats-factor and --refine-every: " +
-		"without refinement the number of splats stays what the capture has", "give --refine-every 100"},
+		"without refinement, the number of splats stays that of the capture", "give --refine-every 100"},
 	{map[string]string{"random_background": "true", "background_noise": "0.1"}, "flags --random-background and " +
 		"--background-noise: both choose the background of a step", "leave out one of the two"},
 	{map[string]string{"strategy": "mcmc", "absgrad": "true"}, "flags --strategy and --absgrad: mcmc does not " +

@@ -3,7 +3,6 @@ package vksplat
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"vksplat/internal/fault"
 	"vksplat/internal/run/train"
@@ -14,7 +13,7 @@ var (
 	// ErrData says that a capture, a model or a checkpoint is missing, damaged or makes no sense.
 	ErrData = fault.ErrData
 	// ErrTryAgain says that the machine cannot do it now: no device, too little memory, a full disk, a device that was
-	// lost. The same call works once that is put right. A lost device has to be opened anew.
+	// lost. The same call works once that is put right. A lost device has to be opened again.
 	ErrTryAgain = fault.ErrTryAgain
 	// ErrUsage says that an option has a value that nothing accepts, or names a device that is not there, that a file
 	// is in the way, or that the call makes no sense, as one on a device that is closed.
@@ -30,14 +29,9 @@ type failure struct{ err, kind error }
 func (f *failure) Error() string   { return f.err.Error() }
 func (f *failure) Unwrap() []error { return []error{f.err, f.kind} }
 
-// classified gives an error its kind.
+// classified makes an error that passes with the machine's state one of kind ErrTryAgain; others are of their kinds.
 func classified(err error) error {
-	switch fault.ExitCode(err) {
-	case fault.ExitUsage:
-		return &failure{err, ErrUsage}
-	case fault.ExitData:
-		return &failure{err, ErrData}
-	case fault.ExitTryAgain:
+	if fault.ExitCode(err) == fault.ExitTryAgain {
 		return &failure{err, ErrTryAgain}
 	}
 	return err
@@ -54,9 +48,4 @@ func ended(ctx context.Context, err error) error {
 		return &failure{err, context.DeadlineExceeded}
 	}
 	return classified(err)
-}
-
-// usage is an error of kind ErrUsage.
-func usage(hint, format string, args ...any) error {
-	return classified(fault.Usagef(hint, "%s", fmt.Sprintf(format, args...)))
 }

@@ -58,7 +58,7 @@ func Train(ctx context.Context, d *Device, c *Capture, out string, o TrainOption
 	return d.train(ctx, c, out, o, "")
 }
 
-// Resume goes on with the training in the folder out, or begins it if nothing is there. The capture and the photos held
+// Resume continues the training in the folder out, or starts it if nothing is there. The capture and the photos held
 // out must be those that Train was given. Options that are left out are the training's own; others must agree with it.
 // The model has the bytes of a training that was never stopped.
 func Resume(ctx context.Context, d *Device, c *Capture, out string, o TrainOptions) (*Model, error) {
@@ -70,7 +70,7 @@ func (d *Device) train(ctx context.Context, c *Capture, out string, o TrainOptio
 		return nil, err
 	}
 	if out == "" {
-		return nil, usage("name a folder to write", "no output folder")
+		return nil, fault.Usagef("name a folder to write", "no output folder")
 	}
 	options, err := o.resolve()
 	if err != nil {

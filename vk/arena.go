@@ -90,7 +90,7 @@ type block struct {
 	live  map[int64]holding // by offset
 }
 
-// holding is what lives at one offset of a block.
+// holding is the allocation at one offset of a block.
 type holding struct {
 	size  int64
 	pages int
@@ -225,7 +225,7 @@ func (a *arena) add(kind MemoryKind, size int64, alone bool) (*block, error) {
 }
 
 // free gives back what alloc returned. A span that is not living is an error and changes nothing; one that was freed
-// before cannot be told from a living one of the same place and size.
+// before cannot be distinguished from a living one of the same place and size.
 func (a *arena) free(s span) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()

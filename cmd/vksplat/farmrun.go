@@ -262,7 +262,7 @@ func farmRunAlone(console *cli.Console, ctx context.Context, o *farmRunOptions, 
 		err = why
 	}
 	if o.work == "" && status.Counts()[local.Done] == len(status.Tasks) { // else a task may go on from what is there
-		_ = os.RemoveAll(own) // what is left harms nobody
+		_ = os.RemoveAll(own) // leftovers are harmless
 	}
 	return err
 }

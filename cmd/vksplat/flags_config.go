@@ -250,7 +250,7 @@ var kindNames = [...]string{
 	kindNumbers: "a list of whole numbers",
 }
 
-// tomlName is what TOML calls a value.
+// tomlName is TOML's name for a value's type.
 func tomlName(data any) string {
 	if isTable(data) {
 		return "a table, which this file cannot have"

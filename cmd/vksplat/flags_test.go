@@ -297,7 +297,7 @@ func TestContradictions(t *testing.T) {
 	}{
 		{[]string{"--splats", "20", "--max-splats", "10"}, "20 splats to end with, the ceiling is 10"},
 		{[]string{"--preset", "mcmc", "--strategy", "3dgs"},
-			"preset mcmc has the strategy mcmc, and 3dgs is asked for"},
+			"preset mcmc has the strategy mcmc, but 3dgs was requested"},
 		{[]string{"--strategy", "mcmc", "--absgrad"}, "mcmc does not grow by gradients"},
 		{[]string{"--strategy", "mcmc", "--reset-every", "3000"}, "mcmc resets no opacities"},
 		{[]string{"--strategy", "mcmc", "--max-splats", "0"}, "grows to a fixed number"},

@@ -165,7 +165,8 @@ func trainDeviceOptions(o *train.Options) []option {
 	list := append(deviceOptions(&o.Device), text(&o.Devices, "devices",
 		"train on several devices: all, auto, or a `LIST` as in 0,1; each holds a share of the splats and draws its "+
 			"own view in every step; all: those that the environment allows, as in CUDA_VISIBLE_DEVICES; auto: "+
-			"several of one kind if that pays; a LIST has indices, UUIDs or PCI addresses; see docs/devices.md").flagOnly())
+			"several of one kind if that pays; a LIST has indices, UUIDs or PCI addresses; see docs/devices.md").
+		flagOnly())
 	return append(list, memoryTable(&o.MemoryFlags)...)
 }
 

@@ -13,7 +13,7 @@ import (
 	"vksplat/pipeline/recipe"
 )
 
-// option is one thing that train can be told: a flag, and a key of the
+// option is one setting of train: a flag, and a key of the
 // configuration file of the same name with underscores for dashes. Those that decide
 // the bytes of a model come from recipe.Settings (flags_settings.go), the others from
 // tables (flags_train.go); help, configuration files, completion and docs/train.md follow.
@@ -35,7 +35,7 @@ type option struct {
 	check func(name string) error
 }
 
-// kind is what a configuration file holds as an option's value.
+// kind is the TOML type of an option's value.
 type kind int
 
 const (

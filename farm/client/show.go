@@ -34,7 +34,7 @@ var statusOf = map[int]string{
 	wire.StatusCanceled:  Canceled,
 }
 
-// Job is what the farm knows of a job.
+// Job is the farm's record of a job.
 type Job struct {
 	ID     string     `json:"id"`
 	Name   string     `json:"job"`
@@ -83,7 +83,7 @@ func jobOf(w *wire.Info) Job {
 // first of them, as many as limit says, 0 for all; more says whether there are others.
 func (f *Farm) List(ctx context.Context, all bool, limit int) (list []Job, more bool, err error) {
 	list, more, err = f.list(ctx, all, limit)
-	var silent atomic.Bool // nobody runs jobs: each question would take seconds
+	var silent atomic.Bool // no server runs jobs: each query would take seconds
 	parallel(len(list), func(i int) {
 		j := &list[i]
 		if j.Over() || silent.Load() {

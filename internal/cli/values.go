@@ -54,7 +54,7 @@ func Part(words string, n int) int {
 // Value is a plain variable as a flag or a setting.
 type Value[T int | uint64 | float64 | bool | string] struct{ To *T }
 
-// Type is what help calls the value.
+// Type is the name of the value in help.
 func (v Value[T]) Type() string {
 	switch any(v.To).(type) {
 	case *float64:

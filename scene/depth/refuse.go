@@ -24,8 +24,8 @@ func refuseFolder(dir string, f *form) error {
 	case err != nil:
 		e.Err, e.Kind = fault.TrimPath(err), fault.ReadKind(err)
 	case !info.IsDir():
-		e.Err = errors.New("this is a file, and a folder of maps is wanted")
-		e.Hint += ": of one map give the folder that it is in"
+		e.Err = errors.New("this is a file, but a folder of maps is expected")
+		e.Hint += ": give the folder that the map is in"
 	default:
 		return nil
 	}
@@ -77,7 +77,8 @@ func (m *mapFile) checkShape(c *scene.Camera, file string, f *form) error {
 	if sameShape(m.width, m.height, width, height) {
 		return nil
 	}
-	why, hint := "it is stretched or cropped", "give maps of whole photos as their files have them, with the distortion "+
+	why, hint := "it is stretched or cropped", "give maps of whole photos as their files have them, with the "+
+		"distortion "+
 		"of the lens; they may be smaller, of the same aspect"
 	if sameShape(m.height, m.width, width, height) {
 		why, hint = "it is turned", "turn the maps to the rows and columns that the photos' files have"

@@ -46,7 +46,7 @@ func decodingBytes(path string, width, height int) (n int64, w, h int) {
 	if w, h, err = Size(path); err != nil {
 		w, h = width, height
 	}
-	if fault.Regular(path) != nil { // to open a pipe that nobody writes to would block
+	if fault.Regular(path) != nil { // opening a pipe without a writer would block
 		return 0, w, h
 	}
 	f, err := os.Open(path)
@@ -89,7 +89,7 @@ func decoderBytes(r *bufio.Reader) float64 {
 }
 
 // jpegFrame reads the frame header of a JPEG: whether it is progressive, by the marker SOF2, and the samples that it
-// stores for a pixel. What cannot be told counts as progressive, with three components at full resolution.
+// stores for a pixel. An unknown kind counts as progressive, with three components at full resolution.
 func jpegFrame(r *bufio.Reader) (progressive bool, samples float64) {
 	progressive, samples = true, 3
 	// Whatever the error, a frame header that was found before it counts.

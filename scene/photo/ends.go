@@ -15,7 +15,7 @@ import (
 // bytes, and the whole of a JPEG with something behind its end, as phones append films. What cannot be read is not cut
 // short: decoding tells.
 func CutShort(path string) bool {
-	if fault.Regular(path) != nil { // to open a pipe that nobody writes to would block
+	if fault.Regular(path) != nil { // opening a pipe without a writer would block
 		return false
 	}
 	f, err := os.Open(path)

@@ -108,7 +108,7 @@ const (
 	// Cosine of 88 degrees: what is further from the axis of a lens is beside the camera.
 	LensSide = 0.0348994967
 
-	// Slots of `counters`, all uint. The first four live as long as the model, the rest are set anew in every unit of work.
+	// Slots of `counters`, all uint. The first four live as long as the model, the rest are reset in every unit of work.
 	NSplats = 0
 	// Nonzero: something did not fit; every later unit does nothing until the host has grown it and cleared this.
 	Failed      = 1

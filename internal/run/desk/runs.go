@@ -15,7 +15,7 @@ import (
 	"vksplat/internal/run/output"
 )
 
-// runSummary is what a run's own files say of it.
+// runSummary describes a run by its own files.
 type runSummary struct {
 	Path        string  `json:"path"`
 	Name        string  `json:"name"`
@@ -141,7 +141,7 @@ func (p places) readRecord(path string, v any) (changed time.Time) {
 // maxRecord bounds files that are read, in bytes.
 const maxRecord = 64 << 20
 
-// begunRecord is what a run was begun with, which is written before its first step.
+// begunRecord is the record of a run's start, written before its first step.
 type begunRecord struct {
 	Preset string `json:"preset"`
 	Config struct {

@@ -12,7 +12,7 @@ const (
 	errSharingViolation   syscall.Errno = 32
 )
 
-// lockFile takes path for this process alone: it is open and shared with nobody.
+// lockFile takes path for this process alone: it is open without sharing.
 // The function it returns closes it, which removes it; so does the end of the
 // process.
 func lockFile(path string) (func(), error) {

@@ -78,7 +78,7 @@ func WriteJSON(path string, v any) error {
 	})
 }
 
-// ReadJSON reads a plain file of at most so many bytes into v.
+// ReadJSON reads a plain file up to a size into v.
 func ReadJSON(path string, most int64, v any) error {
 	st, err := os.Stat(path)
 	if err != nil {
