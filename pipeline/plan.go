@@ -215,7 +215,7 @@ func (p *planner) device() (*Plan, error) {
 			err)
 	}
 	if best.Ceiling < p.splats {
-		return nil, fmt.Errorf("plan training: %w: %d splats to start with, %d fit beside views of %d "+
+		return nil, fmt.Errorf("plan training: %w: %d splats to start with, %d fit together with views of %d "+
 			"pixels in %s",
 			ErrTooSmall, p.splats, best.Ceiling, p.shape.views.maxPixels, vk.BytesText(p.budget))
 	}

@@ -34,7 +34,7 @@ type Camera struct {
 	Photo        string
 	Mask         string // file of the photo's mask, "" without
 	MaskInverted bool   // black counts and white does not
-	MaskGrow     int    // what the mask leaves out grows by so many of its pixels
+	MaskGrow     int    // the masked-out region grows by this number of mask pixels
 
 	// World to camera, x_cam = R x + T, OpenCV axes, in the frame of the
 	// owning Capture. R is row-major and orthonormal.

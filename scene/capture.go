@@ -61,7 +61,7 @@ type Capture struct {
 	Text bool // the model is in text form
 }
 
-// AppliedTransform is what nerfstudio did to the poses that COLMAP found: recorded = Scale (Matrix [x 1]).
+// AppliedTransform is how nerfstudio changed the poses that COLMAP found: recorded = Scale (Matrix [x 1]).
 type AppliedTransform struct {
 	Matrix [12]float64 // 3x4, row-major
 	Scale  float64

@@ -106,7 +106,7 @@ func (c *Capture) HoldOut(list string, names []string) error {
 	switch {
 	case len(unknown) > 0:
 		return refuse(unknown, "are not in the capture", fmt.Sprintf(
-			"names are those below the folder of the photos, as in %q", c.Cameras[0].PhotoName()))
+			"names are relative to the folder of the photos, as in %q", c.Cameras[0].PhotoName()))
 	case len(known) > 0:
 		return refuse(known, "are in the capture, but have no file that can be read, or no pose",
 			"fix these photos, or remove their names from the list")

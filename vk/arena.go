@@ -206,7 +206,7 @@ func (a *arena) add(kind MemoryKind, size int64, alone bool) (*block, error) {
 }
 
 // free gives back what alloc returned. A span that is not living is an error and changes nothing; one that was freed
-// before cannot be told from a living one of the same place and size.
+// before cannot be distinguished from a living one of the same place and size.
 func (a *arena) free(s span) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()

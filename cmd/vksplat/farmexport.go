@@ -247,7 +247,7 @@ func (o *farmExportOptions) checkInputs(e *engine, job *spec.Job, plan *spec.Pla
 	roots := store.Roots{job.Store.Inputs: {URL: o.inputs()}}
 	if o.roots != "" {
 		roots, _ = store.ReadRootsFile(o.roots) // it is one of the machines that run tasks
-	} else if e.name == "kubernetes" { // whose claims nobody sees here
+	} else if e.name == "kubernetes" { // whose claims cannot be seen from here
 		return nil
 	}
 	return client.CheckInputs(roots, job, plan, task.InputHint)

@@ -26,7 +26,7 @@ type localJob struct {
 	Outputs store.Options `json:"outputs"` // root that its results are below
 }
 
-// note has this machine know the job, whose own folder is dir. That it does not harms nobody.
+// note records the job, whose own folder is dir, on this machine. Failing to do so is harmless.
 func (j localJob) note(dir string) {
 	if folder, err := stateFolder("jobs"); err == nil && os.MkdirAll(folder, 0o777) == nil {
 		_ = atomicfile.WriteJSON(filepath.Join(folder, filepath.Base(dir)+".json"), j, "")

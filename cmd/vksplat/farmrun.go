@@ -57,7 +57,7 @@ func (o *farmRunOptions) table() []option {
 			"write results to DIR/JOBNAME; `DIR` is a folder or s3://bucket/prefix (default: here)").
 			letter("o").isFolder(),
 		text(&o.devices, "devices",
-			"use these devices: all, none, or a `LIST` as in 0,1; all are the GPUs, where there is one, that the "+
+			"use these devices: all, none, or a `LIST` as in 0,1; all: the GPUs, if there are any, that the "+
 				"environment allows, as in CUDA_VISIBLE_DEVICES; a LIST has indices, UUIDs or PCI addresses").
 			oneOf(train.DevicesAll, devicesNone),
 		text(&o.only, "only",
@@ -250,7 +250,7 @@ func farmRunAlone(console *cli.Console, ctx context.Context, o *farmRunOptions, 
 		err = why
 	}
 	if o.work == "" && status.Counts()[local.Done] == len(status.Tasks) { // else a task may go on from what is there
-		_ = os.RemoveAll(own) // what is left harms nobody
+		_ = os.RemoveAll(own) // leftovers are harmless
 	}
 	return err
 }

@@ -56,14 +56,14 @@ func (o *runTaskOptions) table() []optionGroup {
 		truth(&o.gather, "gather",
 			"let an eval measure the models that exist, although the tasks of others failed"),
 		text(&o.roots, "roots",
-			"TOML `FILE` with the store's roots; without it, inputs are beside the job and outputs in "+
+			"TOML `FILE` with the store's roots; without it, inputs are next to the job and outputs in "+
 				"farm-results here"),
 		text(&o.work, "work",
 			"keep inputs and unfinished work in `DIR`, on a local disk (default: the user's cache)").isFolder(),
 		other((*sizeFlag)(&o.cache), "cache-size",
 			"keep at most `BYTES` of inputs in the work folder (default: all)"),
 		other((*deviceFlag)(&o.device), "device", "use device `ID`: index, UUID or PCI address"),
-		chosen(&o.progress, "progress", "show progress as `HOW`: plain, json (an object a line) or openjd",
+		chosen(&o.progress, "progress", "show progress as `HOW`: plain, json (one object per line) or openjd",
 			meter.Plain, meter.JSON, progressOpenJD),
 	}}}
 }

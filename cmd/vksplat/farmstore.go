@@ -297,7 +297,7 @@ func fetchFile(ctx context.Context, root store.Root, key string, want store.File
 // meanwhile.
 const fetchedPart = ".vksplat-part"
 
-// finding is what fsck found.
+// finding is a finding of fsck.
 type finding struct {
 	Task     string `json:"task"`
 	What     string `json:"what"`
@@ -349,7 +349,7 @@ func farmFsckCommand(console *cli.Console) *cobra.Command {
 	})
 }
 
-// printFindings prints what fsck found, beside so many tasks whose results are whole.
+// printFindings prints what fsck found, and the number of intact tasks.
 func printFindings(console *cli.Console, findings []finding, whole int, repair, asJSON bool) error {
 	if asJSON {
 		if err := console.PrintJSON(findings); err != nil {

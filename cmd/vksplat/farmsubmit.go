@@ -18,7 +18,7 @@ import (
 	"vksplat/internal/fault"
 )
 
-// settingsFlags are what may change while a job runs.
+// settingsFlags are the settings that may change while a job runs.
 type settingsFlags struct {
 	max            int
 	priority, pool string
@@ -165,7 +165,7 @@ func farmResumeCommand(console *cli.Console) *cobra.Command {
 		})
 }
 
-// noteInspected has the store remember that somebody has looked at the first frames, for when the job is submitted
+// noteInspected records in the store that the first frames were approved, for when the job is submitted
 // again.
 func noteInspected(ctx context.Context, f *client.Farm, flags *rootsFlags, id string) error {
 	d, err := f.Document(ctx, id)

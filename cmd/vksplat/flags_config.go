@@ -2,12 +2,12 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
 	"path"
 	"slices"
-	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -155,15 +155,8 @@ func (v *settingValue) take(data any) (err error) {
 		return fault.Usagef(v.option.example(), "key %s: %w", v.key, err)
 	}
 	example := v.option.example() // of the default
-	err = v.option.value.Set(v.text)
-	var number *strconv.NumError
-	switch {
-	case errors.Is(err, fault.ErrUsage):
-		return fault.Usagef("", "key %s: %w", v.key, err)
-	case errors.As(err, &number):
-		return fault.Usagef(v.option.example(), "key %s: %q is out of range", v.key, v.text)
-	case err != nil:
-		return err
+	if err := v.option.value.Set(v.text); err != nil {
+		return fault.Usagef(cmp.Or(fault.Hint(err), example), "key %s: %w", v.key, err)
 	}
 	if v.option.check != nil {
 		if err := v.option.check(v.key); err != nil {
@@ -246,7 +239,7 @@ var kindNames = [...]string{
 	kindNumbers: "a list of whole numbers",
 }
 
-// tomlName is what TOML calls a value.
+// tomlName is TOML's name for a value's type.
 func tomlName(data any) string {
 	if isTable(data) {
 		return "a table, which this file cannot have"

@@ -28,7 +28,7 @@ func presetHelp(all bool) string {
 		fmt.Fprintf(&b, "  %-7s  %s\n", name, strings.Join(wrapped(summary, helpWidth-len(margin), false), "\n"+margin))
 	}
 	if all {
-		b.WriteString("\n" + reflowed("Without --preset it is the preset default. Defaults above are those of "+
+		b.WriteString("\n" + reflowed("Without --preset, the preset is default. Defaults above are those of "+
 			"--preset "+
 			"3dgs; other presets change some of them, see: vksplat train --preset NAME --print-config\n\n"+
 			"In brackets: the source of a default; see docs/train.md. Underscores stand for dashes, and many "+

@@ -120,7 +120,7 @@ func TestShortened(t *testing.T) {
 // TestHelpGroups wants every command in a group, and what newcomers need first.
 func TestHelpGroups(t *testing.T) {
 	help := helpOf(t, "--help")
-	begin, measure := strings.Index(help, "\nBegin:\n  demo "), strings.Index(help, "\nMeasure:\n  eval ")
+	begin, measure := strings.Index(help, "\nGetting started:\n  demo "), strings.Index(help, "\nMeasure:\n  eval ")
 	if begin < 0 || measure < begin || strings.Contains(help, "Additional") || strings.Contains(help, "Available") {
 		t.Error(help)
 	}

@@ -49,7 +49,7 @@ func writeManual(console *cli.Console, c *cobra.Command, dir string) error {
 	return err
 }
 
-// pageName is what man finds the page of a command by: vksplat-farm-run.
+// pageName is the name of a command's manual page: vksplat-farm-run.
 func pageName(c *cobra.Command) string { return strings.ReplaceAll(c.CommandPath(), " ", "-") }
 
 // manualPage is the help of a command, line by line, in the macros of man(7).

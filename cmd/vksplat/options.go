@@ -13,7 +13,7 @@ import (
 	"vksplat/pipeline/recipe"
 )
 
-// option is one thing that train can be told: a flag, and a key of the
+// option is one setting of train: a flag, and a key of the
 // configuration file of the same name with underscores for dashes. Those that decide
 // the bytes of a model come from recipe.Settings (flags_settings.go), the others from
 // tables (flags_train.go); help, configuration files, completion and docs/train.md follow.
@@ -35,7 +35,7 @@ type option struct {
 	check func(name string) error
 }
 
-// kind is what a configuration file holds as an option's value.
+// kind is the TOML type of an option's value.
 type kind int
 
 const (
@@ -184,13 +184,15 @@ func pickOptions(groups []optionGroup, names ...string) []optionGroup {
 	return []optionGroup{g}
 }
 
-// dropOptions returns a table without the options of some names.
+// dropOptions returns a table without the options of some names, and without groups that this leaves empty.
 func dropOptions(groups []optionGroup, names ...string) (list []optionGroup) {
 	for _, g := range groups {
 		g.options = slices.DeleteFunc(slices.Clone(g.options), func(o option) bool {
 			return slices.Contains(names, o.name)
 		})
-		list = append(list, g)
+		if len(g.options) > 0 {
+			list = append(list, g)
+		}
 	}
 	return list
 }

@@ -33,7 +33,7 @@ var statusOf = map[int]string{
 	wire.StatusCanceled:  Canceled,
 }
 
-// Job is what the farm knows of a job.
+// Job is the farm's record of a job.
 type Job struct {
 	ID     string     `json:"id"`
 	Name   string     `json:"job"`

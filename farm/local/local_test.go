@@ -406,7 +406,7 @@ func TestNoPlace(t *testing.T) {
 	r.o.Devices = nil
 	refused("no device", "task pinned (train) needs a device")
 	r.o.Only, r.o.Others = []string{"film"}, 0
-	refused("no place beside devices", "task film (demo) runs beside those with a device")
+	refused("no place beside devices", "task film (demo) runs alongside tasks with a device")
 	r.o.Others = 1
 	s, err := r.run(t.Context())
 	r.want(s, err, "pinned excluded, film done", "film")

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Kind is what a task does. A kind is one value, in a file of its own, and a line of kinds; no other code has a switch
+// Kind is a kind of task. A kind is one value, in a file of its own, and a line of kinds; no other code has a switch
 // over kinds. In JSON and in messages a kind is its name.
 type Kind struct {
 	Name  string // as in kind = "convert"

@@ -124,7 +124,7 @@ func (c *Cache) use(ctx context.Context, id string, r Root, from string, files [
 func notKept(input string) error {
 	return &fault.Error{Op: "fetch input", Path: input,
 		Err: errors.New("a file of it has another size once all are on the local disk"),
-		Hint: "give its files names that differ in more than small and large letters, or name another disk with " +
+		Hint: "give its files names that differ in more than case, or name another disk with " +
 			fault.Setting("work"), Kind: ErrSetup}
 }
 

@@ -44,7 +44,7 @@ type Made struct {
 	Device     string `json:"device,omitempty"`
 	UUID       string `json:"device_uuid,omitempty"` // of that device, of several alike
 	Driver     string `json:"driver,omitempty"`
-	// made on several devices or drivers: the bytes may differ from those of an undisturbed run
+	// made on several devices or drivers: the bytes may differ from those of an uninterrupted run
 	Mixed bool     `json:"mixed"`
 	Notes []string `json:"notes,omitempty"` // on other events that may have changed bytes
 	// failed tasks that it did without: it is made again once their results exist
@@ -110,7 +110,7 @@ func readManifest(r Root, key string) (*Manifest, error) {
 		return nil, fmt.Errorf("%s: %w: not a manifest", key, ErrDamaged)
 	}
 	if m.Version != manifestVersion {
-		return nil, fmt.Errorf("%s: %w: it is of version %d, this program reads %d", key, ErrDamaged, m.Version,
+		return nil, fmt.Errorf("%s: %w: its version is %d, this program reads %d", key, ErrDamaged, m.Version,
 			manifestVersion)
 	}
 	if m.At != "" && (!fs.ValidPath(m.At) || strings.ContainsAny(m.At, "/\\") || m.At[0] == '.') {

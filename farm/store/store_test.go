@@ -373,7 +373,7 @@ func TestRootsFile(t *testing.T) {
 		`profile = "x"`} {
 		name, _, _ := strings.Cut(line, " ")
 		if roots, err := ReadRoots("roots.toml", []byte("outputs = \"file:///srv/results\"\n"+line)); !errors.Is(err,
-			ErrSetup) || !strings.Contains(err.Error(), name+" belongs into the table of a root") {
+			ErrSetup) || !strings.Contains(err.Error(), name+" belongs in the table of a root") {
 			t.Errorf("%s: %v, %v", line, roots, err)
 		}
 	}

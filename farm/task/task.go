@@ -193,10 +193,11 @@ func (r *runner) fits() error {
 	t := r.task
 	if lacks := r.Selected.Lacks(t); lacks != "" && t.Kind.NeedsDevice {
 		return &fault.Error{Op: "run task", Path: t.Name, Err: errors.New(lacks),
-			Hint: "run it where that is so, or change the job", Kind: store.ErrSetup}
+			Hint: "run it on such a machine, or change the job", Kind: store.ErrSetup}
 	}
 	if free, known := atomicfile.FreeSpace(r.Work); known && free < int64(t.Limits.DiskMinGB)<<30 {
-		return &fault.Error{Op: "run task", Path: r.Work, Err: fmt.Errorf("it needs %d GB of room, there are %d: %w",
+		return &fault.Error{Op: "run task", Path: r.Work, Err: fmt.Errorf("it needs %d GB of free space, there are "+
+			"%d: %w",
 			t.Limits.DiskMinGB, free>>30, syscall.ENOSPC), Hint: "make room there, or choose another folder with " +
 			fault.Setting("work"), Kind: fault.ErrTryAgain}
 	}

@@ -51,7 +51,7 @@ type worker struct {
 	away     string                   // why the farm does not answer, as was said; "": it does
 }
 
-// Run takes tasks until ctx ends. Then those that run save, and others go on with them.
+// Run takes tasks until ctx ends. Then running tasks save, and other workers continue them.
 func Run(ctx context.Context, o Options) error { return run(ctx, o, task.Run) }
 
 func run(ctx context.Context, o Options, do func(context.Context, task.Options) (*store.Manifest, error)) error {
@@ -149,7 +149,7 @@ func (w *worker) backlog(ctx context.Context, queues []string) ([]int, error) {
 			if refused++; refused < len(errs) { // such as a class that an older server does not know: it has no tasks
 				continue
 			}
-			return nil, errBlind // a cluster of others; or the pass was revoked, which polls are told, too
+			return nil, errBlind // somebody else's cluster; or the pass was revoked, which polls report, too
 		}
 		if ctx.Err() == nil {
 			w.hear(err)

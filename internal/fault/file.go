@@ -44,7 +44,7 @@ func TrimPath(err error) error {
 var ErrNotRegular = errors.New("not a file")
 
 // Regular reports what keeps path from being read as a file. To ask after opening
-// is too late: a pipe that nobody writes to blocks there.
+// is too late: a pipe without a writer blocks there.
 func Regular(path string) error {
 	info, err := os.Stat(path)
 	if err == nil && !info.Mode().IsRegular() {
@@ -99,7 +99,7 @@ func Dangling(path string) error {
 		if errors.Is(broken, os.ErrNotExist) {
 			return &Error{Op: "write output", Path: at, Kind: ErrTryAgain,
 				Err:  fmt.Errorf("it is a symbolic link to %s, which does not exist", to),
-				Hint: "make what it leads to, as by mounting its disk, or remove the link"}
+				Hint: "create its target, for example by mounting its disk, or remove the link"}
 		}
 		return &Error{Op: "write output", Path: at, Kind: ErrUsage,
 			Err:  fmt.Errorf("it is a symbolic link to %s, which cannot be followed: %w", to, Pathless(broken)),

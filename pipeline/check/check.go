@@ -109,7 +109,7 @@ func during(what any, f func()) {
 	}
 }
 
-// failure is what a check that fails panics with.
+// failure is the panic value of a failed check.
 type failure struct{ error }
 
 func failf(format string, args ...any) { panic(failure{fmt.Errorf(format, args...)}) }

@@ -304,7 +304,7 @@ func (b *backward) want() *ref.Params[float64] {
 	return ref.ProjectBwd(ref.ConvertParams[float64](b.p), ref.ConvertView[float64](b.v), b.proj, b.grad64())
 }
 
-// paints are what project makes of the parameters; colours decide where gradients pass the clamp.
+// paints are the output of project; colours decide where gradients pass the clamp.
 func (b *backward) paints() [][4]float32 {
 	out := make([][4]float32, b.p.N)
 	for i, s := range b.proj.Splats {

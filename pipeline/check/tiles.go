@@ -114,7 +114,7 @@ func checkScanTilesOverflow(t *trial, n int) {
 	same("tile_ids", is.tiles, nil)
 }
 
-// isects is what count_tiles, the scan and emit_isects write for one band.
+// isects is the output of count_tiles, the scan and emit_isects for one band.
 type isects struct {
 	ranks             []uint32 // splat_from_rank
 	first             []uint32

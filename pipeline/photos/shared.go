@@ -21,7 +21,7 @@ type shared struct {
 // source, the view.
 type asks struct {
 	coming    []Ask
-	announced int // so many of them the source knows of
+	announced int // number of them announced to the source
 	end       int // Never where the device has all photos
 }
 
@@ -36,7 +36,7 @@ func Shared(src Source, n int) (list []*Share) {
 	return list
 }
 
-// Share is what one device has of the source.
+// Share is one device's view of the source.
 type Share struct {
 	*shared
 	rank int
@@ -64,7 +64,7 @@ func (p *Share) Release(view int) {
 }
 
 // Expect says that the device, which is at step from, will ask for these photos, and for no others before step end. The
-// source is told as far as all devices have said so.
+// the source learns as much as all devices have announced.
 func (p *Share) Expect(from int, list []Ask, end int) {
 	e, ok := p.src.(Planner)
 	if !ok {

@@ -260,7 +260,7 @@ func makeCamera(k Camera, v Image) (scene.Camera, error) {
 	r, ok := geom.RotationFromQuat(v.Quat)
 	if !ok {
 		return scene.Camera{Name: name},
-			scene.PoseError{Cause: fmt.Errorf("image %s has the rotation %g, which is none", quoted, v.Quat)}
+			scene.PoseError{Cause: fmt.Errorf("image %s has the rotation %g, which is not one", quoted, v.Quat)}
 	}
 	if !scene.InRange(v.T) {
 		return scene.Camera{Name: name},

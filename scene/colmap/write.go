@@ -65,7 +65,7 @@ func WriteTracks(dir string, cams []scene.Camera, pts []scene.Point, found [][]S
 	return nil
 }
 
-// intrinsicsOf is what a camera's photo was taken with: its lens if it has one.
+// intrinsicsOf returns the intrinsics of a camera's photo: its lens if it has one.
 func intrinsicsOf(c *scene.Camera) scene.Calibration {
 	if c.Lens != nil {
 		return c.Lens.Calibration

@@ -104,7 +104,7 @@ func fitInverse(r *reading) inverseFit {
 	return p
 }
 
-// fitInverse takes so many rounds of least squares. Each is weighed by what the one before left over, but not by less
+// fitInverse repeats least squares fitRounds times. Each is weighed by what the one before left over, but not by less
 // than this share of the points' mean distance from their median.
 const (
 	fitRounds = 20

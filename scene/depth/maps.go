@@ -178,7 +178,7 @@ func readMap(c *scene.Camera, file, kind string, points []scene.KnownDepth) (r r
 	return r, nil
 }
 
-// inversePNG is what 1 is in PNG files of inverse depth, before scale and offset.
+// inversePNG is the PNG value of inverse depth 1, before scale and offset.
 const inversePNG = 65536
 
 // measure brings depths to the capture's unit.

@@ -23,7 +23,7 @@ const (
 	InitPLY    = "ply"    // a file: a PLY file of points, or a model of splats, which are used as they are
 )
 
-// DefaultRandomPoints is how many points InitRandom makes unless told.
+// DefaultRandomPoints is the number of points that InitRandom makes by default.
 const DefaultRandomPoints = 100_000
 
 // SyntheticHalf is half the edge of the cube around the origin that holds a synthetic scene, in the capture's units:

@@ -66,7 +66,7 @@ func FindPairs(renders, photos, masks string, inverted bool) (*Pairs, error) {
 	return p, p.checkMasks(masks)
 }
 
-// checkMasks wants masks of the photos' shape, and tells of those of another size: they are scaled.
+// checkMasks wants masks of the photos' shape, and reports those of another size, which are scaled.
 func (p *Pairs) checkMasks(dir string) error {
 	var f maskFindings
 	var scaled []string

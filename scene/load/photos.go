@@ -271,7 +271,7 @@ type lostPhotos struct {
 	cause   error // of the first of broken
 }
 
-// inPlace tells of a photo that only has to be converted, "" if there is none.
+// inPlace names a photo that only has to be converted, "" if there is none.
 func (l *lostPhotos) inPlace() string {
 	if l.foreign == "" {
 		return ""
@@ -328,7 +328,7 @@ func kindOf(path string) (kind, hint string) {
 	}
 	defer f.Close() // only read from
 	head := make([]byte, 512)
-	n, _ := io.ReadFull(f, head) // a shorter file is told by what it has
+	n, _ := io.ReadFull(f, head) // a shorter file is recognised by what it has
 	return filekind.Of("", head[:n])
 }
 

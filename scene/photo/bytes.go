@@ -80,7 +80,7 @@ func decoderBytes(r *bufio.Reader) float64 {
 }
 
 // jpegFrame reads the frame header of a JPEG: whether it is progressive, by the marker SOF2, and the samples that it
-// stores for a pixel. What cannot be told counts as progressive, with three components at full resolution.
+// stores for a pixel. An unknown kind counts as progressive, with three components at full resolution.
 func jpegFrame(r *bufio.Reader) (progressive bool, samples float64) {
 	progressive, samples = true, 3
 	// Whatever the error, a frame header that was found before it counts.

@@ -35,7 +35,8 @@ func Dir(root, dir string) (string, error) {
 		}
 	}
 	return "", &fault.Error{Op: "find photos", Path: root,
-		Err:  fmt.Errorf("there is no folder %s, and no photo of the model beside it", strings.Join(Folders[:], " or ")),
+		Err: fmt.Errorf("there is no folder %s, and no photo of the model next to it", strings.Join(Folders[:], " or "+
+			"")),
 		Hint: "put the photos into images/ or name their folder with " + fault.Setting("images") + " DIR"}
 }
 
@@ -246,7 +247,7 @@ func Size(file string) (width, height int, err error) {
 	}
 	defer f.Close() // only read from
 	r := bufio.NewReader(f)
-	head, _ := r.Peek(max(webpHead, 4+m2tsPacket+1)) // a shorter file is told by its first bytes
+	head, _ := r.Peek(max(webpHead, 4+m2tsPacket+1)) // a shorter file is recognised by its first bytes
 	switch {
 	case isJPEG(head):
 		width, height, err = jpeg.Size(r)

@@ -63,7 +63,7 @@ func ReadMask(file string, inverted bool) (*maskFile, error) {
 	img, err := DecodeStored(data)
 	if err != nil {
 		return nil, &fault.Error{Op: OpMask, Path: file, Err: err,
-			Hint: "Export the mask again as PNG, white where the photo counts, or take it away."}
+			Hint: "Export the mask again as PNG, white where the photo counts, or remove it."}
 	}
 	m := &maskFile{width: img.Width, height: img.Height, Words: make([]uint32, (img.Width*img.Height+31)/32)}
 	for i := range img.Width * img.Height {

@@ -14,7 +14,7 @@ import (
 	"vksplat/scene"
 )
 
-// Info is what a splat file says beside the splats.
+// Info is the metadata of a splat file.
 type Info struct {
 	Format    string   // ascii, binary_little_endian or binary_big_endian
 	Comments  []string // all of them, as written
@@ -116,7 +116,7 @@ func (h *plyHeader) firstRow(element int) int64 {
 	return at
 }
 
-// Read hands all splats to put, in order, in pieces of so many. A piece belongs to put until it returns. What put
+// Read hands all splats to put, in order, in pieces of that size. A piece belongs to put until it returns. What put
 // returns is returned as it is.
 func (f *File) Read(pieceSplats int, put func(piece *scene.Splats) error) error {
 	rows, err := newSplatRows(io.NewSectionReader(f.file, 0, f.size), f.size)
@@ -381,7 +381,7 @@ func (f *columnFinder) column(name string) int {
 	return i
 }
 
-// unused lists the properties nobody asked for, normals aside.
+// unused lists the properties that were not requested, normals aside.
 func (f *columnFinder) unused() []string {
 	var out []string
 	for i, p := range f.element.properties {

@@ -24,7 +24,7 @@ const (
 	perViewFile = "per_view.json"
 	protocolKey = "protocol" // that a method's numbers were taken by
 	weightsKey  = "lpips_weights_sha256"
-	trainedKey  = "views_trained_on" // how many of the views the model was trained on; null: nobody knows
+	trainedKey  = "views_trained_on" // how many of the views the model was trained on; null: unknown
 	// a Drawn; absent of scores by versions before it, and of pictures of other programs
 	drawnKey = "drawn"
 	psnrKey  = "PSNR"
@@ -40,7 +40,7 @@ const (
 	NearestDistance = "nearest_distance"
 )
 
-// MethodName is what INRIA's files call the model of a step.
+// MethodName is the name of a step's model in INRIA's files.
 func MethodName(step int) string { return "ours_" + strconv.Itoa(step) }
 
 // Score is a named number. What could not be measured has none, and is in no file.
@@ -56,7 +56,7 @@ type ViewScores struct {
 	Scores []Score
 }
 
-// Result is what a model scored. Its views have the same scores in the same order.
+// Result is the scores of a model. Its views have the same scores in the same order.
 type Result struct {
 	Method   string // as in MethodName
 	Protocol string
@@ -69,7 +69,7 @@ type Result struct {
 	Nearest map[string]scene.Nearest // of held-out views by name; nil where that is not known
 }
 
-// Drawn is what decides the pixels of a score beside the splats and the camera. A file says what it can of it
+// Drawn is everything besides splats and camera that decides the pixels of a score. A file says what it can of it
 // (ply.Meta); the score names all of it.
 type Drawn struct {
 	Near        float64    `json:"near"`       // near plane of all views, the median camera distance being 1

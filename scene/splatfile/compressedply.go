@@ -99,7 +99,7 @@ func (p *packed) assign(tables []ply.Table) {
 	}
 }
 
-// packedNotes tells of properties that have no meaning here.
+// packedNotes lists properties that have no meaning here.
 func packedNotes(tables []ply.Table) (notes []string) {
 	for i := range tables {
 		for _, name := range tables[i].Columns() {

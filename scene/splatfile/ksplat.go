@@ -92,7 +92,7 @@ func (k *ksplatFile) readHeaders(info *Info) error {
 		return fmt.Errorf("its header: %w", err)
 	}
 	if h[0] != 0 || h[1] < 1 {
-		return fmt.Errorf("version %d.%d is not known, 0.1 is", h[0], h[1])
+		return fmt.Errorf("version %d.%d is not supported, only 0.1 is", h[0], h[1])
 	}
 	sections, n := int64(binary.LittleEndian.Uint32(h[4:])), int64(binary.LittleEndian.Uint32(h[16:]))
 	if k.level = int(binary.LittleEndian.Uint16(h[20:])); k.level >= len(ksplatLevels) {

@@ -63,7 +63,7 @@ type sogSource struct {
 const (
 	opReadSOG   = "read sog"
 	hintSOG     = "the model may be cut short: copy or export it again"
-	hintSOGFile = "all images that meta.json names must lie beside it, or in the archive: copy or export the model " +
+	hintSOGFile = "all images that meta.json names must be next to it, or in the archive: copy or export the model " +
 		"again"
 )
 
@@ -292,7 +292,7 @@ func (s *sogSource) degree() (int, error) {
 		wording.Printable(p.Files[0]), size[0], p.Bands)
 }
 
-// sogData is what the images hold.
+// sogData is the content of the images.
 type sogData struct {
 	low, high      []uint8 // [N*3] bytes of the means
 	scales         []uint8 // [N*3]

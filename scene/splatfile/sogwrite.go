@@ -201,7 +201,7 @@ func sogPaletteSize(n int) int {
 	return max(k, min(n, 1<<10))
 }
 
-// quantisePalette finds the palette's codebook, makes its image, and goes on with what the image holds.
+// quantisePalette finds the palette's codebook, makes its image, and continues with the rounded values in the image.
 func (w *sogWriter) quantisePalette() {
 	rows := w.palette.rows()
 	h := newHistogram()

@@ -97,7 +97,7 @@ func readStreamed(file string) (*streamedMeta, error) {
 	}
 	switch {
 	case m.Version > 1:
-		return nil, fmt.Errorf("it is of version %d, known is 1", m.Version)
+		return nil, fmt.Errorf("its version is %d, only 1 is supported", m.Version)
 	case m.Tree == nil || len(m.Files) == 0:
 		return nil, errors.New("it names no tree or no files")
 	case len(m.Files) > streamedMaxFiles:

@@ -34,7 +34,7 @@ const (
 	tileSplats = 1 << 16
 	// tileReach is how many standard deviations of a splat a tile's box takes in.
 	tileReach = 3
-	// tilePixels is at how many pixels of error a viewer of 3D Tiles draws the children unless told otherwise.
+	// tilePixels is at how many pixels of error a viewer of 3D Tiles draws the children by default.
 	tilePixels = 16
 	// tileSigma is how large in pixels the standard deviation of a tile's median splat is then.
 	tileSigma = 2

@@ -240,12 +240,12 @@ func TestTilesRead(t *testing.T) {
 		"occurs twice":       `{"geometricError":1,"root":{"children":[` + twice + `,` + twice + `]}}`,
 		"objects of JSON": `{"geometricError":1,"root":{"children":[` + strings.Repeat("{},", maxTreeObjects) +
 			`{}]}}`,
-		"null":                  `{"geometricError":1,"root":{"children":[null]}}`,
-		"leads out":             `{"geometricError":1,"root":{"content":{"uri":"../a.glb"}}}`,
-		"the name ../b.glb":     `{"geometricError":1,"root":{"content":{"uri":"%2e%2E%2fb.glb"}}}`,
-		"tiles of binary glTF":  `{"geometricError":1,"root":{"content":{"uri":"more.json"}}}`,
-		"no such file":          `{"geometricError":1,"root":{"content":{"uri":"gone.glb"}}}`,
-		"against the one above": `{"geometricError":1,"root":{"children":[{"transform":[2],"content":{"uri":"` + leaf + `"}}]}}`,
+		"null":                   `{"geometricError":1,"root":{"children":[null]}}`,
+		"leads out":              `{"geometricError":1,"root":{"content":{"uri":"../a.glb"}}}`,
+		"the name ../b.glb":      `{"geometricError":1,"root":{"content":{"uri":"%2e%2E%2fb.glb"}}}`,
+		"tiles of binary glTF":   `{"geometricError":1,"root":{"content":{"uri":"more.json"}}}`,
+		"no such file":           `{"geometricError":1,"root":{"content":{"uri":"gone.glb"}}}`,
+		"relative to its parent": `{"geometricError":1,"root":{"children":[{"transform":[2],"content":{"uri":"` + leaf + `"}}]}}`,
 	} {
 		must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 		if _, err := Open(path); err == nil || !strings.Contains(err.Error(), want) {

@@ -188,7 +188,7 @@ func broken(s *scene.Splats, i int) error {
 	return nil
 }
 
-// plainName is what messages call a tensor.
+// plainName is a tensor's name in messages.
 func plainName(tensor string) string {
 	switch tensor {
 	case "means":
@@ -229,7 +229,7 @@ func arrange(model Source, tempDir string, by func(Source) ([]uint32, error)) (*
 	return &arranged{g, order, free}, nil
 }
 
-// each hands splats to put in their order, so many at a time, as eachWritable does.
+// each hands splats to put in order, in pieces of the given size, as eachWritable does.
 func (a *arranged) each(size int, put func(piece *scene.Splats) error) error {
 	room := scene.NewSplats(min(len(a.order), size), a.Info().Degree)
 	for lo := 0; lo < len(a.order); lo += size {

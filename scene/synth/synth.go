@@ -48,7 +48,7 @@ type Lens struct {
 	Distortion []float64 // parameters of the model after the principal point
 }
 
-// calibration is the lens in front of a picture of so many pixels.
+// calibration is the lens in front of a picture of the given size.
 func (l *Lens) calibration(width, height int) scene.Calibration {
 	focal := l.Focal * float64(width)
 	k := scene.Calibration{Model: l.Model, Width: width, Height: height, Params: []float64{focal}}

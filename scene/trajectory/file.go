@@ -187,7 +187,7 @@ func parseKeyframes(top strictjson.Object, like scene.Camera) (*File, error) {
 			k.Time = float64(i)
 		}
 		if !geom.Finite(k.Time) || math.Abs(k.Time) > maxTrajectory || i > 0 && !(k.Time > t.Keys[i-1].Time) {
-			return nil, f.Errorf("field time is %g, times in seconds that rise are expected", k.Time)
+			return nil, f.Errorf("field time is %g, increasing times in seconds are expected", k.Time)
 		}
 		if k.Camera, err = parseKeyCamera(f, like); err != nil {
 			return nil, err

@@ -17,7 +17,7 @@ import (
 	"vksplat/scene/photo"
 )
 
-// File is what a transforms.json says, in the dialects of nerfstudio,
+// File is the content of a transforms.json, in the dialects of nerfstudio,
 // instant-ngp and the synthetic NeRF scenes.
 type File struct {
 	Frames  []frame
@@ -35,7 +35,7 @@ type frame struct {
 	Motion     scene.Motion
 	Lens       frameLens
 	Bad        error // why the pose is bad, or nil
-	unclear    error // why the motion cannot be told, or nil
+	unclear    error // why the motion is unknown, or nil
 }
 
 // Parse reads a transforms.json without looking at any other file.
@@ -101,7 +101,7 @@ func parseFrame(f, top strictjson.Object) (out frame, err error) {
 	return out, err
 }
 
-// parsePose reads the pose of the middle row, and how the camera moved. Where the latter cannot be told, the camera
+// parsePose reads the pose of the middle row, and how the camera moved. If the motion is unknown, the camera
 // counts as still: a photo is of use without it, as before readers knew of motion.
 func (out *frame) parsePose(f, top strictjson.Object) (err error) {
 	const given = "transform_matrix"
@@ -331,7 +331,7 @@ func findMasks(c *scene.Capture, file string, t *File, o scene.LoadOptions, reco
 	return finder.Outside(found, "mask", o.Strict)
 }
 
-// noteFrames warns of poses that had to be corrected, and of motions that cannot be told.
+// noteFrames warns of poses that had to be corrected, and of unknown motions.
 func noteFrames(c *scene.Capture, t *File, records []scene.Record) {
 	var skewed, scaled, unclear []string
 	var why error // of the first

@@ -15,7 +15,7 @@ import (
 // benchFormat is the form of the file. Readers refuse others.
 const benchFormat = 1
 
-// benchFile is what bench writes as JSON.
+// benchFile is the JSON of bench.
 type benchFile struct {
 	Format  int           `json:"format"`
 	Version string        `json:"version"`
@@ -26,7 +26,7 @@ type benchFile struct {
 	Scenes  []*benchScene `json:"scenes"`
 }
 
-// benchDevice is what was measured on.
+// benchDevice is the device of a measurement.
 type benchDevice struct {
 	Name         string `json:"name"`
 	Type         string `json:"type"`
@@ -67,7 +67,7 @@ type benchScene struct {
 	Passes []benchPass `json:"passes"`
 }
 
-// benchPass is one pass of a step. What bench.Cost counts is zero for passes that nobody has counted, whose floor is
+// benchPass is one pass of a step. What bench.Cost counts is zero for passes without a count, whose floor is
 // their launches.
 type benchPass struct {
 	Name         string  `json:"name"`

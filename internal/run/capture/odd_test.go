@@ -97,7 +97,7 @@ func TestBounds(t *testing.T) {
 		"cut":   {ppm("P6\n8192 8192\n255\nabc"), "8192 x 8192 pixels that ends after 3 bytes"},
 		"large": {ppm("P6\n65536 65536\n255\nabc"), "65536 x 65536 pixels; 268435456 pixels are the most"},
 		"wide":  {ppm("P6\n9000000000 9000000000\n255\nabc"), "pixels are the most"},
-		"kind":  {ppm("P6\n1 1\n65535\nabcdef"), "another kind"},
+		"kind":  {ppm("P6\n1 1\n65535\nabcdef"), "without 8 bits"},
 	} {
 		allocated := filetest.Allocated()
 		err := test.read()

@@ -18,7 +18,7 @@ import (
 	"vksplat/scene/photo"
 )
 
-// base is what all parts of the command share. Its methods run programs and write files.
+// base is shared by all parts of the command. Its methods run programs and write files.
 type base struct {
 	ctx     context.Context
 	console *cli.Console
@@ -27,7 +27,7 @@ type base struct {
 	several []string // files of several pictures, of which the first was taken
 }
 
-// material is what cameras are found of.
+// material is the photos and videos that cameras are found for.
 type material struct {
 	sources []*source
 	broken  []Dropped

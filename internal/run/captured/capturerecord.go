@@ -59,7 +59,7 @@ func ReadRecord(out string) (*Record, error) {
 	}
 	if err != nil {
 		return nil, fault.WithHint(fmt.Errorf("read %s: %w: %w", path, fault.ErrData, fault.Pathless(err)),
-			"train writes this file; remove it, and give what it said: eval needs "+fault.Setting("capture")+
+			"train writes this file; remove it and give its settings as flags: eval needs "+fault.Setting("capture")+
 				" SCENE, and all "+fault.Setting("background")+" unless that was black")
 	}
 	return rec, nil
@@ -77,7 +77,8 @@ func (rec *Source) Place(out string) (string, error) {
 	if own := filepath.Join(out, OwnFolder); filepath.Base(rec.Scene) == OwnFolder && output.IsFolder(own) {
 		return own, nil
 	}
-	return "", &fault.Error{Op: "open capture", Path: rec.Scene, Err: errors.New("it is not where the run had it"),
+	return "", &fault.Error{Op: "open capture", Path: rec.Scene, Err: errors.New("it is no longer where the run found " +
+		"it"),
 		Hint: "say where the photos of " + out + " are now: " + fault.Setting("capture") + " SCENE"}
 }
 

@@ -32,7 +32,7 @@ type Look struct {
 }
 
 // LookOf finds it: the file says it itself, as checkpoints and the files do that train writes. Of another file
-// the record of its run does or, where that is lost, the run's newest checkpoint. It is nil where nobody knows.
+// the record of its run does or, where that is lost, the run's newest checkpoint. It is nil if unknown.
 func LookOf(file string, meta *ply.Meta) (*Look, error) {
 	if meta.Background != nil {
 		return &Look{*meta.Background, cmp.Or(meta.Near, ply.DefaultNear)}, nil
@@ -80,7 +80,7 @@ func lookOfCheckpoint(file string) *Look {
 	return &Look{c.Header.Config.Background, c.Header.Config.Near}
 }
 
-// Take makes the settings of drawing those of training, where no flag says otherwise. Where nobody knows them, models
+// Take makes the settings of drawing those of training, where no flag says otherwise. If they are unknown, models
 // of synthetic captures are taken to have been trained on white, as train does it.
 func (l *Look) Take(config *pipeline.RenderConfig, given func(flag string) bool, synthetic bool) {
 	if l == nil {

@@ -28,7 +28,7 @@ func newWatch(console *cli.Console) *watch {
 
 func (w *watch) end() { w.ctx = context.Background() }
 
-// begin starts to count anew.
+// begin restarts the count.
 func (w *watch) begin(n int) { w.pass, w.read, w.of = w.pass+1, 0, n }
 
 // saw counts splats and returns an error once the user wants to stop.

@@ -137,7 +137,7 @@ func Write(dir string, o synth.Options, remedy string) error {
 // elsewhere is the remedy of a folder that cannot be used.
 func elsewhere() string { return "choose another folder with " + fault.Setting("model-path") }
 
-// markerFile tells a capture that demo made from one that is somebody's.
+// markerFile tells a capture that demo made from the user's own.
 const markerFile = "made_by_vksplat_demo"
 
 // claimCapture makes the folder of the demo's capture, unless there is one that

@@ -15,7 +15,7 @@ import (
 	"vksplat/internal/strictjson"
 )
 
-// runSummary is what a run's own files say of it.
+// runSummary describes a run by its own files.
 type runSummary struct {
 	Path        string  `json:"path"`
 	Name        string  `json:"name"`

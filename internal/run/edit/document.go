@@ -80,7 +80,7 @@ func Read(path string) (*Document, error) {
 	}
 	if err != nil {
 		return nil, &fault.Error{Op: "read edits", Path: path, Err: err, Kind: fault.ErrData,
-			Hint: "name a file that the viewer wrote beside an edited model, as in model_edited" + FileSuffix}
+			Hint: "name a file that the viewer wrote next to an edited model, as in model_edited" + FileSuffix}
 	}
 	return d, nil
 }
@@ -93,12 +93,12 @@ func parse(data []byte) (*Document, error) {
 		return nil, fmt.Errorf("not an edits file: %w", err)
 	}
 	if d.Version != version {
-		return nil, fmt.Errorf("its version is %d, %d is known", d.Version, version)
+		return nil, fmt.Errorf("its version is %d, only %d is supported", d.Version, version)
 	}
 	return d, nil
 }
 
-// Result is what an edit leaves of a model.
+// Result is a model after an edit.
 type Result struct {
 	Removed bitmap.Bitmap
 	Up      *[3]float64 // chosen, in the frame of the file; nil: none
@@ -108,7 +108,7 @@ type Result struct {
 func (d *Document) Replay(model splatfile.Source) (*Result, error) {
 	n := model.Info().N
 	if d.Splats != n {
-		return nil, d.refuse("the edits are of a model of %d splats, this one has %d", d.Splats, n)
+		return nil, d.refuse("the edits belong to a model of %d splats, this one has %d", d.Splats, n)
 	}
 	out := &Result{Removed: make(bitmap.Bitmap, (n+63)/64)}
 	var cuts []*cut
@@ -144,7 +144,7 @@ func (d *Document) Replay(model splatfile.Source) (*Result, error) {
 		return nil
 	})
 	if err == nil && hex.EncodeToString(sum.Sum(nil)) != d.Positions {
-		err = d.refuse("the edits are of another model: its splats are elsewhere")
+		err = d.refuse("the edits belong to another model: its splats are elsewhere")
 	}
 	return out, err
 }
@@ -155,5 +155,5 @@ func (d *Document) refuse(format string, args ...any) error {
 			"its own file, or a PLY or GLB made of it"}
 }
 
-// Upright is what turns the model so that Up is -y, which viewers take for up.
+// Upright rotates the model so that Up is -y, which viewers take for up.
 func (r *Result) Upright() splatfile.Similarity { return upright(r.Up) }

@@ -50,7 +50,7 @@ func Run(console *cli.Console, o *Options) error {
 	return errors.Join(report.Fatal(), err)
 }
 
-// verdict is what to do next.
+// verdict says what to do next.
 func (o *Options) verdict(r *inspect.Report) string {
 	if r.Fatal() != nil {
 		return "\nNot ready: fix what is marked fatal\n"

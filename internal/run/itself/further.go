@@ -8,7 +8,7 @@ import (
 	"vksplat/pipeline/recipe"
 )
 
-// Further is a training that goes on with a model for some steps, and adds and removes no splat.
+// Further trains a model for some more steps, and adds and removes no splat.
 type Further struct {
 	Scene, Out, Model string // the capture, the new run's folder, the model's PLY file
 	Steps, Degree     int

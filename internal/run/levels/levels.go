@@ -149,8 +149,8 @@ func (m *making) open() (err error) {
 	if len(m.sizes) == 0 {
 		return fault.Usagef("coarser levels are made by merging alone: "+
 			fault.Command("convert "+cli.Quoted(m.Out)+" city.ssog"),
-			"the run was trained on photos of an eighth of their size or on small ones, or has one splat: none are "+
-				"smaller")
+			"the run was trained on photos of an eighth of their size or on small ones, or has one splat: no level "+
+				"can be smaller")
 	}
 	if len(m.sizes) < m.Levels-1 {
 		m.console.Note(fmt.Sprintf("photos are shrunk to no less than an eighth and %d pixels a side: %s below the "+

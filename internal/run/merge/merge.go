@@ -209,7 +209,7 @@ func (m *merger) join(ctx context.Context) (err error) {
 		output.ModelName))
 	if m.report.Splats == 0 {
 		return plans.PlanError(m.plan.Dir, "look at the blocks' models: vksplat view",
-			"no splat of any block is on its core")
+			"no block has a splat in its core")
 	}
 	if err := m.clear(); err != nil {
 		return err

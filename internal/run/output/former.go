@@ -141,7 +141,7 @@ func picturesIn(dir string, own *Written) (list []string) {
 	return list
 }
 
-// RefuseFormer is the error of a folder with so many checkpoints and any models.
+// RefuseFormer is the error of a folder with checkpoints and models of an earlier run.
 func RefuseFormer(out string, checkpoints int, hint string) error {
 	text := ContentText(checkpoints, len(FormerModels(out)))
 	if text == "" {
@@ -150,7 +150,7 @@ func RefuseFormer(out string, checkpoints int, hint string) error {
 	return fault.Usagef(hint, "%s holds an earlier run: %s", out, text)
 }
 
-// ContentText names so many checkpoints and models, "" for none.
+// ContentText words a number of checkpoints and models, "" for none.
 func ContentText(checkpoints, models int) string {
 	var parts []string
 	if checkpoints > 0 {

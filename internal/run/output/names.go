@@ -38,7 +38,7 @@ const CamerasSuffix = ".cameras.json"
 const MetricsFile = "metrics.jsonl"
 
 // ReportFile is the page about a run in OUT. It holds all that it shows: no
-// network, no other file, so that it can be sent to somebody.
+// network, no other file, so that it can be sent to others.
 const ReportFile = "report.html"
 
 // The names of our event files. Readers look for the prefix.

@@ -177,7 +177,7 @@ func Recover(out string) (note string, err error) {
 	case next == "":
 		return "", nil
 	case stands(next):
-		return "the run in " + out + ", which ended while it replaced the earlier one, is in its place now",
+		return "the run in " + out + ", which was interrupted while it replaced the earlier one, has now replaced it",
 			Replace(out)
 	}
 	if err := os.RemoveAll(next); err != nil {

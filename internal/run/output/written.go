@@ -62,7 +62,7 @@ func (w *Written) key(path string) string {
 	return Absolute(path)
 }
 
-// Owns reports whether this program wrote the file, and nobody has changed it since.
+// Owns reports whether this program wrote the file and it has not changed since.
 func (w *Written) Owns(path string) bool {
 	mark, listed := w.Files[w.key(path)]
 	return listed && (mark == "" || mark == markOf(path))
@@ -228,7 +228,8 @@ func RefuseExisting(setting string, overwrite bool, paths ...string) error {
 			named = fault.Named(setting) + ": " + path
 		}
 		if path == "-" {
-			return fault.Usagef("name a file; ./- is one of that name", "%s is not a file: standard output gets none",
+			return fault.Usagef("name a file; ./- is a file named -", "%s is not a file: this does not go to standard "+
+				"output",
 				named)
 		}
 		if err := fault.Dangling(path); err != nil {

@@ -111,7 +111,7 @@ func multiples(numbers []int, weight func(k int) float64, below float64) bool {
 	return least < most
 }
 
-// IsPlan reports whether a folder holds a plan, and not a capture with a plan.json of somebody else's.
+// IsPlan reports whether a folder holds a plan, and not a capture with some other plan.json.
 func IsPlan(dir string) bool {
 	path := filepath.Join(dir, Name)
 	if !output.IsFile(path) {
@@ -184,7 +184,7 @@ func (p *Plan) check(path string) error {
 	case p.Format != Format:
 		return PlanError(path, Hint, "its format is %q, not %q", p.Format, Format)
 	case p.Version != Version:
-		return PlanError(path, Hint, "it is of version %d, this program reads %d", p.Version, Version)
+		return PlanError(path, Hint, "its version is %d, this program reads %d", p.Version, Version)
 	}
 	whole := p.Capture.Scene != "" && len(p.Blocks) > 0 && len(p.Blocks) == p.Columns*p.Rows && p.Ground.Check() == nil
 	for k := range p.Blocks {
@@ -192,7 +192,7 @@ func (p *Plan) check(path string) error {
 		whole = whole && b.Block == k && len(b.Cameras) > 0 && p.Share(k) > 0 && p.Share(k) <= 1
 	}
 	if !whole {
-		return PlanError(path, Hint, "it is no plan that vksplat partition wrote")
+		return PlanError(path, Hint, "it is not a plan that vksplat partition wrote")
 	}
 	return nil
 }

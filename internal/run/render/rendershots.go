@@ -58,7 +58,7 @@ func (o *Options) NoCameras() error {
 		"%s is required for the views of a file", fault.Setting("cameras"))
 }
 
-// defaultCamera is what trajectory files without a lens are flown with where there is no photo.
+// defaultCamera is the lens for trajectory files without one if there is no photo.
 var defaultCamera = trajectory.WithFOV(scene.Camera{Name: "camera", Width: 1280, Height: 720,
 	R: [9]float64{1, 0, 0, 0, 1, 0, 0, 0, 1}}, math.Pi/3)
 
@@ -185,7 +185,7 @@ func warnUncovered(console *cli.Console, o *Options, c *scene.Capture, shots []s
 		return
 	}
 	if n := trajectory.Uncovered(camerasOf(shots), c.Cameras); float64(n) > uncoveredShare*float64(len(shots)) {
-		console.Warn(fmt.Sprintf("%s %s: %d of %s are seen from where no photo was taken; %s and %s stay "+
+		console.Warn(fmt.Sprintf("%s %s: %d of %s look from where no photo was taken; %s and %s stay "+
 			"near the photos", fault.Setting("trajectory"), o.Trajectory, n, cli.Count(len(shots), "picture"),
 			trajectory.Interp, trajectory.Spiral))
 	}

@@ -42,7 +42,7 @@ type suiteRecord struct {
 
 func (r *suiteRun) logFile() string { return filepath.Join(r.out, suiteLogFile) }
 
-// recall reads what earlier calls made of the run. One by other settings is told by errOtherSettings.
+// recall reads the results of earlier calls. A run with other settings is errOtherSettings.
 func (r *suiteRun) recall() error {
 	path := filepath.Join(r.out, suiteRecordFile)
 	err := strictjson.ReadFile(path, &r.record)
@@ -64,7 +64,7 @@ func (r *suiteRun) recall() error {
 }
 
 // errOtherSettings is the error of a run's folder that another run has written.
-var errOtherSettings = errors.New("holds a run by other settings")
+var errOtherSettings = errors.New("holds a run with other settings")
 
 // missesModel reports whether the run was trained and nothing of its models is left.
 func (r *suiteRun) missesModel() bool {

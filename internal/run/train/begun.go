@@ -13,7 +13,7 @@ import (
 	"vksplat/pipeline/recipe"
 )
 
-// begun is what a run was begun with: the content of output.BegunFile. A checkpoint has the settings of the recipe,
+// begun records how a run was started: the content of output.BegunFile. A checkpoint has the settings of the recipe,
 // too, but the first may come minutes after the start, and how the capture is read is no part of it.
 type begun struct {
 	Preset string        `json:"preset"`

@@ -49,11 +49,11 @@ type saver struct {
 	failed     error                              // the first failure of a write that was asked for
 	lastErr    error                              // why there is no checkpoint of the end
 	stretch    atomic.Pointer[context.CancelFunc] // ends the present stretch of training; nil before the first
-	now        atomic.Bool                        // somebody wants a checkpoint now
+	now        atomic.Bool                        // a viewer wants a checkpoint now
 	log        []output.CheckpointLog
 }
 
-// saved is what a saver needs of the run that it saves.
+// saved is the part of a run that its saver needs.
 type saved interface {
 	begin()                    // before the first file of OUT is written
 	writeModel(step int) error // beside the checkpoints that were asked for

@@ -52,7 +52,7 @@ func note(when bool, format string, args ...any) notice {
 // recipeRules refuse a recipe whose parts do not go together.
 func recipeRules(o *Options) []refusal {
 	c, mcmc := &o.Config, o.Config.Strategy == recipe.StrategyMCMC
-	const still = "%s: without refinement the number of splats stays what the capture has"
+	const still = "%s: without refinement, the number of splats stays that of the capture"
 	refining, strategy := "give "+fault.Setting("refine-every")+" 100", "strategy"
 	if o.presetBy() == "preset" { // which chose the strategy
 		strategy = "preset"
@@ -87,9 +87,9 @@ func optionRules(o *Options) []refusal {
 			fault.Setting("json")),
 		refuse(o.Given("devices") && !namesDevices(o.Devices),
 			"give all, auto, or indices, UUIDs and PCI addresses as vksplat devices lists them, as in 0,1",
-			"%s: %q names no device in one place", fault.Named("devices"), o.Devices),
+			"%s: %q has an entry that is not a device", fault.Named("devices"), o.Devices),
 		refuse(o.Devices != "" && o.Device.Select != "", "leave out "+fault.Setting("device"),
-			"%s: one names all devices", fault.Named("device", "devices")),
+			"%s: only one can name the devices", fault.Named("device", "devices")),
 		{split != nil, split},
 		refuse(len(o.EvalAt) > 0 && !o.Eval, "give "+fault.Setting("eval")+", which holds photos out",
 			"%s: no photo is held out to measure on", fault.Named("eval-at")),
@@ -101,7 +101,7 @@ func optionRules(o *Options) []refusal {
 			"%s: %s is not a time limit", fault.Named("time-limit"), &o.TimeLimit),
 		refuse(o.TimeLimit > 0 && o.PrintConfig,
 			"leave it out; a run with a limit says by which settings the same model is made",
-			"%s: steps are chosen by their speed, and none is trained", fault.Named("time-limit", "print-config")),
+			"%s: steps are chosen by their speed, but none is trained", fault.Named("time-limit", "print-config")),
 	}
 }
 
@@ -113,7 +113,7 @@ func resumeRules(o *Options) []refusal {
 			" to replace it", "%s needs %s", fault.Named("accept-changes"), fault.Setting("resume"))}
 }
 
-// need is what a setting has no effect without.
+// need is the condition under which a setting has an effect.
 type need struct {
 	setting string
 	without string
@@ -196,7 +196,7 @@ func scheduleRules(o *Options, chosen bool) []notice {
 		steps   cli.Steps
 	}{{"eval-at", o.EvalAt}, {"save-at", o.Checkpoints.SaveAt}} {
 		if i := slices.IndexFunc(at.steps, func(s int) bool { return s > c.Iterations }); i >= 0 {
-			list = append(list, warn(true, "%s %d and what follows is beyond the last step, %d: it is left out",
+			list = append(list, warn(true, "%s %d and later ones are beyond the last step, %d, and left out",
 				fault.Setting(at.setting), at.steps[i], c.Iterations))
 		}
 	}
@@ -212,9 +212,9 @@ func poseRules(o *Options, cams []scene.Camera, devices int) []refusal {
 	}
 	return []refusal{
 		refuse(on && o.TimeLimit > 0, "leave out one of them",
-			"%s does not work with %s: how long its trial takes is not foreseen", poses, fault.Setting("time-limit")),
+			"%s does not work with %s: how long its trial takes is not predicted", poses, fault.Setting("time-limit")),
 		refuse(on && o.Divided != nil, "refine poses of the whole capture first, and divide that",
-			"%s does not work with blocks: each would move its photos for itself", poses),
+			"%s does not work with blocks: each would move its photos independently", poses),
 		refuse(on && c.PoseStart >= c.Iterations,
 			fmt.Sprintf("give %s less than %d", fault.Setting("pose-start"), c.Iterations),
 			"%s begins after step %d, and training ends with %d", poses, c.PoseStart, c.Iterations),

@@ -42,7 +42,7 @@ type Vocabulary struct {
 	Preset  func(preset string) (texts map[string]string, err error) // by the names of settings
 }
 
-// choices are what the layers of a run's configuration are made of.
+// choices are the inputs of the layers of a run's configuration.
 type choices struct {
 	defaults             recipe.Config // what the options held, if Resolve was not called
 	preset, file, caller map[string]any
@@ -168,7 +168,7 @@ func (o *Options) Resolve(v Vocabulary, config map[string]string, given []string
 		return err
 	}
 	if s := preset["strategy"]; o.Asked("strategy") && s != o.Config.Strategy {
-		return fault.Usagef("leave out one of the two", "preset %s has the strategy %s, and %s is asked for", o.Preset,
+		return fault.Usagef("leave out one of the two", "preset %s has the strategy %s, but %s was requested", o.Preset,
 			s, o.Config.Strategy)
 	}
 	if err := read(o, v, preset, &c.preset); err != nil {

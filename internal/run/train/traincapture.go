@@ -60,7 +60,7 @@ func (d *dataset) load() (err error) {
 	if d.Eval {
 		every = d.TestEvery
 	}
-	if len(d.recorded) > 0 { // photos that are lost are told of with other changes
+	if len(d.recorded) > 0 { // lost photos are reported with other changes
 		c.HoldOutCameras(d.recorded)
 	} else if err := captured.HoldOut(c, d.TestList, every); err != nil {
 		return err
