@@ -100,6 +100,8 @@ macos: ## vet for macOS, as far as cgo allows: the packages that do without Vulk
 docs: ## write the pages and the schema that are made from tables in the code
 	go test -count=1 ./cmd/vksplat -run 'TestTrainPage|TestRenderPage|TestFarmSettings|TestFarmPage' -update
 	go test -count=1 ./farm/spec -run TestSchemaIsMade -update
+	go test -count=1 ./farm/task -run TestCommandLines -update
+	go test -count=1 ./pipeline -run TestPassTable -update
 
 quick: ## a verdict on a change in a minute or two, after the first build
 	@.ci/install demo
@@ -115,7 +117,7 @@ test-all: ## test, whatever has changed; records in .ci/ledger.txt what passed, 
 	@.ci/install test
 	@$(MAKE) --no-print-directory -j2 --output-sync=target vet python-env
 	@$(MAKE) --no-print-directory staticcheck others
-	$(VALIDATE) $(WITH_PYTHON) go run ./tools/testrun -all
+	$(WITH_PYTHON) go run ./tools/testrun -all
 
 test-long: ## what takes longer: subgroup sizes, both bindings in full, fuzzing, repeated runs
 	@.ci/install long
@@ -146,6 +148,7 @@ staticcheck:
 gen: ## compile the shaders again and print their Go
 	@.ci/install shaders
 	go run ./tools/shadergen
+	go test -count=1 ./vk -run TestSecondBinding -update
 
 messages: ## write the Go of farm/wire/wire.proto
 	@.ci/install messages
@@ -155,7 +158,7 @@ messages: ## write the Go of farm/wire/wire.proto
 
 tests: ## tests whose inputs changed since they passed, with the validation layer watching
 	@.ci/install tests
-	$(VALIDATE) $(WITH_PYTHON) go run ./tools/testrun
+	$(WITH_PYTHON) go run ./tools/testrun
 
 python-env: ## build/python: the Python packages that some tests read our files with
 	@.ci/install python

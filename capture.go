@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"vksplat/internal/fault"
 	"vksplat/internal/geom"
 	"vksplat/internal/run/captured"
 	"vksplat/internal/run/demo"
@@ -38,10 +39,10 @@ func OpenCapture(dir string, o CaptureOptions) (*Capture, error) {
 		Strict: o.Strict, Model: scene.AnyModel,
 	}}
 	if !slices.Contains([]int{0, 1, 2, 4, 8}, o.Downscale) {
-		return nil, usage("give 1, 2, 4 or 8, or 0 to have it chosen", "CaptureOptions.Downscale is %d", o.Downscale)
+		return nil, fault.Usagef("give 1, 2, 4 or 8, or 0 for automatic", "CaptureOptions.Downscale is %d", o.Downscale)
 	}
 	if o.Format != "" && !slices.Contains(scene.Formats, o.Format) {
-		return nil, usage("leave it out to have it found", "CaptureOptions.Format is %q", o.Format)
+		return nil, fault.Usagef("leave it empty to detect the format", "CaptureOptions.Format is %q", o.Format)
 	}
 	read, err := load.Capture(dir, c.options.Options())
 	if err != nil {
@@ -51,7 +52,7 @@ func OpenCapture(dir string, o CaptureOptions) (*Capture, error) {
 		c.cameras = append(c.cameras, cameraOf(cam))
 	}
 	for _, w := range read.Warnings {
-		c.warnings = append(c.warnings, speller.Spell(w.String()))
+		c.warnings = append(c.warnings, w.String())
 	}
 	return c, nil
 }
@@ -59,7 +60,7 @@ func OpenCapture(dir string, o CaptureOptions) (*Capture, error) {
 // check refuses a capture that OpenCapture has not read.
 func (c *Capture) check() error {
 	if c == nil || c.cameras == nil {
-		return usage("open one with OpenCapture", "there is no capture")
+		return fault.Usagef("open one with OpenCapture", "there is no capture")
 	}
 	return nil
 }
@@ -107,18 +108,18 @@ const maxSide = 1 << 15
 func (c Camera) check() error {
 	hint := "take a camera of Capture.Cameras and change it"
 	if min(c.Width, c.Height) < 1 || max(c.Width, c.Height) > maxSide {
-		return usage(hint, "camera of %d x %d pixels: sides are 1 to %d", c.Width, c.Height, maxSide)
+		return fault.Usagef(hint, "camera of %d x %d pixels: sides are 1 to %d", c.Width, c.Height, maxSide)
 	}
 	if !(c.Fx > 0 && c.Fy > 0) {
-		return usage(hint, "camera with focal lengths %g and %g", c.Fx, c.Fy)
+		return fault.Usagef(hint, "camera with focal lengths %g and %g", c.Fx, c.Fy)
 	}
 	for _, x := range slices.Concat(c.R[:], c.T[:], []float64{c.Fx, c.Fy, c.Cx, c.Cy}) {
 		if math.IsNaN(x) || math.IsInf(x, 0) {
-			return usage(hint, "camera with a number that is not finite")
+			return fault.Usagef(hint, "camera with a non-finite number")
 		}
 	}
 	if !isRotation(c.R) {
-		return usage(hint, "camera whose R is not a rotation: rows must be orthonormal, the determinant 1")
+		return fault.Usagef(hint, "camera whose R is not a rotation: rows must be orthonormal, the determinant 1")
 	}
 	return nil
 }
@@ -154,12 +155,12 @@ func WriteDemo(dir string, o DemoOptions) error {
 		{"Points", o.Points, synth.MinPoints, synth.MaxPoints},
 	} {
 		if part.value != 0 && (part.value < part.least || part.value > part.most) {
-			return usage(fmt.Sprintf("give %d to %d, or 0 for the default", part.least, part.most),
+			return fault.Usagef(fmt.Sprintf("give %d to %d, or 0 for the default", part.least, part.most),
 				"DemoOptions.%s is %d", part.name, part.value)
 		}
 	}
 	if dir == "" {
-		return usage("name a folder to write", "no folder")
+		return fault.Usagef("name a folder to write", "no folder")
 	}
 	options := synth.Options{Images: o.Photos, Width: o.Width, Height: o.Height, Points: o.Points}
 	if err := demo.Write(dir, options, "choose another folder"); err != nil {

@@ -6,6 +6,7 @@ import (
 	"image"
 
 	"vksplat/internal/cli"
+	"vksplat/internal/fault"
 	"vksplat/internal/run/models"
 	"vksplat/internal/run/remedy"
 	"vksplat/pipeline"
@@ -74,7 +75,7 @@ func OpenDevice(o DeviceOptions) (*Device, error) {
 	return &Device{gpu: gpu, options: options, turn: make(chan struct{}, 1)}, nil
 }
 
-// Name is what the driver calls the device.
+// Name is the driver's name of the device.
 func (d *Device) Name() string { return d.gpu.Name() }
 
 // Close waits for the calls that were made before and gives the device back, after which only Name and Close may be
@@ -94,7 +95,7 @@ func (d *Device) Close() error {
 // check refuses a device that OpenDevice has not opened.
 func (d *Device) check() error {
 	if d == nil || d.gpu == nil {
-		return usage("open one with OpenDevice", "there is no device")
+		return fault.Usagef("open one with OpenDevice", "there is no device")
 	}
 	return nil
 }
@@ -125,7 +126,7 @@ func (d *Device) beginOpen(ctx context.Context) error {
 	}
 	if d.closed {
 		d.end()
-		return usage("open it anew with OpenDevice", "the device is closed")
+		return fault.Usagef("open it again with OpenDevice", "the device is closed")
 	}
 	return nil
 }
@@ -195,11 +196,11 @@ func (d *Device) take(m *Model, views []scene.Camera) error {
 	return nil
 }
 
-// console is what the work of a call talks to.
+// console receives the messages of a call.
 func console(ctx context.Context, warn func(text string)) *cli.Console {
 	return cli.Within(ctx, func(n cli.Notice) {
 		if warn != nil {
-			warn(speller.Spell(n.Text))
+			warn(n.Text)
 		}
 	})
 }

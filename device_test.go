@@ -107,20 +107,10 @@ func TestCallWhileTraining(t *testing.T) {
 func TestDeviceOptions(t *testing.T) {
 	for _, amount := range []string{"foo", "5X", "200%", "-1G"} {
 		for name, o := range map[string]vksplat.DeviceOptions{
-			"DeviceOptions.MaxVRAM": {MaxVRAM: amount}, "DeviceOptions.MaxRAM": {MaxRAM: amount}} {
+			"--max-vram": {MaxVRAM: amount}, "--max-ram": {MaxRAM: amount}} {
 			o.Select = os.Getenv("VKSPLAT_DEVICE")
 			_, err := vksplat.OpenDevice(o)
 			wantUsage(t, fmt.Sprintf("%s: %q is not an amount of memory", name, amount), map[string]error{name: err})
-		}
-	}
-}
-
-// TestSelectHint wants the hint about a device that is not there to name the function that lists them.
-func TestSelectHint(t *testing.T) {
-	for _, name := range []string{"77", "zz"} {
-		_, err := vksplat.OpenDevice(vksplat.DeviceOptions{Select: name})
-		if hint := vksplat.Hint(err); !errors.Is(err, vksplat.ErrUsage) || hint != "list the devices with: Devices" {
-			t.Errorf("%s: %v; hint %q", name, err, hint)
 		}
 	}
 }

@@ -25,5 +25,6 @@
 //
 // The same capture, settings, seed, device and driver give the same model, byte for byte, and the same as the command
 // vksplat train. Errors are of three kinds, [ErrData], [ErrTryAgain] and [ErrUsage], and [Hint] says what can be done
-// about one.
+// about one. Errors, hints and warnings name settings as the command's flags: --max-splats is the key "max_splats" of
+// [TrainOptions].Settings, and docs/api.md lists the flags that are fields of options.
 package vksplat

@@ -3,7 +3,6 @@ package vksplat
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"vksplat/internal/fault"
 	"vksplat/internal/run/train"
@@ -14,46 +13,28 @@ var (
 	// ErrData says that a capture, a model or a checkpoint is missing, damaged or makes no sense.
 	ErrData = fault.ErrData
 	// ErrTryAgain says that the machine cannot do it now: no device, too little memory, a full disk, a device that was
-	// lost. The same call works once that is put right. A lost device has to be opened anew.
+	// lost. The same call works once that is put right. A lost device has to be opened again.
 	ErrTryAgain = fault.ErrTryAgain
 	// ErrUsage says that an option has a value that nothing accepts, or names a device that is not there, that a file
 	// is in the way, or that the call makes no sense, as one on a device that is closed.
 	ErrUsage = fault.ErrUsage
 )
 
-// Hint returns what can be done about an error of this package, in a sentence; "" if nothing is known. It names
-// settings by their keys, as in splats_factor, and options as in DeviceOptions.MaxVRAM. What only the program vksplat
-// can do, it calls the command's.
-func Hint(err error) string { return speller.Spell(fault.Hint(err)) }
+// Hint returns what can be done about an error of this package, in a sentence; "" if nothing is known.
+func Hint(err error) string { return fault.Hint(err) }
 
-// failure is an error of this package: what failed, and its kind, if it has one.
+// failure is an error and its kind.
 type failure struct{ err, kind error }
 
-func (f *failure) Error() string { return speller.Spell(f.err.Error()) }
+func (f *failure) Error() string   { return f.err.Error() }
+func (f *failure) Unwrap() []error { return []error{f.err, f.kind} }
 
-func (f *failure) Unwrap() []error {
-	if f.kind == nil {
-		return []error{f.err}
-	}
-	return []error{f.err, f.kind}
-}
-
-// classified gives an error its kind.
+// classified makes an error that passes with the machine's state one of kind ErrTryAgain; others are of their kinds.
 func classified(err error) error {
-	if _, is := err.(*failure); is {
-		return err
-	}
-	switch fault.ExitCode(err) {
-	case fault.ExitOK, fault.ExitInterrupted:
-		return err
-	case fault.ExitUsage:
-		return &failure{err, ErrUsage}
-	case fault.ExitData:
-		return &failure{err, ErrData}
-	case fault.ExitTryAgain:
+	if fault.ExitCode(err) == fault.ExitTryAgain {
 		return &failure{err, ErrTryAgain}
 	}
-	return &failure{err: err}
+	return err
 }
 
 // ended is classified of what ctx, or a time limit, may have stopped: the error is the context's then, or that of one
@@ -67,9 +48,4 @@ func ended(ctx context.Context, err error) error {
 		return &failure{err, context.DeadlineExceeded}
 	}
 	return classified(err)
-}
-
-// usage is an error of kind ErrUsage.
-func usage(hint, format string, args ...any) error {
-	return classified(fault.Usagef(hint, "%s", fmt.Sprintf(format, args...)))
 }

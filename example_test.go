@@ -147,5 +147,5 @@ func ExampleHint() {
 	fmt.Println(errors.Is(err, vksplat.ErrUsage), vksplat.Hint(err))
 	// Output:
 	// true false
-	// true give 1, 2, 4 or 8, or 0 to have it chosen
+	// true give 1, 2, 4 or 8, or 0 for automatic
 }

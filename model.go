@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"vksplat/internal/fault"
 	"vksplat/internal/run/captured"
 	"vksplat/internal/run/convert"
 	"vksplat/internal/run/models"
@@ -75,7 +76,7 @@ func readModel(path string) (m *Model, err error) {
 // check refuses a model that ReadModel has not read.
 func (m *Model) check() error {
 	if m == nil || m.splats == nil {
-		return usage("read one with ReadModel", "there is no model")
+		return fault.Usagef("read one with ReadModel", "there is no model")
 	}
 	return nil
 }

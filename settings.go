@@ -1,11 +1,9 @@
 package vksplat
 
 import (
-	"errors"
 	"fmt"
 	"path"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/BurntSushi/toml"
@@ -20,22 +18,6 @@ import (
 // A setting has underscores in configuration files and dashes in the command.
 func dashed(key string) string       { return strings.ReplaceAll(key, "_", "-") }
 func underscored(name string) string { return strings.ReplaceAll(name, "-", "_") }
-
-// settingError says which setting has a bad value.
-type settingError struct {
-	key string
-	err error
-}
-
-func (e *settingError) Error() string {
-	var number *strconv.NumError
-	if errors.As(e.err, &number) {
-		return fmt.Sprintf("setting %s: %q is not a value of its type", e.key, number.Num)
-	}
-	return fmt.Sprintf("setting %s: %v", e.key, e.err)
-}
-
-func (e *settingError) Unwrap() error { return e.err }
 
 // ownSettings are those that are no part of the recipe in recipe.Config.
 func ownSettings(o *train.Options) map[string]train.Setting {
@@ -63,7 +45,7 @@ var optionOf = map[string]string{
 	"eval": "TrainOptions.HoldOut", "test-every": "TrainOptions.HoldOut", "export": "TrainOptions.Export",
 	"preset": "TrainOptions.Preset", "iterations": "TrainOptions.Iterations", "seed": "TrainOptions.Seed",
 	"time-limit": "TrainOptions.TimeLimit", "progress": "TrainOptions.Progress",
-	"overwrite": "TrainOptions.Replace", "resume": "Resume", "model-path": "out",
+	"overwrite": "TrainOptions.Replace", "resume": "Resume", "model-path": "the argument out",
 }
 
 // commandOnly are keys of the command's configuration files that nothing here sets.
@@ -73,29 +55,13 @@ var commandOnly = []string{"full-photos", "grow-masks", "invert-masks", "model",
 func unknownHint(key string, names []string) string {
 	name := dashed(key)
 	if option, is := optionOf[name]; is {
-		return option + " has it"
+		return "use " + option + " instead"
 	}
 	if slices.Contains(commandOnly, name) {
 		return "only the command vksplat train has it"
 	}
 	return cli.DidYouMean(key, names, "the keys are: "+strings.Join(names, ", "))
 }
-
-// spelled is how texts name a setting: by the option, by the key in TrainOptions.Settings or, where only the command
-// has it, as a flag of that.
-func spelled(name string) string {
-	if option, is := optionOf[name]; is {
-		return option
-	}
-	if settingOf(train.NewOptions(), name) != nil {
-		return underscored(name)
-	}
-	return "the command's --" + name
-}
-
-// speller puts names of this package into texts of the packages below, which name flags and commands.
-var speller = &fault.Speller{Noun: "setting", Setting: spelled,
-	Commands: map[string]string{"devices": "Devices", "train --help-all": "docs/train.md"}}
 
 // settingOf returns the setting of a name in o, nil if there is none.
 func settingOf(o *train.Options, name string) train.Setting {

@@ -58,7 +58,7 @@ func Train(ctx context.Context, d *Device, c *Capture, out string, o TrainOption
 	return d.train(ctx, c, out, o, "")
 }
 
-// Resume goes on with the training in the folder out, or begins it if nothing is there. The capture and the photos held
+// Resume continues the training in the folder out, or starts it if nothing is there. The capture and the photos held
 // out must be those that Train was given. Options that are left out are the training's own; others must agree with it.
 // The model has the bytes of a training that was never stopped.
 func Resume(ctx context.Context, d *Device, c *Capture, out string, o TrainOptions) (*Model, error) {
@@ -70,7 +70,7 @@ func (d *Device) train(ctx context.Context, c *Capture, out string, o TrainOptio
 		return nil, err
 	}
 	if out == "" {
-		return nil, usage("name a folder to write", "no output folder")
+		return nil, fault.Usagef("name a folder to write", "no output folder")
 	}
 	options, err := o.resolve()
 	if err != nil {
@@ -115,9 +115,9 @@ func callAgain(changes ...train.Change) string {
 		case c.Setting == "resume":
 			words[i] = "Resume"
 		case c.LeftOut:
-			words[i] = "without " + spelled(c.Setting)
+			words[i] = "without " + fault.Setting(c.Setting)
 		default:
-			words[i] = spelled(c.Setting) + " " + c.Value
+			words[i] = fault.Setting(c.Setting) + " " + c.Value
 		}
 	}
 	return strings.Join(words, ", ")
@@ -148,10 +148,10 @@ func (o *TrainOptions) resolve() (*train.Options, error) {
 		name := dashed(key)
 		s := settingOf(r, name)
 		if s == nil || strings.Contains(key, "-") {
-			return nil, fault.Usagef(unknownHint(key, names), "unknown setting %q", key)
+			return nil, fault.Usagef(unknownHint(key, names), "unknown key %q", key)
 		}
 		if err := s.Set(text); err != nil {
-			return nil, &failure{&settingError{key, err}, ErrUsage}
+			return nil, fault.Usagef("", "key %s: %w", key, err)
 		}
 	}
 	given := append(slices.Collect(maps.Keys(texts)), train.WholeSource)

@@ -10,9 +10,9 @@ import (
 	"os"
 	"path/filepath"
 
-	"vksplat/farm/store"
 	"vksplat/farmd/registry"
 	"vksplat/internal/fault"
+	"vksplat/internal/lockfile"
 )
 
 // backup writes what a farm needs to go on elsewhere to a tar file: the files of the registry as they are, which
@@ -57,7 +57,7 @@ func writeTar(to, data, snapshot string) error {
 func writeBackup(w *tar.Writer, data, snapshot string) error {
 	queue := filepath.Join(data, queueFile)
 	if _, err := os.Stat(queue); err == nil {
-		unlock, err := store.TryLock(filepath.Join(data, lockFile))
+		unlock, err := lockfile.Try(filepath.Join(data, lockFile), lockfile.Exclusive)
 		if err == nil { // nobody serves: the log may be damaged
 			defer unlock()
 			if _, err := checkSQLite(queue); err != nil {

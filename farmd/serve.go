@@ -24,6 +24,7 @@ import (
 	"vksplat/internal/atomicfile"
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
+	"vksplat/internal/lockfile"
 )
 
 // settings are the flags of serve.
@@ -53,8 +54,8 @@ func serve(s settings) (err error) {
 	if err := os.Chmod(s.data, 0o700); err != nil { // keys are below
 		return err
 	}
-	unlock, err := store.TryLock(filepath.Join(s.data, lockFile))
-	if errors.Is(err, store.ErrLocked) {
+	unlock, err := lockfile.Try(filepath.Join(s.data, lockFile), lockfile.Exclusive)
+	if errors.Is(err, lockfile.ErrLocked) {
 		return &fault.Error{Op: "open farm", Path: s.data, Err: errors.New("another process serves it"),
 			Kind: fault.ErrTryAgain}
 	} else if err != nil {

@@ -172,7 +172,7 @@ func (s *saver) resume(h *checkpoint.Header, o *TrainerOptions) {
 		s.deviate(q.next, what+" anew")
 		if o.Warn != nil {
 			o.Warn("the devices have no room for the shards that they had: " + what + " anew, and the bytes may " +
-				"differ from those of an undisturbed run")
+				"differ from those of an uninterrupted run")
 		}
 	}
 }

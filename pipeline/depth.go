@@ -16,8 +16,9 @@ func (o *TrainerOptions) comparesDepths() bool { return o.Known.used() || o.Norm
 func (v *view) rasterizeDepth(p *shaders.Rasterize) {
 	// Of all bands: the backward pass reads what the first pass over the picture wrote, and the states of its band.
 	scratch(v.r, &v.depthSums, "depth_sums", 2*v.size.maxPixels+v.s.raster.states(v.s.isectCapacity))
-	v.r.Dispatch(vk.Like(&shaders.RasterizeDepth{DepthKeys: v.depthKeys, Depths: v.depthSums}, p),
-		v.indirect(layout.ArgsTiles))
+	v.r.Dispatch(vk.Derive(p, func(p *shaders.RasterizeDepth) {
+		p.DepthKeys, p.Depths = v.depthKeys, v.depthSums
+	}), v.indirect(layout.ArgsTiles))
 }
 
 // depthLoss compares the picture with the depths that are known of the photo, and with the normals.
@@ -35,9 +36,9 @@ func (v *view) depthLoss() {
 	}
 	v.r.Dispatch(pass, v.indirect(layout.ArgsTiles))
 	if x.normals {
-		normal := vk.Like(&shaders.NormalLoss{}, pass)
-		normal.Push.Weight, normal.Push.Log2Final = x.normal.weight, x.normal.log2Final()
-		normal.Push.DecaySteps = float32(x.normal.steps)
-		v.r.Dispatch(normal, v.indirect(layout.ArgsTiles))
+		v.r.Dispatch(vk.Derive(pass, func(p *shaders.NormalLoss) {
+			p.Push.Weight, p.Push.Log2Final = x.normal.weight, x.normal.log2Final()
+			p.Push.DecaySteps = float32(x.normal.steps)
+		}), v.indirect(layout.ArgsTiles))
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"testing"
 
@@ -161,11 +160,9 @@ func TestDepthPlanBytes(t *testing.T) {
 		cams[i], normals[i] = scene.Camera{Width: side, Height: side}, scene.NewNormalMap(side, side, 0)
 	}
 	cfg, o := recipe.Default(), TrainerOptions{Normals: normals}
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
+	allocated := filetest.Allocated()
 	table := planDepths(d.dev, cams, &cfg, &o).words.Size()
-	runtime.ReadMemStats(&after)
-	if n := int64(after.TotalAlloc - before.TotalAlloc); table < 4*views*side*side || n > table/16 {
+	if n := int64(allocated()); table < 4*views*side*side || n > table/16 {
 		t.Errorf("%d bytes are allocated to plan a table of %d", n, table)
 	}
 }

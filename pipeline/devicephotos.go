@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"vksplat/internal/fault"
 	"vksplat/pipeline/photos"
@@ -17,7 +18,7 @@ import (
 // are needed soonest; its misses are known ahead and announced to the source.
 type devicePhotos struct {
 	photoSlots // the device cache
-	src        photos.Source
+	src        *photos.Share
 	order      viewOrder
 	last       int // steps to train: nothing is read ahead for those after them
 
@@ -32,7 +33,6 @@ type devicePhotos struct {
 	done     int          // steps before it are under way
 	planned  []int        // scratch: slots as they will be after the last planned step
 	expected []photos.Ask // scratch: what the source will be asked for
-	views    []int        // scratch: its views
 	strict   bool
 	warn     func(string)
 }
@@ -44,16 +44,14 @@ const (
 )
 
 // newDevicePhotos makes the ring, the target and the device cache that plan has for the steps of e.
-func newDevicePhotos(e *setup, cams []scene.Camera, src photos.Source, cfg *recipe.Config, plan *Plan,
+func newDevicePhotos(e *setup, cams []scene.Camera, src *photos.Share, cfg *recipe.Config, plan *Plan,
 	o TrainerOptions) (*devicePhotos, error) {
 	n := len(cams)
 	p := &devicePhotos{src: src, order: newViewOrder(cfg.Seed, n, e.world), last: cfg.Iterations,
 		photoSlots: photoSlots{dev: e.dev, cams: cams, layout: plan.photos, all: plan.Device.PhotoAll,
 			words: e.targetWords()},
-		slotOf: make([]int, n), flags: make([]uint32, n), outsize: make([]bool, n), strict: o.Strict, warn: o.Warn}
-	for v := range p.slotOf {
-		p.slotOf[v] = -1
-	}
+		slotOf: slices.Repeat([]int{-1}, n), flags: make([]uint32, n), outsize: make([]bool, n),
+		strict: o.Strict, warn: o.Warn}
 	if err := p.allocate(plan.Device.PhotoFits, inFlight); err != nil {
 		return nil, errors.Join(err, p.close())
 	}
@@ -93,7 +91,7 @@ func (p *devicePhotos) ready(ctx context.Context, frame, step int) (view int, ph
 	if p.complete() {
 		view = p.order.at(step)
 		p.done, p.choices = step+1, nil
-		p.expect(step, nil, photos.Never)
+		p.src.Expect(step, nil, photos.Never)
 		p.freeRing(frame)
 		return view, p.cached(view), nil
 	}
@@ -170,9 +168,7 @@ func (p *devicePhotos) stage(ctx context.Context, frame, view int) (n int64, err
 	if err = photos.Check(&p.cams[view], m); err == nil {
 		n, p.flags[view] = photos.Stage(p.ring[frame].View.Host(), m, p.layout.Packed)
 	}
-	if r, ok := p.src.(photos.Releaser); ok {
-		r.Release(view)
-	}
+	p.src.Release(view)
 	return n, err
 }
 
@@ -231,32 +227,7 @@ func (p *devicePhotos) planTo(step int) {
 			p.expected = append(p.expected, photos.Ask{Step: end, View: p.order.at(end)})
 		}
 	}
-	p.expect(step, p.expected, end)
-}
-
-// expect announces what the source will be asked for from a step on up to end.
-func (p *devicePhotos) expect(step int, list []photos.Ask, end int) {
-	switch e := p.src.(type) {
-	case *photos.Share:
-		e.Expect(step, list, end)
-	case photos.Planner:
-		p.views = p.views[:0]
-		for _, a := range list {
-			p.views = append(p.views, a.View)
-		}
-		if len(list) > 0 {
-			e.Expect(p.views)
-		}
-	}
-}
-
-func (p *devicePhotos) forget() {
-	switch e := p.src.(type) {
-	case *photos.Share:
-		e.Forget()
-	case photos.Planner:
-		e.Forget()
-	}
+	p.src.Expect(step, p.expected, end)
 }
 
 // restart begins the plan at step, from what the device cache holds now.
@@ -265,7 +236,7 @@ func (p *devicePhotos) restart(step int) {
 	for _, s := range p.slots {
 		p.planned = append(p.planned, s.view)
 	}
-	p.forget()
+	p.src.Forget()
 }
 
 // choose decides about the photo of one step, with the device cache as it will be then: of the photos there and this
@@ -304,9 +275,7 @@ func (p *devicePhotos) choose(step int) int32 {
 // dropCache frees the device cache; the target moves. Nothing may be in flight.
 func (p *devicePhotos) dropCache() error {
 	err := p.freeSlots()
-	for v := range p.slotOf {
-		p.slotOf[v] = -1
-	}
+	p.slotOf = slices.Repeat([]int{-1}, len(p.slotOf))
 	p.all, p.filled = false, 0
 	p.restart(p.done)
 	frames := len(p.ring)

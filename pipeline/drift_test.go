@@ -97,7 +97,20 @@ func (s *driftScene) init(cfg recipe.Config) *scene.Splats {
 	if s.start != nil {
 		return s.start
 	}
-	return initial.Initialise(s.capture.Points, cfg.Seed, cfg.SHDegree, cfg.InitOpacity, cfg.InitScale)
+	return initial.Initialise(context.Background(), s.capture.Points, cfg.Seed, cfg.SHDegree, cfg.InitOpacity,
+		cfg.InitScale)
+}
+
+// photoPSNR compares the picture of a camera with a photo.
+func photoPSNR(t *testing.T, tr *Trainer, v TrainView, c scene.Camera) float64 {
+	t.Helper()
+	render := must.Get(tr.RenderInto(nil, c))(t)
+	for k := range render {
+		render[k] = min(max(render[k], 0), 1)
+	}
+	x, _, err := metric.Compare(v.Image, render, metric.PaddingSame, nil)
+	must.Do(t, err)
+	return x
 }
 
 // trainedPSNR trains on views and returns the mean PSNR of the model's plain pictures with the held-out photos, and
@@ -109,18 +122,7 @@ func (s *driftScene) trainedPSNR(t *testing.T, d *Device, views []TrainView, cfg
 	defer tr.Close()
 	must.Do(t, tr.Run(context.Background(), nil))
 	for _, v := range s.held {
-		render, err := tr.RenderInto(nil, v.Camera)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for k := range render {
-			render[k] = min(max(render[k], 0), 1)
-		}
-		x, _, err := metric.Compare(v.Image, render, metric.PaddingSame, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		psnr += x / float64(len(s.held))
+		psnr += photoPSNR(t, tr, v, v.Camera) / float64(len(s.held))
 	}
 	if cfg.Appearance() {
 		table = must.Get(tr.shards.first.e.setup.appearances.download())(t)

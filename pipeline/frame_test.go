@@ -38,8 +38,8 @@ func heldOutPSNR(t *testing.T, d *Device, o synth.Options) float64 {
 	}
 	cfg := recipe.Default()
 	cfg.Iterations, cfg.RefineEvery = 150, 0
-	tr, err := trainOn(d, views, initial.Initialise(c.Points, cfg.Seed, cfg.SHDegree, cfg.InitOpacity, cfg.InitScale),
-		c.SceneScale, cfg)
+	start := initial.Initialise(t.Context(), c.Points, cfg.Seed, cfg.SHDegree, cfg.InitOpacity, cfg.InitScale)
+	tr, err := trainOn(d, views, start, c.SceneScale, cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -41,15 +41,6 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// within fails the test unless got <= limit; a NaN fails too.
-func within(t *testing.T, name string, got, limit float64) {
-	t.Helper()
-	t.Logf("%-16s %.3g", name, got)
-	if !(got <= limit) {
-		t.Errorf("%s: %.3g exceeds %g", name, got, limit)
-	}
-}
-
 func goldenRender(t *testing.T, c *goldentest.RenderCase) {
 	g := runBackward(t, testDevice(t), c.Params, c.View, c.VRender, 1)
 	var rgb, alpha, means, conics, vMeans []float32
@@ -73,14 +64,14 @@ func goldenRender(t *testing.T, c *goldentest.RenderCase) {
 		vMeans = append(vMeans, v[:]...)
 	}
 	both := func(i int) bool { return g.depthKeys[i] != layout.Culled && c.Seen(i) }
-	within(t, "means2d", goldentest.RelNormWhere(means, c.Means2D, 2, both), 1e-4)
-	within(t, "conics", goldentest.RelNormWhere(conics, c.Conics, 3, both), 1e-4)
-	within(t, "v_means2d", ref.RelNorm(vMeans, c.VMeans2D), 1e-3)
+	goldentest.Within(t, "means2d", goldentest.RelNormWhere(means, c.Means2D, 2, both), 1e-4)
+	goldentest.Within(t, "conics", goldentest.RelNormWhere(conics, c.Conics, 3, both), 1e-4)
+	goldentest.Within(t, "v_means2d", ref.RelNorm(vMeans, c.VMeans2D), 1e-3)
 	p := g.params
 	got := [][]float32{p.Means, p.LogScales, p.Quats, p.LogitOpacities, p.SH}
 	want := [][]float32{c.VParams.Means, c.VParams.LogScales, c.VParams.Quats, c.VParams.LogitOpacities, c.VParams.SH}
 	for k, name := range []string{"v_means", "v_log_scales", "v_quats", "v_logit_opacities", "v_sh"} {
-		within(t, name, ref.RelNorm(got[k], want[k]), 1e-3)
+		goldentest.Within(t, name, ref.RelNorm(got[k], want[k]), 1e-3)
 	}
 }
 
@@ -141,16 +132,16 @@ func goldenLoss(t *testing.T, c *goldentest.LossCase) {
 	r.Copy(e.setup.target.At(0, len(c.Target)).View, uploadOf(t, d, c.Target).View)
 	v.comparePhoto()
 	out := runList(t, d, r, v.vShown.View)
-	within(t, "loss", math.Abs(float64(f.hostReport.Loss)-c.Loss), 1e-6)
-	within(t, "l1", math.Abs(float64(f.hostReport.L1)-c.L1), 1e-6)
-	within(t, "ssim", math.Abs(float64(f.hostReport.Ssim)-c.SSIM), 1e-6)
+	goldentest.Within(t, "loss", math.Abs(float64(f.hostReport.Loss)-c.Loss), 1e-6)
+	goldentest.Within(t, "l1", math.Abs(float64(f.hostReport.L1)-c.L1), 1e-6)
+	goldentest.Within(t, "ssim", math.Abs(float64(f.hostReport.Ssim)-c.SSIM), 1e-6)
 	var g []float32
 	for i, x := range bytesFloats(out[0]) {
 		if i%4 != 3 {
 			g = append(g, x)
 		}
 	}
-	within(t, "v_image", ref.RelNorm(g, c.VImage), 1e-4)
+	goldentest.Within(t, "v_image", ref.RelNorm(g, c.VImage), 1e-4)
 }
 
 func goldenRelocation(t *testing.T, c *goldentest.RelocationCase) {
@@ -170,8 +161,8 @@ func goldenRelocation(t *testing.T, c *goldentest.RelocationCase) {
 		Push: shaders.McmcRelocationPush{N: uint32(n), MinOpacity: 0.005},
 	}, vk.Items(n, 256))
 	out := runList(t, d, r, opacities.View, scales.View)
-	within(t, "opacities", ref.RelNorm(bytesFloats(out[0]), c.NewOpacities), 1e-4)
-	within(t, "scales", ref.RelNorm(bytesFloats(out[1]), c.NewScales), 1e-4)
+	goldentest.Within(t, "opacities", ref.RelNorm(bytesFloats(out[0]), c.NewOpacities), 1e-4)
+	goldentest.Within(t, "scales", ref.RelNorm(bytesFloats(out[1]), c.NewScales), 1e-4)
 }
 
 // goldenAdam feeds the given gradients to project_bwd_adam through a path where the chain rule is the identity up to a
@@ -228,7 +219,7 @@ func goldenAdam(t *testing.T, c *goldentest.AdamCase) {
 		got, want = append(got, float64(out.SH[i])-float64(c.Start[i])),
 			append(want, float64(c.End[i])-float64(c.Start[i]))
 	}
-	within(t, "adam", ref.RelNorm(got, want), 1e-3)
+	goldentest.Within(t, "adam", ref.RelNorm(got, want), 1e-3)
 }
 
 // trainerOf prepares the training run of c: its views in its order, no densification.
@@ -265,7 +256,7 @@ func goldenTrain(t *testing.T, c *goldentest.TrainCase) {
 			psnrOut, psnrRef = psnrOut-10*math.Log10(float64(p.MSE)), psnrRef+c.PSNR[s]
 		}
 	}))
-	within(t, "first losses", worst, 0.005)
-	within(t, "last losses", math.Abs(lossOut/lossRef-1), 0.005)
-	within(t, "last PSNR", math.Abs(psnrOut-psnrRef)/20, 0.05)
+	goldentest.Within(t, "first losses", worst, 0.005)
+	goldentest.Within(t, "last losses", math.Abs(lossOut/lossRef-1), 0.005)
+	goldentest.Within(t, "last PSNR", math.Abs(psnrOut-psnrRef)/20, 0.05)
 }

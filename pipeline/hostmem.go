@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"runtime/metrics"
+	"sort"
 
 	"vksplat/internal/fault"
 )
@@ -77,16 +78,10 @@ func unifiedShares(pool, vram int64, vramGiven bool) (device, host int64) {
 
 // smallestPool returns the smallest pool, rounded up to a MiB, whose shares are at least these.
 func smallestPool(device, host, vram int64, vramGiven bool) int64 {
-	lo, hi := int64(0), (5*(device+host)+processBytes)>>20+1 // MiB
-	for lo < hi {
-		pool := (lo + hi) / 2 << 20
-		if d, h := unifiedShares(pool, vram, vramGiven); d >= device && h >= host {
-			hi = (lo + hi) / 2
-		} else {
-			lo = (lo+hi)/2 + 1
-		}
-	}
-	return hi << 20
+	return int64(sort.Search(int((5*(device+host)+processBytes)>>20+1), func(pool int) bool {
+		d, h := unifiedShares(int64(pool)<<20, vram, vramGiven)
+		return d >= device && h >= host
+	})) << 20
 }
 
 // HeapLimit returns the bytes that Go's memory may take so that the process keeps to --max-ram, while a capture is

@@ -11,7 +11,7 @@ import (
 	"vksplat/pipeline/checkpoint"
 	"vksplat/pipeline/recipe"
 	"vksplat/scene"
-	"vksplat/scene/lenscases"
+	"vksplat/scene/lenstest"
 )
 
 // TestLensPlaces draws small splats through every lens that photos are trained on through, and wants each to be where
@@ -19,7 +19,7 @@ import (
 func TestLensPlaces(t *testing.T) {
 	d := testDevice(t)
 	tried := 0
-	for _, c := range lenscases.All {
+	for _, c := range lenstest.All {
 		k := scene.Calibration{Model: scene.LensModel(c.Model), Width: 800, Height: 1000, Params: c.Params}
 		views, err := k.Views(scene.Camera{Name: "photo", R: geom.Identity}, 800, 1000, 8)
 		if err != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"sort"
 
 	"vksplat/internal/fault"
 	"vksplat/internal/parallel"
@@ -328,15 +329,7 @@ func (w renderNeeds) withSpare() int64 { return roundMiB(int64(float64(w.device)
 
 // largestThat returns the largest number up to most that fits, where all smaller ones do.
 func largestThat(most int, fits func(n int) bool) int {
-	lo, hi := 0, most
-	for lo < hi {
-		if mid := (lo + hi + 1) / 2; fits(mid) {
-			lo = mid
-		} else {
-			hi = mid - 1
-		}
-	}
-	return lo
+	return sort.Search(most, func(n int) bool { return !fits(n + 1) })
 }
 
 // MostShown returns how many splats of a model in parts pictures show unless another number is asked for: so that as

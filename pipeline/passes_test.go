@@ -1,8 +1,10 @@
 package pipeline
 
 import (
+	"cmp"
+	"flag"
+	"fmt"
 	"os"
-	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -12,104 +14,182 @@ import (
 	"vksplat/pipeline/bench"
 	"vksplat/pipeline/recipe"
 	"vksplat/scene"
+	"vksplat/shaders"
 	"vksplat/vk"
 )
 
-// freePasses of a step move next to nothing: one workgroup, or a few numbers of each.
-var freePasses = []string{"begin", "scan_spine", "find_appearance", "appearance_adam", "track_errors"}
+var update = flag.Bool("update", false, "write the table of passes in ARCHITECTURE.md")
 
-// dispatch is a recorded pass: its kernel, and the names of what it reads and writes, as the kernel has them and as the
-// buffers have them.
-type dispatch struct {
-	kernel        string
-	reads, writes []string
-	indirect      bool // the device decides how many workgroups there are
+// variation is a training whose steps have passes that those of the variations before it lack.
+type variation struct {
+	name      string
+	change    func(*recipe.Config, *TrainerOptions, []scene.Camera)
+	lookback  string // VKSPLAT_LOOKBACK; "": 1
+	devices   int    // 0: one
+	uncounted bool   // its passes need no cost
 }
 
-// dispatchesOf records a step on a scene.
-func dispatchesOf(t *testing.T, d *Device,
-	of func(testing.TB) ([]TrainView, *scene.Splats, float64, recipe.Config)) (list []dispatch) {
+// withDepths is known depths and normals.
+func withDepths(_ *recipe.Config, o *TrainerOptions, cams []scene.Camera) {
+	o.Known, o.Normals = make(KnownDepths, len(cams)), make(KnownNormals, len(cams))
+}
+
+// variations have every setting that turns passes on.
+var variations = []variation{
+	{name: "every step"},
+	{name: "where workgroups cannot wait for each other", lookback: "0"},
+	{name: "`--exposure`, `--white-balance` or `--vignetting`",
+		change: func(c *recipe.Config, _ *TrainerOptions, _ []scene.Camera) { c.Exposure = true }},
+	{name: "`--robust`", change: func(c *recipe.Config, _ *TrainerOptions, _ []scene.Camera) { c.Robust = true }},
+	{name: "`--refine-poses`, once its trial has said yes", uncounted: true,
+		change: func(c *recipe.Config, _ *TrainerOptions, _ []scene.Camera) { c.RefinePoses = true }},
+	{name: "`--native-lens`, where a lens bends what its camera took", uncounted: true,
+		change: func(_ *recipe.Config, _ *TrainerOptions, cams []scene.Camera) {
+			cams[0].Distortion = &scene.Distortion{}
+		}},
+	{name: "where depths or normals are known", uncounted: true, change: withDepths},
+	{name: "several devices", devices: 2},
+	{name: "several devices, where depths or normals are known", devices: 2, uncounted: true, change: withDepths},
+	// In units other than steps.
+	{change: func(c *recipe.Config, _ *TrainerOptions, _ []scene.Camera) { *c = recipe.MCMC() }},
+	{change: func(c *recipe.Config, o *TrainerOptions, _ []scene.Camera) {
+		c.Splats, o.Interludes = 2000, &Interludes{}
+	}},
+}
+
+// freePasses of a step move next to nothing: one workgroup, or a few numbers of each.
+var freePasses = []string{"begin", "scan_spine", "find_appearance", "appearance_adam", "track_errors", "join_packets",
+	"settle"}
+
+// otherKernels are of no unit of a training: they measure, draw finished models, or are there for checks alone.
+var otherKernels = []string{"bench_copy", "bench_fma", "bench_shared", "count_pairs", "lpips_conv", "lpips_distance",
+	"lpips_input", "lpips_pool", "mcmc_relocation", "pack", "project_bwd", "project_pages", "verify"}
+
+// recordedOf records the units of a training that is planned, so that nothing is allocated or compiled.
+func recordedOf(t *testing.T, d *Device, v variation) (units map[recipe.Kind]*vk.Recorder) {
 	t.Helper()
-	views, init, scale, cfg := of(t)
-	tr := must.Get(trainOn(d, views, init, scale, cfg))(t)
-	defer tr.Close()
-	r := vk.NewRecorder(d.dev)
-	tr.shards.first.e.setup.record(r, tr.shards.first.e.programs.frames[0], recipe.Step)
-	variant := regexp.MustCompile(`_(mixed|handed)$`)
-	kernel, binding := regexp.MustCompile(`^ *\d+ (\w+)`), regexp.MustCompile(`(\w+)=([^(=]*)\(([a-z+]+) \d+\)`)
+	cams, cfg, o := planCameras(8, 64, 48), recipe.Default(), TrainerOptions{Depths: make([]scene.Depths, 8)}
+	cfg.Carve = 1
+	if v.change != nil {
+		v.change(&cfg, &o, cams)
+	}
+	t.Setenv("VKSPLAT_LOOKBACK", cmp.Or(v.lookback, "1"))
+	s := must.Get(plannedSetup(d.dev, world{0, max(v.devices, 1)}, cams, &cfg, &o))(t)
+	s.model.setUnit(1000)
+	units = map[recipe.Kind]*vk.Recorder{}
+	for i, r := range s.recordPlanned(1, minIsects, 1) {
+		must.Do(t, r.Err())
+		units[s.kinds[i]] = r
+	}
+	return units
+}
+
+// dispatch is a recorded pass: its kernel without the suffix of a precision or of processors.
+type dispatch struct {
+	kernel   string
+	indirect bool // the device decides how many workgroups there are
+}
+
+var kernelVariant = regexp.MustCompile(`_(mixed|handed)$`)
+
+func dispatchesOf(r *vk.Recorder) (list []dispatch) {
+	kernel := regexp.MustCompile(`^ *\d+ (\w+)`)
 	for line := range strings.Lines(r.String()) {
-		p := dispatch{indirect: strings.Contains(line, "[indirect ")}
-		for _, b := range binding.FindAllStringSubmatch(line, -1) {
-			p.kernel = variant.ReplaceAllString(kernel.FindStringSubmatch(line)[1], "")
-			if strings.Contains(b[3], "read") {
-				p.reads = append(p.reads, b[1], b[2])
-			}
-			if strings.Contains(b[3], "write") {
-				p.writes = append(p.writes, b[1], b[2])
-			}
-		}
-		if p.kernel != "" {
-			list = append(list, p)
+		if found := kernel.FindStringSubmatch(line); found != nil {
+			list = append(list, dispatch{kernelVariant.ReplaceAllString(found[1], ""), strings.Contains(line, "[indirect ")})
 		}
 	}
 	return list
 }
 
-// passRow is a row of ARCHITECTURE.md's table of passes.
-type passRow struct{ kernels, reads, writes []string }
+// kernelOf returns the kernel of a name; nil for copies and fills.
+func kernelOf(name string) *vk.Kernel {
+	if i := slices.IndexFunc(shaders.All, func(k *vk.Kernel) bool { return k.Name == name }); i >= 0 {
+		return shaders.All[i]
+	}
+	return nil
+}
 
-// passTable reads the first table of passes.
-func passTable(t *testing.T) (rows []passRow) {
+// passRow is a kernel's row of the table of passes: what its header begins with, and its bindings.
+func passRow(t *testing.T, k *vk.Kernel) string {
 	t.Helper()
-	text := must.Get(os.ReadFile("../ARCHITECTURE.md"))(t)
-	_, table, _ := strings.Cut(string(text), "| pass | kernels | reads -> writes |\n")
-	table, _, _ = strings.Cut(table, "\n\n")
-	words := regexp.MustCompile(`[a-z][a-z0-9_*]+`)
-	for line := range strings.Lines(strings.ReplaceAll(table, "chunks", "chunk")) {
-		if c := strings.Split(line, "|"); !strings.HasPrefix(line, "|--") && len(c) == 5 {
-			reads, writes, _ := strings.Cut(c[3], "->")
-			rows = append(rows, passRow{words.FindAllString(c[2], -1), words.FindAllString(reads, -1),
-				words.FindAllString(writes, -1)})
+	source := string(must.Get(os.ReadFile("../shaders/" + k.Name + ".comp"))(t))
+	header := regexp.MustCompile(`(?s)\n// ` + k.Name + `:? (.*?)\n//   reads`).FindStringSubmatch(source)
+	if header == nil {
+		t.Fatalf("the header of %s does not say what it is and what it reads", k.Name)
+	}
+	about := regexp.MustCompile(`(?s)\. [A-Z].*`).ReplaceAllString(strings.NewReplacer("\n// ", " ", "|",
+		`\|`).Replace(header[1]), "")
+	var reads, writes []string
+	for _, b := range k.Bindings {
+		if b.Access != vk.Write {
+			reads = append(reads, b.Name)
+		}
+		if b.Access != vk.Read {
+			writes = append(writes, b.Name)
 		}
 	}
-	return rows
+	return fmt.Sprintf("| %s | %s | %s -> %s |\n", k.Name, strings.TrimSuffix(about, "."), strings.Join(reads, ", "),
+		strings.Join(writes, ", "))
 }
 
-// has reports whether the row names a kernel.
-func (r passRow) has(kernel string) bool {
-	return slices.ContainsFunc(r.kernels, func(pattern string) bool {
-		matched, _ := path.Match(pattern, kernel)
-		return matched
-	})
-}
-
-// TestPassTable wants every kernel of a step to have a cost or to be free, and to stand in ARCHITECTURE.md. The scene
-// must have every pass that a setting turns on.
+// TestPassTable wants every kernel to run in a unit of some variation, and those of steps to have a cost or to be free
+// and to stand in ARCHITECTURE.md.
 func TestPassTable(t *testing.T) {
-	d, rows := testDevice(t), passTable(t)
-	seen := map[string]bool{}
-	for _, lookback := range []string{"0", "1"} {
-		t.Setenv("VKSPLAT_LOOKBACK", lookback)
-		for _, p := range dispatchesOf(t, d, partialScene) {
-			seen[p.kernel] = true
+	const file, begin, end = "../ARCHITECTURE.md", "<!-- passes, made by make docs -->\n", "<!-- end of passes -->\n"
+	d, table, ran := testDevice(t), strings.Builder{}, map[string]bool{}
+	table.WriteString("| kernel | what it does | reads -> writes |\n|---|---|---|\n")
+	for i, v := range variations {
+		units := recordedOf(t, d, v)
+		if i > 0 && v.name != "" {
+			fmt.Fprintf(&table, "| **%s** | | |\n", v.name)
+		}
+		for _, p := range dispatchesOf(units[recipe.Step]) {
+			if k := kernelOf(p.kernel); k != nil && !ran[p.kernel] {
+				table.WriteString(passRow(t, k))
+				ran[p.kernel] = true
+				checkCost(t, p.kernel, v.uncounted)
+			}
 		}
 	}
-	for kernel := range seen {
-		label := kernel
-		if strings.HasPrefix(kernel, "sort_") {
-			label += " (depth)"
-		}
-		_, known := (&bench.Counts{SortBits: 8}).Cost(label)
-		if free := slices.Contains(freePasses, kernel); known == free {
-			t.Errorf("%s has a cost in pipeline/bench: %t; is listed as free: %t", kernel, known, free)
-		}
-		if !slices.ContainsFunc(rows, func(r passRow) bool { return r.has(kernel) }) {
-			t.Errorf("%s is in no row of ARCHITECTURE.md's passes", kernel)
+	page := string(must.Get(os.ReadFile(file))(t))
+	before, rest, found := strings.Cut(page, begin)
+	_, after, ended := strings.Cut(rest, end)
+	switch made := before + begin + table.String() + end + after; {
+	case !found || !ended:
+		t.Errorf("%s has no table of passes", file)
+	case *update:
+		must.Do(t, os.WriteFile(file, []byte(made), 0o666))
+	case made != page:
+		t.Errorf("the passes of %s are not those of steps; write them again: make docs", file)
+	}
+}
+
+func checkCost(t *testing.T, kernel string, uncounted bool) {
+	t.Helper()
+	label := kernel
+	if strings.HasPrefix(kernel, "sort_") {
+		label += " (depth)"
+	}
+	_, known := (&bench.Counts{SortBits: 8}).Cost(label)
+	if free := slices.Contains(freePasses, kernel); known == free && !uncounted {
+		t.Errorf("%s has a cost in pipeline/bench: %t; is listed as free: %t", kernel, known, free)
+	}
+}
+
+// TestEveryKernelRuns wants every kernel to be recorded in some unit, or to be listed as one of no unit.
+func TestEveryKernelRuns(t *testing.T) {
+	d, ran := testDevice(t), map[string]bool{}
+	for _, v := range variations {
+		for _, r := range recordedOf(t, d, v) {
+			for _, p := range dispatchesOf(r) {
+				ran[p.kernel] = true
+			}
 		}
 	}
-	for _, kernel := range freePasses {
-		if !seen[kernel] {
-			t.Errorf("no step runs %s", kernel)
+	for _, k := range shaders.All {
+		if !kernelVariant.MatchString(k.Name) && ran[k.Name] == slices.Contains(otherKernels, k.Name) {
+			t.Errorf("%s is in a unit: %t, and in otherKernels: %t", k.Name, ran[k.Name], !ran[k.Name])
 		}
 	}
 }
@@ -117,13 +197,16 @@ func TestPassTable(t *testing.T) {
 // TestFailedUnitsReadNoIsects wants the device to decide whether a pass that goes through the isects of tiles runs at
 // all: in a unit after one that failed nobody writes tile_offsets, and its memory holds what others left there.
 func TestFailedUnitsReadNoIsects(t *testing.T) {
-	n := 0
-	for _, p := range dispatchesOf(t, testDevice(t), partialScene) {
-		if !slices.Contains(p.reads, "tile_offsets") {
-			continue
-		}
-		if n++; !p.indirect {
-			t.Errorf("%s reads tile_offsets, and runs in a unit without work", p.kernel)
+	d, n := testDevice(t), 0
+	for _, v := range variations {
+		for _, p := range dispatchesOf(recordedOf(t, d, v)[recipe.Step]) {
+			k := kernelOf(p.kernel)
+			if k == nil || !slices.Contains(k.Bindings, vk.Binding{Name: "tile_offsets", Access: vk.Read}) {
+				continue
+			}
+			if n++; !p.indirect {
+				t.Errorf("%s: %s reads tile_offsets, and runs in a unit without work", v.name, p.kernel)
+			}
 		}
 	}
 	if n < 3 {
@@ -144,59 +227,4 @@ func TestFinishRunsBeside(t *testing.T) {
 			t.Errorf("a barrier after finish, or another place:\n%s", text)
 		}
 	}
-}
-
-// TestPassTableBuffers compares what rows say to be read and written with what the kernels declare, as far as any row
-// names it; but for the sorts, whose buffers change their names. No pass stands between picture and loss, so that
-// every buffer has one name.
-func TestPassTableBuffers(t *testing.T) {
-	rows := passTable(t)
-	passes := dispatchesOf(t, testDevice(t), promiseScene)
-	bound, named := map[string]bool{}, map[string]bool{}
-	for _, p := range passes {
-		for _, name := range slices.Concat(p.reads, p.writes) {
-			bound[name] = true
-		}
-	}
-	for _, r := range rows {
-		for _, word := range slices.Concat(r.reads, r.writes) {
-			named[word] = bound[word] && word != "counters"
-		}
-	}
-	for _, r := range rows {
-		reads, writes := r.buffers(passes)
-		sorts := slices.ContainsFunc(r.kernels, func(k string) bool { return strings.HasPrefix(k, "sort_") })
-		if len(writes) == 0 || sorts {
-			continue
-		}
-		for _, side := range []struct {
-			verb string
-			row  []string
-			got  map[string]bool
-		}{{"reads", r.reads, reads}, {"writes", r.writes, writes}} {
-			for name := range named {
-				if said := slices.Contains(side.row, name); named[name] && said != side.got[name] {
-					t.Errorf("%v %s %s: %t, but %t in ARCHITECTURE.md", r.kernels, side.verb, name,
-						side.got[name], said)
-				}
-			}
-		}
-	}
-}
-
-// buffers returns what the row's kernels read that none of them wrote before, and what they write.
-func (r passRow) buffers(passes []dispatch) (reads, writes map[string]bool) {
-	reads, writes = map[string]bool{}, map[string]bool{}
-	for _, p := range passes {
-		if !r.has(p.kernel) {
-			continue
-		}
-		for _, name := range p.reads {
-			reads[name] = reads[name] || !writes[name]
-		}
-		for _, name := range p.writes {
-			writes[name] = true
-		}
-	}
-	return reads, writes
 }

@@ -136,25 +136,9 @@ func (d *Device) planShard(at world, cams []scene.Camera, part shardSizes, cfg r
 	o TrainerOptions) (*Plan, error) {
 	splats := part.splats
 	cfg.Splats, cfg.MaxSplats, o.Ceiling = part.ends, part.most, part.ceiling
-	shape, err := trainingSetup(d.dev, at, cams, nil, &cfg, &o)
+	shape, err := plannedSetup(d.dev, at, cams, &cfg, &o)
 	if err != nil {
 		return nil, err
-	}
-	if shape.has(recipe.Carve) {
-		shape.voters = phantom[layout.Voter](d.dev, len(votersOf(len(cams))), voterBytes)
-	}
-	if cfg.Appearance() {
-		shape.appearances = &appearances{dev: d.dev,
-			table: phantom[layout.Appearance](d.dev, len(cams), appearanceBytes)}
-	}
-	if cfg.Robust {
-		shape.histories = &histories{dev: d.dev, words: phantom[uint32](d.dev, layout.HistoryWords, 4)}
-	}
-	if o.comparesDepths() {
-		shape.depths = planDepths(d.dev, cams, &cfg, &o)
-	}
-	if cfg.RefinePoses {
-		shape.poses = planPoses(d.dev, cams, &cfg, &o)
 	}
 	p := &planner{shape: shape, cams: cams, photos: photos.LayoutOf(cams), cfg: &cfg, o: &o, splats: splats,
 		budget: d.dev.Budget(), unified: unified(d), driver: d.driver, vram: d.vram}
@@ -167,6 +151,31 @@ func (d *Device) planShard(at world, cams []scene.Camera, part shardSizes, cfg r
 			ErrTooSmall, most, plan.Ceiling, vk.BytesText(p.budget)))
 	}
 	return plan, p.host(plan, d.host)
+}
+
+// plannedSetup returns the setup of a training, with phantoms for the tables of photos and cameras.
+func plannedSetup(dev *vk.Device, at world, cams []scene.Camera, cfg *recipe.Config, o *TrainerOptions) (*setup,
+	error) {
+	shape, err := trainingSetup(dev, at, cams, nil, cfg, o)
+	if err != nil {
+		return nil, err
+	}
+	if shape.has(recipe.Carve) {
+		shape.voters = phantom[layout.Voter](dev, len(votersOf(len(cams))), voterBytes)
+	}
+	if cfg.Appearance() {
+		shape.appearances = &appearances{dev: dev, table: phantom[layout.Appearance](dev, len(cams), appearanceBytes)}
+	}
+	if cfg.Robust {
+		shape.histories = &histories{dev: dev, words: phantom[uint32](dev, layout.HistoryWords, 4)}
+	}
+	if o.comparesDepths() {
+		shape.depths = planDepths(dev, cams, cfg, o)
+	}
+	if cfg.RefinePoses {
+		shape.poses = planPoses(dev, cams, cfg, o)
+	}
+	return shape, nil
 }
 
 func trainKinds(cfg *recipe.Config, o *TrainerOptions) []recipe.Kind {
@@ -206,7 +215,7 @@ func (p *planner) device() (*Plan, error) {
 			err)
 	}
 	if best.Ceiling < p.splats {
-		return nil, fmt.Errorf("plan training: %w: %d splats to start with, %d fit beside views of %d "+
+		return nil, fmt.Errorf("plan training: %w: %d splats to start with, %d fit together with views of %d "+
 			"pixels in %s",
 			ErrTooSmall, p.splats, best.Ceiling, p.shape.views.maxPixels, vk.BytesText(p.budget))
 	}
@@ -355,6 +364,22 @@ func (s *setup) scratchBytes(units, isects, bands int) (sum int64, err error) {
 // scratchRegions returns the sizes in bytes of the scratch regions of all units, for a model of units and for isects
 // pairs in a band. A binding that is too large for the device is an error.
 func (s *setup) scratchRegions(units, isects, bands int) (regions []int64, err error) {
+	for _, r := range s.recordPlanned(units, isects, bands) {
+		if r.Err() != nil {
+			return nil, r.Err()
+		}
+		for i, size := range r.ScratchRegions() {
+			if i == len(regions) {
+				regions = append(regions, 0)
+			}
+			regions[i] = max(regions[i], size)
+		}
+	}
+	return regions, nil
+}
+
+// recordPlanned records a unit of each kind with phantoms for the buffers.
+func (s *setup) recordPlanned(units, isects, bands int) (list []*vk.Recorder) {
 	c := *s
 	c.verify = false // checks are a tool of developers and not planned for
 	c.bands, c.isectCapacity = bands, isects
@@ -379,17 +404,9 @@ func (s *setup) scratchRegions(units, isects, bands int) (regions []int64, err e
 			u.model = c.model.asOneChunk()
 		}
 		u.record(r, f, k)
-		if r.Err() != nil {
-			return nil, r.Err()
-		}
-		for i, size := range r.ScratchRegions() {
-			if i == len(regions) {
-				regions = append(regions, 0)
-			}
-			regions[i] = max(regions[i], size)
-		}
+		list = append(list, r)
 	}
-	return regions, nil
+	return list
 }
 
 // unified reports whether d's memory is RAM.

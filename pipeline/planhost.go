@@ -23,7 +23,7 @@ func (p *planner) host(plan *Plan, budget int64) error {
 	if budget < n.least {
 		text, shared := vk.BytesText, ""
 		if p.unified {
-			shared = " beside the device's " + text(p.budget)
+			shared = " in addition to the device's " + text(p.budget)
 		}
 		return p.shortOfRAM(n.least, plan.Device.Total,
 			fmt.Errorf("%w: %s of RAM%s; program, driver and points take %s, transfers %s, decoding the largest "+

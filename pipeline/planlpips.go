@@ -34,8 +34,8 @@ func (d *Device) PlanLPIPS(net string, n, degree int, cams []scene.Camera, small
 	if need <= d.dev.Budget() {
 		return w.device, nil
 	}
-	return 0, fault.WithHint(fmt.Errorf("plan LPIPS: %w: the features that %s finds take %s of the device "+
-		"beside the %s of drawing, there are %s", ErrTooSmall, net,
+	return 0, fault.WithHint(fmt.Errorf("plan LPIPS: %w: the features that %s finds take %s of the device in addition "+
+		"to the %s for drawing, there are %s", ErrTooSmall, net,
 		vk.BytesText(need-w.device), vk.BytesText(w.device), vk.BytesText(d.dev.Budget())),
 		failure.AnyOf("raise "+w.raise(d, need)+" or more", smaller, "leave LPIPS out"))
 }

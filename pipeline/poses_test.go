@@ -11,7 +11,6 @@ import (
 	must "vksplat/internal/musttest"
 	"vksplat/pipeline/recipe"
 	"vksplat/scene"
-	"vksplat/scene/metric"
 	"vksplat/scene/synth"
 )
 
@@ -48,27 +47,10 @@ func (s *poseScene) trainedScores(t *testing.T, d *Device, views []TrainView, cf
 		if cfg.RefinePoses {
 			moved = must.Get(tr.Align(v.Camera, v.Image))(t)
 		}
-		x.raw += s.psnr(t, tr, v, v.Camera) / float64(len(s.held))
-		x.aligned += s.psnr(t, tr, v, moved) / float64(len(s.held))
+		x.raw += photoPSNR(t, tr, v, v.Camera) / float64(len(s.held))
+		x.aligned += photoPSNR(t, tr, v, moved) / float64(len(s.held))
 	}
 	return x, cams, trial
-}
-
-// psnr compares the picture of a camera with a photo.
-func (s *poseScene) psnr(t *testing.T, tr *Trainer, v TrainView, c scene.Camera) float64 {
-	t.Helper()
-	render, err := tr.RenderInto(nil, c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for k := range render {
-		render[k] = min(max(render[k], 0), 1)
-	}
-	x, _, err := metric.Compare(v.Image, render, metric.PaddingSame, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return x
 }
 
 // apart returns how far cameras are from the right ones, root mean squares over the training photos: degrees and

@@ -78,9 +78,7 @@ func (a *aligner) tryPhoto(ctx context.Context, view int, trial *PoseTrial) erro
 		}
 		return err
 	}
-	if r, ok := from.src.(photos.Releaser); ok {
-		defer r.Release(view)
-	}
+	defer from.src.Release(view)
 	c := a.run.cams[view]
 	moved, _, err := a.align(ctx, c, withTenth(m, view, false), trialSteps)
 	if err != nil {

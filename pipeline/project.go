@@ -29,8 +29,9 @@ func (v *view) projectFor(params vk.Slice[layout.StepParams]) {
 			Push: shaders.ProjectPush{FirstId: uint32(first), ChunkSplats: uint32(size)},
 		}
 		if v.s.lens.bent {
-			pass = vk.Like(&shaders.ProjectLens{Lens: v.f.lens.lens,
-				Spec: shaders.ProjectLensSpec{Shutter: v.s.lens.shutter}}, pass)
+			pass = vk.Derive(pass, func(p *shaders.ProjectLens) {
+				p.Lens, p.Spec.Shutter = v.f.lens.lens, v.s.lens.shutter
+			})
 		}
 		v.r.Dispatch(pass, vk.Items(size, 128))
 	}

@@ -21,10 +21,13 @@ func (v *view) projectBwdAdam() {
 		}
 		switch {
 		case v.s.lens.bent:
-			pass = vk.Like(&shaders.ProjectBwdAdamLens{Lens: v.f.lens.lens,
-				Spec: shaders.ProjectBwdAdamLensSpec{Shutter: v.s.lens.shutter}}, pass)
+			pass = vk.Derive(pass, func(p *shaders.ProjectBwdAdamLens) {
+				p.Lens, p.Spec.Shutter = v.f.lens.lens, v.s.lens.shutter
+			})
 		case v.s.depths != nil:
-			pass = vk.Like(&shaders.ProjectBwdAdamDepth{VBeside: vk.Cast[[3]float32](v.vBeside.View)}, pass)
+			pass = vk.Derive(pass, func(p *shaders.ProjectBwdAdamDepth) {
+				p.VBeside = vk.Cast[[3]float32](v.vBeside.View)
+			})
 		}
 		v.r.Dispatch(pass, vk.Items(c.splats, adamGroup))
 	}

@@ -111,12 +111,9 @@ func (v *view) blendTiles(params vk.Slice[layout.StepParams], render vk.Slice[[4
 		v.r.Dispatch(plain, v.indirect(layout.ArgsTiles))
 	}
 	if keep && !v.s.pairs.IsZero() {
-		v.r.Dispatch(&shaders.CountPairs{
-			Params: v.f.params, TileOffsets: v.tileOffsets, SlotFromIsect: v.slotFromIsect,
-			SplatFromSlot: v.splatFromSlot, Shapes: v.shapes, Paints: v.paints,
-			TilePairs: v.s.pairs, Push: shaders.CountPairsPush{Band: uint32(band), NBands: uint32(v.s.bands),
-				Column: v.s.raster.column(),
-				Side:   v.s.raster.backwardSide(), Round: v.s.raster.backwardRound()},
-		}, v.indirect(layout.ArgsTiles))
+		v.r.Dispatch(vk.Derive(plain, func(p *shaders.CountPairs) {
+			p.TilePairs, p.Push.Column = v.s.pairs, v.s.raster.column()
+			p.Push.Side, p.Push.Round = v.s.raster.backwardSide(), v.s.raster.backwardRound()
+		}), v.indirect(layout.ArgsTiles))
 	}
 }

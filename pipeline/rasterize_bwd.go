@@ -13,7 +13,7 @@ func (v *view) rasterizeBwd() {
 	if words := v.s.besideWords(); words > 0 {
 		v.vBesideSlots = vk.ScratchOf[float32](v.r, "v_beside_slots", words*v.s.isectCapacity)
 	}
-	plain := &shaders.RasterizeBwd{
+	var pass vk.Pass = &shaders.RasterizeBwd{
 		Params: v.f.params, TileOffsets: v.tileOffsets, SlotFromIsect: v.slotFromIsect,
 		SplatFromSlot: v.splatFromSlot, Shapes: v.shapes, Paints: v.paints, Render: v.render, LastIds: v.lastIDs,
 		States: v.states, Touched: v.touched, VRender: v.vShown, TileFromBucket: v.buckets,
@@ -22,10 +22,11 @@ func (v *view) rasterizeBwd() {
 			Absgrad: v.s.strategy.variants().absgrad, HandRound: v.s.raster.handRound, BucketSize: v.s.raster.bucket,
 			PackedStates: v.s.model.Mixed},
 	}
-	pass := vk.Pass(plain)
 	if v.s.depths != nil { // with the gradient by the sums of inverse depths
-		pass = vk.Like(&shaders.RasterizeBwdDepth{VBesideSlots: vk.Cast[[3]float32](v.vBesideSlots.View),
-			DepthKeys: v.depthKeys, Depths: v.depthSums}, plain)
+		pass = vk.Derive(pass, func(p *shaders.RasterizeBwdDepth) {
+			p.VBesideSlots = vk.Cast[[3]float32](v.vBesideSlots.View)
+			p.DepthKeys, p.Depths = v.depthKeys, v.depthSums
+		})
 	}
 	v.r.Dispatch(pass, v.indirect(layout.ArgsBuckets))
 }

@@ -23,7 +23,9 @@ func (v *view) reduceSlots(band int) {
 		Spec: shaders.ReduceSlotsSpec{Absgrad: v.s.strategy.variants().absgrad},
 	}
 	if v.s.depths != nil {
-		pass = vk.Like(&shaders.ReduceSlotsDepth{VBesideSlots: v.vBesideSlots, VBeside: v.vBeside}, pass)
+		pass = vk.Derive(pass, func(p *shaders.ReduceSlotsDepth) {
+			p.VBesideSlots, p.VBeside = v.vBesideSlots, v.vBeside
+		})
 	}
 	v.r.Dispatch(pass, v.indirect(layout.ArgsReduce))
 }

@@ -54,7 +54,7 @@ func (t *Trainer) DevicesBefore(h *checkpoint.Header) (text string, same bool) {
 	return checkpoint.DeviceList(h.Devices()), t.shards.sameDevices(h)
 }
 
-// Deviations returns why the bytes may differ from those of an undisturbed run; none if they are the same.
+// Deviations returns why the bytes may differ from those of an uninterrupted run; none if they are the same.
 func (t *Trainer) Deviations() []checkpoint.Deviation { return slices.Clone(t.saver.deviations) }
 
 // Deviate notes in all later checkpoints that from now on an undisturbed run may have other bytes.

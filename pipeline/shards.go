@@ -60,7 +60,7 @@ func newShards(devices []*Device, source photos.Source, run *training, o *Traine
 }
 
 // begin makes the shard's buffers besides the splats.
-func (m *shard) begin(source photos.Source, run *training, o *TrainerOptions) (err error) {
+func (m *shard) begin(source *photos.Share, run *training, o *TrainerOptions) (err error) {
 	if err := m.e.allocate(inFlight); err != nil {
 		return err
 	}

@@ -234,7 +234,7 @@ func (v *view) sendGrads(o int) {
 		Spec: shaders.SendGradsSpec{Absgrad: v.s.strategy.variants().absgrad},
 	}
 	if v.s.depths != nil {
-		pass = vk.Like(&shaders.SendGradsDepth{VBeside: v.vBeside, OutBeside: p.Beside}, pass)
+		pass = vk.Derive(pass, func(g *shaders.SendGradsDepth) { g.VBeside, g.OutBeside = v.vBeside, p.Beside })
 	}
 	v.r.Dispatch(pass, vk.Items(l.Records*team.GradWords, layout.CopyBlock))
 }
@@ -311,8 +311,9 @@ func (v *view) stepOfViews() {
 				NViews: uint32(l.N)},
 		}
 		if v.s.depths != nil {
-			pass = vk.Like(&shaders.ProjectBwdAdamViewsDepth{VBesideViews: vk.Cast[[3]float32](v.team.vBeside.View)},
-				pass)
+			pass = vk.Derive(pass, func(p *shaders.ProjectBwdAdamViewsDepth) {
+				p.VBesideViews = vk.Cast[[3]float32](v.team.vBeside.View)
+			})
 		}
 		v.r.Dispatch(pass, vk.Items(c.splats, 128))
 	}

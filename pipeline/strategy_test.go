@@ -13,6 +13,7 @@ import (
 	must "vksplat/internal/musttest"
 	"vksplat/pipeline/recipe"
 	"vksplat/pipeline/ref"
+	"vksplat/pipeline/ref/goldentest"
 	"vksplat/shaders/layout"
 	"vksplat/vk"
 )
@@ -219,8 +220,8 @@ func TestGoldenAbsGrad(t *testing.T) {
 				}
 				got, signed = append(got, v[:]...), append(signed, s[:]...)
 			}
-			within(t, "v_abs_mean2d", ref.RelNorm(got, c.AbsMeans2D), 1e-3)
-			within(t, "v_means2d", ref.RelNorm(signed, c.VMeans2D), 1e-3)
+			goldentest.Within(t, "v_abs_mean2d", ref.RelNorm(got, c.AbsMeans2D), 1e-3)
+			goldentest.Within(t, "v_means2d", ref.RelNorm(signed, c.VMeans2D), 1e-3)
 		})
 	}
 }

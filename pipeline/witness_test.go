@@ -13,6 +13,7 @@ import (
 	"vksplat/scene/metric"
 	"vksplat/scene/picture"
 	"vksplat/scene/synth"
+	"vksplat/scene/synth/synthtest"
 )
 
 // witnessScene is a procedural capture whose depths are known everywhere.
@@ -35,7 +36,7 @@ func makeWitness(t *testing.T, o synth.Options, train func(i int) bool) *witness
 		for k := range depths {
 			depths[k] *= float32(s.capture.Frame.Scale)
 		}
-		s.depths, s.normals = append(s.depths, depths), append(s.normals, drawn.Normals(i))
+		s.depths, s.normals = append(s.depths, depths), append(s.normals, synthtest.Normals(drawn, i))
 		if train(i) {
 			s.train = append(s.train, i)
 		} else if i%4 == 2 {
@@ -127,8 +128,8 @@ func (s *witnessScene) trained(t *testing.T, d *Device, cfg recipe.Config, o Tra
 		views = append(views, TrainView{s.capture.Cameras[i], s.images[i]})
 	}
 	cams, photos := splitViews(views)
-	tr, err := NewTrainer(d, cams, photos, initial.Initialise(s.capture.Points, cfg.Seed, cfg.SHDegree, cfg.InitOpacity,
-		cfg.InitScale), s.capture.SceneScale, cfg, o)
+	tr, err := NewTrainer(d, cams, photos, initial.Initialise(t.Context(), s.capture.Points, cfg.Seed, cfg.SHDegree,
+		cfg.InitOpacity, cfg.InitScale), s.capture.SceneScale, cfg, o)
 	if err != nil {
 		t.Fatal(err)
 	}

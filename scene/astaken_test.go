@@ -9,13 +9,13 @@ import (
 	"vksplat/internal/fault"
 	"vksplat/internal/geom"
 	must "vksplat/internal/musttest"
-	"vksplat/scene/lenscases"
+	"vksplat/scene/lenstest"
 )
 
 // takenCase is the camera that took a photo of a case.
 func takenCase(t *testing.T, i int, downscale int) (was, taken Camera, err error) {
 	t.Helper()
-	c := lenscases.All[i]
+	c := lenstest.All[i]
 	k := Calibration{Model: LensModel(c.Model), Width: 800, Height: 1000, Params: c.Params}
 	views := must.Get(k.Views(Camera{Name: "photo", R: geom.Identity}, 800, 1000, downscale))(t)
 	taken, err = views[0].AsTaken()
@@ -25,7 +25,7 @@ func takenCase(t *testing.T, i int, downscale int) (was, taken Camera, err error
 // TestAsTaken: the camera has the photo's size, sees what its lens does, and knows what it was.
 func TestAsTaken(t *testing.T) {
 	refused := []LensModel{LensFOV, LensSimpleDivision, LensDivision, LensEUCM}
-	for i, c := range lenscases.All {
+	for i, c := range lenstest.All {
 		was, taken, err := takenCase(t, i, 4)
 		info, _ := LensModel(c.Model).Info()
 		if was.Lens != nil && was.Photo == "" && slices.Contains(refused, LensModel(c.Model)) {

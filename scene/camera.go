@@ -34,7 +34,7 @@ type Camera struct {
 	Photo        string
 	Mask         string // file of the photo's mask, "" without
 	MaskInverted bool   // black counts and white does not
-	MaskGrow     int    // what the mask leaves out grows by so many of its pixels
+	MaskGrow     int    // the masked-out region grows by this number of mask pixels
 
 	// World to camera, x_cam = R x + T, OpenCV axes, in the frame of the
 	// owning Capture. R is row-major and orthonormal.
@@ -53,22 +53,6 @@ func (c Camera) Center() [3]float64 {
 		p[i] = -(c.R[i]*c.T[0] + c.R[3+i]*c.T[1] + c.R[6+i]*c.T[2])
 	}
 	return p
-}
-
-// ViewMat gives the 4x4 row-major matrix from world to camera.
-func (c Camera) ViewMat() [16]float64 {
-	r, t := c.R, c.T
-	return [16]float64{
-		r[0], r[1], r[2], t[0],
-		r[3], r[4], r[5], t[1],
-		r[6], r[7], r[8], t[2],
-		0, 0, 0, 1,
-	}
-}
-
-// K gives the 3x3 row-major matrix of the intrinsics, in pixels.
-func (c Camera) K() [9]float64 {
-	return [9]float64{c.Fx, 0, c.Cx, 0, c.Fy, c.Cy, 0, 0, 1}
 }
 
 func (c Camera) ToCamera(p [3]float64) [3]float64 {

@@ -104,13 +104,3 @@ func TestRescaledKeepsDirections(t *testing.T) {
 		}
 	}
 }
-
-func TestViewMatAndK(t *testing.T) {
-	c := Camera{Fx: 1, Fy: 2, Cx: 3, Cy: 4, R: [9]float64{1, 2, 3, 4, 5, 6, 7, 8, 9}, T: [3]float64{10, 11, 12}}
-	if got, want := c.ViewMat(), [16]float64{1, 2, 3, 10, 4, 5, 6, 11, 7, 8, 9, 12, 0, 0, 0, 1}; got != want {
-		t.Errorf("view matrix %v", got)
-	}
-	if got, want := c.K(), [9]float64{1, 0, 3, 0, 2, 4, 0, 0, 1}; got != want {
-		t.Errorf("intrinsics %v", got)
-	}
-}

@@ -66,7 +66,7 @@ type Capture struct {
 // Files opens the files of a reconstruction by name, and says how many bytes each has.
 type Files func(name string) (r io.ReadCloser, size int64, err error)
 
-// AppliedTransform is what nerfstudio did to the poses that COLMAP found: recorded = Scale (Matrix [x 1]).
+// AppliedTransform is how nerfstudio changed the poses that COLMAP found: recorded = Scale (Matrix [x 1]).
 type AppliedTransform struct {
 	Matrix [12]float64 // 3x4, row-major
 	Scale  float64

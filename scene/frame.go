@@ -55,7 +55,7 @@ func (c *Capture) Training() *Capture {
 }
 
 // NormaliseTo moves the capture, which is in its own frame, into a frame that was chosen before: that of the model that
-// training goes on with.
+// training continues with.
 func (c *Capture) NormaliseTo(f Frame, sceneScale float64) {
 	c.SceneScale = sceneScale
 	c.apply(f)

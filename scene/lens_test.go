@@ -9,7 +9,7 @@ import (
 
 	"vksplat/internal/fault"
 	must "vksplat/internal/musttest"
-	"vksplat/scene/lenscases"
+	"vksplat/scene/lenstest"
 )
 
 // brown is Brown's distortion in OpenCV's notation, written out.
@@ -104,7 +104,7 @@ func projectByBook(m LensModel, p []float64, x, y, z float64) (px, py float64) {
 	return p[0]*a + p[2], p[1]*b + p[3]
 }
 
-func lensName(i int) string { return fmt.Sprintf("%d %v", i, lenscases.All[i].Model) }
+func lensName(i int) string { return fmt.Sprintf("%d %v", i, lenstest.All[i].Model) }
 
 func mustOptics(t testing.TB, k Calibration, width, height int) *Optics {
 	t.Helper()
@@ -115,7 +115,7 @@ func mustOptics(t testing.TB, k Calibration, width, height int) *Optics {
 // Every model projects as the book says, and the inverse of its distortion gives the ray back.
 func TestLensModels(t *testing.T) {
 	seen := map[LensModel]bool{}
-	for i, c := range lenscases.All {
+	for i, c := range lenstest.All {
 		seen[LensModel(c.Model)] = true
 		t.Run(lensName(i), func(t *testing.T) {
 			o := mustOptics(t, Calibration{Model: LensModel(c.Model), Width: 800, Height: 1000, Params: c.Params}, 800,
@@ -166,7 +166,7 @@ func TestLensModels(t *testing.T) {
 func TestLensNeverFolds(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for i := range 300 {
-		c := lenscases.All[i%len(lenscases.All)]
+		c := lenstest.All[i%len(lenstest.All)]
 		info, _ := LensModel(c.Model).Info()
 		if info.plane == NoPlane {
 			continue
@@ -208,7 +208,7 @@ func TestLensNeverFolds(t *testing.T) {
 
 // Rays from behind have no place in a perspective photo.
 func TestLensBehind(t *testing.T) {
-	for i, c := range lenscases.All {
+	for i, c := range lenstest.All {
 		o := mustOptics(t, Calibration{Model: LensModel(c.Model), Width: 800, Height: 1000, Params: c.Params}, 800,
 			1000)
 		_, _, ok := o.Project([3]float64{0.1, 0.2, -1})

@@ -38,7 +38,7 @@ type LoadOptions struct {
 	// folder of masks, below the capture's or absolute; "" means masks beside the photos, if it is there
 	Masks       string
 	InvertMasks bool // black counts and white does not
-	GrowMasks   int  // what masks leave out grows by so many of their pixels
+	GrowMasks   int  // masked-out regions grow by this number of mask pixels
 
 	Cameras Files // as Capture.Calibrated: of the same photos; nil: the capture's own cameras
 

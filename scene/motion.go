@@ -37,7 +37,7 @@ func CheckTravel(cams []Camera) error {
 	return nil
 }
 
-// Moved says whether the camera moved while it took its photo. Of faces of panoramas nobody knows.
+// Moved says whether the camera moved while it took its photo. For faces of panoramas this is unknown.
 func (c *Camera) Moved() bool { return c.Motion != Motion{} && c.Photo == "" }
 
 // At gives the camera with the pose that it had at time t of its photo, -1/2 at the top edge and 1/2 at the bottom.

@@ -18,7 +18,7 @@ func (e PoseError) Error() string { return e.Cause.Error() }
 
 func (PoseError) Is(target error) bool { return target == ErrPose }
 
-// Record is what a capture says of one photo, before the photo's file is looked at.
+// Record describes one photo of a capture, before the photo's file is opened.
 type Record struct {
 	Cam  Camera // name and pose; Path and Mask where the capture names files
 	Lens calibrator

@@ -23,11 +23,11 @@ var Remedies = map[string]string{
 	"other-chunks":     "export the chunk that you want alone, or merge the chunks",
 	"other-files":      "name the file that you want instead of its folder",
 	"other-components": "several components mean that the photos could not be connected: take more that overlap",
-	"other-clouds":     "leave one PLY file in the folder, or begin with " + fault.Setting("init") + " ply:FILE",
+	"other-clouds":     "leave one PLY file in the folder, or start with " + fault.Setting("init") + " ply:FILE",
 	"bad-points":       "export the model again if this is more than a few points",
 	"bad-poses":        "export the model again, or remove these photos from it",
 	"wild-poses":       "correct these poses, or remove the photos from the model",
-	"missing-points": "correct ply_file_path, or begin with " + fault.Setting("init") + " random or " +
+	"missing-points": "correct ply_file_path, or start with " + fault.Setting("init") + " random or " +
 		fault.Setting("init") + " ply:FILE",
 	"missing-masks": "add masks named after these photos, or leave it: they count whole",
 	"no-masks": "name the masks after the photos: the mask of a/b.jpg is a/b.png, a/b.jpg.png or " +

@@ -5,13 +5,13 @@ import (
 	"slices"
 	"testing"
 
-	"vksplat/scene/lenscases"
+	"vksplat/scene/lenstest"
 )
 
 // Derivatives of every lens model agree with differences of Project.
 func TestLinearise(t *testing.T) {
 	rays := [][3]float64{{0.1, -0.2, 1}, {-0.35, 0.3, 1.2}, {0, 0, 2}, {0.01, 0.4, 1}}
-	for _, c := range lenscases.All {
+	for _, c := range lenstest.All {
 		k := Calibration{Model: LensModel(c.Model), Width: 800, Height: 1000, Params: c.Params}
 		o, err := k.Optics(800, 1000)
 		if err != nil {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 
 	"golang.org/x/text/unicode/norm"
@@ -20,19 +19,9 @@ const opTestList = "read list of photos"
 // ReadTestList reads a list of photos that are to be held out: a name a line, as the capture has it. Empty lines mean
 // nothing.
 func ReadTestList(path string) ([]string, error) {
-	info, err := os.Stat(path)
-	switch {
-	case err == nil && !info.Mode().IsRegular():
-		err = errors.New("not a file")
-	case err == nil && info.Size() > maxTestList:
-		err = fmt.Errorf("%d bytes are more than a list takes", info.Size())
-	}
-	var data []byte
-	if err == nil {
-		data, err = os.ReadFile(path)
-	}
+	data, err := fault.ReadFile(path, maxTestList)
 	if err != nil {
-		return nil, &fault.Error{Op: opTestList, Path: path, Err: fault.TrimPath(err), Kind: fault.ReadKind(err),
+		return nil, &fault.Error{Op: opTestList, Path: path, Err: err, Kind: fault.ReadKind(err),
 			Hint: "name a text file with the name of a photo on each line"}
 	}
 	var names []string
@@ -117,7 +106,7 @@ func (c *Capture) HoldOut(list string, names []string) error {
 	switch {
 	case len(unknown) > 0:
 		return refuse(unknown, "are not in the capture", fmt.Sprintf(
-			"names are those below the folder of the photos, as in %q", c.Cameras[0].PhotoName()))
+			"names are relative to the folder of the photos, as in %q", c.Cameras[0].PhotoName()))
 	case len(known) > 0:
 		return refuse(known, "are in the capture, but have no file that can be read, or no pose",
 			"fix these photos, or remove their names from the list")

@@ -4,12 +4,12 @@ import (
 	"math"
 	"testing"
 
-	"vksplat/scene/lenscases"
+	"vksplat/scene/lenstest"
 )
 
 // Looking at every pixel of the border changes nothing.
 func TestBorderFindsInnermost(t *testing.T) {
-	for i, c := range lenscases.All {
+	for i, c := range lenstest.All {
 		o := mustOptics(t, Calibration{Model: LensModel(c.Model), Width: 800, Height: 1000, Params: c.Params}, 800,
 			1000)
 		if o.Plane == NoPlane {

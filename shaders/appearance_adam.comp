@@ -5,7 +5,7 @@
 // order, adds the penalty of vignetting, and steps Adam. A photo is trained on once an epoch, so each counts its own
 // steps. Vignetting is its camera's, which the photos step one after another: a step's size is by the second moment of
 // all of them, so that together they go down the mean gradient. With one of its own each photo would count alike,
-// however little it has to say. A learning rate below 0 says that another device steps the photo, or nobody yet.
+// however little it has to say. A learning rate below 0 says that another device steps the photo, or none does yet.
 //   reads params counters correction v_correction; reads and writes appearances
 // One workgroup.
 #include "appearance.glsl"

@@ -35,7 +35,7 @@ float row(uint r, uint i) { return uintBitsToFloat(source[r * pc.chunk_splats + 
 
 bool in_dest(uint id) { return id >= pc.dest_first_id && id - pc.dest_first_id < pc.dest_splats; }
 
-// Copies local splat i to global id `to`: the parameters, and moments or zeros. Statistics start anew after a
+// Copies local splat i to global id `to`: the parameters, and moments or zeros. Statistics start again after a
 // refinement.
 void copy_splat(uint i, uint to, bool keep_moments) {
     uint j = to - pc.dest_first_id;

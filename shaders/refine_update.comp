@@ -1,7 +1,7 @@
 #version 460
 #extension GL_EXT_scalar_block_layout : require
 #extension GL_GOOGLE_include_directive : require
-// refine_update changes what stays where it is: a split parent becomes its first child, and all statistics start anew.
+// refine_update changes what stays where it is: a split parent becomes its first child, and all statistics start again.
 //   reads params counters actions; reads and writes chunk
 // One invocation a splat of one chunk. Runs after every refine_place, which still reads the parents.
 #include "params.glsl"

@@ -29,7 +29,7 @@ var refineUpdateKernel = vk.Kernel{
 
 // RefineUpdate binds the buffers of refine_update.comp.
 //
-// refine_update changes what stays where it is: a split parent becomes its first child, and all statistics start anew.
+// refine_update changes what stays where it is: a split parent becomes its first child, and all statistics start again.
 //
 //	reads params counters actions; reads and writes chunk
 //

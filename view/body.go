@@ -9,7 +9,7 @@ import (
 	"vksplat/internal/wording"
 )
 
-// Asked reads the JSON of a request, of at most so many bytes. A form of another site cannot send that type; the guard
+// Asked reads the JSON of a request up to a size. A form of another site cannot send that type; the guard
 // refuses it anyway.
 func Asked[T any](w http.ResponseWriter, r *http.Request, most int64) (*T, error) {
 	if r.Header.Get("Content-Type") != "application/json" {
@@ -27,7 +27,7 @@ func Asked[T any](w http.ResponseWriter, r *http.Request, most int64) (*T, error
 // Answer answers with JSON.
 func Answer(w http.ResponseWriter, v any) {
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(v) // what cannot be written, nobody waits for
+	_ = json.NewEncoder(w).Encode(v) // the client has gone if this fails
 }
 
 // AnswerError says what went wrong, and what can be done about it.

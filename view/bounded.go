@@ -10,7 +10,7 @@ import (
 
 // bounded is a listener that holds no more than a number of connections: those who wait for their turn would hold
 // memory, too. Where all places are taken, a new connection gets that of the oldest one that has not shown a secret
-// yet, so that nobody who knows none keeps out who does by opening connections and saying nothing. Where all have shown
+// yet, so that a client without one cannot lock out others by opening silent connections. Where all have shown
 // one, the new connection is hung up on.
 type bounded struct {
 	net.Listener

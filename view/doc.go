@@ -11,7 +11,7 @@
 // tokens, cookies, Host and Origin, sizes and times. Start there before you add a page.
 //
 // watch.go is the WebSocket of a training. The newest request counts: no more than two frames are on the way to a
-// browser, and frames that nobody could show are not drawn. The caller's Training draws, between two steps.
+// browser, and frames that no browser could show are not drawn. The caller's Training draws, between two steps.
 //
 // start.go chooses the first view, and what is up. supersplat holds the viewer of finished models, which
 // tools/supersplat fetches and checks; page/boot.js says what it relies on, and asrendered.go where its

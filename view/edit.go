@@ -12,7 +12,7 @@ import (
 // Edited is a finished model that browsers change. What they make of it is written as a new file.
 type Edited interface {
 	Streamed
-	// Edits is how the edit stands. It waits for nobody.
+	// Edits returns the state of the edit without waiting.
 	Edits() EditState
 	// EditsChange is closed when Edits has become another.
 	EditsChange() <-chan struct{}
@@ -51,7 +51,7 @@ type EditFormat struct {
 	Ending string `json:"ending"`
 }
 
-// EditPage is what the page knows of an edit from the beginning.
+// EditPage is the initial state of the page of an edit.
 type EditPage struct {
 	Frame   EditFrame    `json:"frame"`
 	Formats []EditFormat `json:"formats"`
@@ -59,7 +59,7 @@ type EditPage struct {
 	State   EditState    `json:"state"`
 }
 
-// EditKind is what an EditQuery wants.
+// EditKind is the kind of an EditQuery.
 type EditKind string
 
 const (
@@ -72,7 +72,7 @@ const (
 	EditReset EditKind = "reset" // takes everything back
 )
 
-// EditQuery is what a browser wants of an edit. Which fields count depends on Do.
+// EditQuery is a browser's request to an edit. Which fields count depends on Do.
 type EditQuery struct {
 	Do      EditKind
 	View    FrameQuery   // the picture that Path lies in; of EditBrush, EditFloor, and EditUp with UpView

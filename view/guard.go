@@ -92,7 +92,7 @@ func (s *Server) refuses(r *http.Request) *refusal {
 	return nil
 }
 
-// handlerOf finds who answers a method at a name below prefix, nil if nobody does.
+// handlerOf finds the handler of a method at a name below prefix, nil if there is none.
 func (s *Server) handlerOf(method, name string) http.Handler {
 	of := s.handlers
 	if method == http.MethodPost {
@@ -172,7 +172,7 @@ func (s *Server) enter(w http.ResponseWriter, query url.Values) {
 	http.SetCookie(w, &http.Cookie{Name: cookieName, Value: s.session, Path: s.prefix, HttpOnly: true,
 		SameSite: http.SameSiteStrictMode, Secure: s.Encrypted()})
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	// What cannot be written, nobody waits for.
+	// The client has gone if this fails.
 	_, _ = fmt.Fprintf(w, "<!doctype html><meta charset=\"utf-8\"><title>vksplat</title><link rel=\"icon\" "+
 		"href=\"data:,\"><meta http-equiv=\"refresh\" content=\"0;url=%s\">\n", html.EscapeString(page.String()))
 }

@@ -24,7 +24,7 @@ type Streamed interface {
 
 type Training interface {
 	Streamed
-	// Photo is what a camera's picture is compared with, a JPEG.
+	// Photo is the JPEG that a camera's picture is compared with.
 	Photo(ctx context.Context, camera int) ([]byte, error)
 	// Status says how far the training is.
 	Status() Status
@@ -34,13 +34,13 @@ type Training interface {
 	Losses() []ViewLoss
 	// Do carries out what the user wants.
 	Do(ctx context.Context, c Command) error
-	// Watched is told how many watch, whenever that changes.
+	// Watched receives the number of watchers whenever it changes.
 	Watched(n int)
 	// Ended is closed when the training has ended. Status says by then how it ended.
 	Ended() <-chan struct{}
 }
 
-// Command is what a watching user may want of a training.
+// Command is an order of a watching user to a training.
 type Command string
 
 const (
@@ -61,7 +61,7 @@ type LiveCamera struct {
 	Height   int        `json:"height"`
 }
 
-// Mode is what a frame shows.
+// Mode is the kind of frame.
 type Mode string
 
 const (
@@ -98,7 +98,7 @@ type Status struct {
 	End      *End    `json:"end,omitempty"` // nil while it goes on
 }
 
-// Save is what became of the last CommandSave.
+// Save is the outcome of the last CommandSave.
 type Save struct {
 	State SaveState `json:"state"` // "": none was given
 	Step  int       `json:"step"`  // of the checkpoint, when it is saved
@@ -201,7 +201,7 @@ func (w *wireQuery) query(cameras int) (FrameQuery, error) {
 
 var liveTemplate = template.Must(template.New("live").Parse(string(mustAsset("live/index.html"))))
 
-// liveJSON is what live.js reads from the page.
+// liveJSON is the data for live.js in the page.
 type liveJSON struct {
 	Title   string       `json:"title"`
 	Cameras []LiveCamera `json:"cameras"`
@@ -223,7 +223,7 @@ func ShowTraining(s *Server, title string, up [3]float64, t Training) error {
 	return nil
 }
 
-// ShowStreamed serves a page with a finished model of so many splats. up is a unit vector in the cameras' frame; start
+// ShowStreamed serves a page with a finished model. up is a unit vector in the cameras' frame; start
 // is where the free camera stands first.
 func ShowStreamed(s *Server, title string, splats int, up [3]float64, start LiveCamera, m Streamed) error {
 	if err := showLive(s, liveJSON{Title: title, Cameras: m.Cameras(), Up: up, Splats: splats,

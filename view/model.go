@@ -31,7 +31,7 @@ const (
 	plyHead = 1 << 14
 )
 
-// compactExtension is what names of compressed PLY files end with.
+// compactExtension ends the names of compressed PLY files.
 const compactExtension = ".compressed.ply"
 
 // Names that the viewer knows formats by.

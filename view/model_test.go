@@ -14,6 +14,7 @@ import (
 	must "vksplat/internal/musttest"
 	"vksplat/scene"
 	"vksplat/scene/ply"
+	"vksplat/scene/ply/plytest"
 	"vksplat/scene/splatfile"
 )
 
@@ -25,7 +26,7 @@ func testModel(t *testing.T, n int, comments ...string) string {
 		s.Means[3*i], s.Quats[4*i] = float32(i), 1
 	}
 	path := filepath.Join(t.TempDir(), "model.ply")
-	must.Do(t, ply.Write(path, s, ply.Meta{Comments: comments}))
+	must.Do(t, plytest.Write(path, s, ply.Meta{Comments: comments}))
 	return path
 }
 

@@ -32,7 +32,7 @@ type Scene struct {
 	MaxSplats   int        // of a streamed model that are drawn at most; 0: as the viewer chooses
 }
 
-// sceneJSON is what boot.js reads.
+// sceneJSON is the data for boot.js.
 type sceneJSON struct {
 	Content     string         `json:"content"`  // the model's address; its end tells the format
 	Rotation    [4]float64     `json:"rotation"` // x, y, z, w: from the model's frame to the viewer's, whose up is y

@@ -16,6 +16,7 @@ import (
 	"vksplat/scene"
 	"vksplat/scene/inria"
 	"vksplat/scene/ply"
+	"vksplat/scene/ply/plytest"
 	"vksplat/view/playtest"
 )
 
@@ -73,7 +74,7 @@ func markedRun(t *testing.T, width, height int) (path string, pixels [][2]int) {
 	}
 	dir := t.TempDir()
 	path = filepath.Join(dir, "marks.ply")
-	must.Do(t, errors.Join(ply.Write(path, s, ply.Meta{}),
+	must.Do(t, errors.Join(plytest.Write(path, s, ply.Meta{}),
 		inria.WriteCameras(filepath.Join(dir, "cameras.json"), []scene.Camera{cam})))
 	return path, append(pixels, [2]int{width / 20, height / 20}) // and a corner, where there is nothing
 }

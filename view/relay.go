@@ -4,13 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"html"
-	"io"
 	"net/http"
 	"net/http/httputil"
 	"net/netip"
 	"net/url"
-	"regexp"
 	"strings"
 )
 
@@ -19,11 +16,6 @@ import (
 type Relay struct {
 	proxy *httputil.ReverseProxy
 }
-
-// maxEntry bounds the page that Server.enter gives, in bytes.
-const maxEntry = 4 << 10
-
-var entryPlace = regexp.MustCompile(`url=([^"]+)"`)
 
 // checkPlace refuses addresses that are not those of a Server on this machine's loopback interface: what a relay shows
 // is a page of its own server to the browser.
@@ -36,7 +28,7 @@ func checkPlace(u *url.URL) error {
 }
 
 // NewRelay shows the token in an address that a process of this program printed, as a browser does, and keeps the
-// cookie.
+// cookie, which names the path of the pages, too.
 func NewRelay(ctx context.Context, address string) (*Relay, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err == nil {
@@ -50,16 +42,13 @@ func NewRelay(ctx context.Context, address string) (*Relay, error) {
 	if err != nil {
 		return nil, fmt.Errorf("relay viewer: %w", err)
 	}
-	defer answer.Body.Close() // only read from
-	body, err := io.ReadAll(io.LimitReader(answer.Body, maxEntry))
-	place := entryPlace.FindSubmatch(body)
-	if cookies := answer.Cookies(); err == nil && place != nil && len(cookies) == 1 {
-		at, err := r.URL.Parse(html.UnescapeString(string(place[1])))
-		if err == nil && at.Scheme == r.URL.Scheme && at.Host == r.URL.Host {
-			return &Relay{proxyTo(at, cookies[0].Value, transport)}, nil
-		}
+	_ = answer.Body.Close() // it is for browsers
+	cookies := answer.Cookies()
+	if len(cookies) != 1 || cookies[0].Name != cookieName {
+		return nil, fmt.Errorf("relay viewer: its server answers %s", answer.Status)
 	}
-	return nil, fmt.Errorf("relay viewer: its server answers %s", answer.Status)
+	r.URL.Path = cookies[0].Path
+	return &Relay{proxyTo(r.URL, cookies[0].Value, transport)}, nil
 }
 
 // proxyTo is the proxy of what is below an address.

@@ -20,7 +20,7 @@ const (
 	pingEvery      = 20 * time.Second
 	statusEvery    = 500 * time.Millisecond
 	lossesEvery    = 2 * time.Second
-	refreshEvery   = 250 * time.Millisecond // of a picture that nobody turns, because the model changes
+	refreshEvery   = 250 * time.Millisecond // of a still picture, because the model changes
 	// that were sent and are not yet shown: the network's memory is not filled with old ones
 	framesWaiting = 2
 )
@@ -52,7 +52,7 @@ func (h *watch) count(more int) {
 	}
 }
 
-// message is what browsers get.
+// message is sent to browsers.
 type message struct {
 	Status  *Status    `json:"status,omitempty"`
 	History []Moment   `json:"history,omitempty"`
@@ -61,7 +61,7 @@ type message struct {
 	Error   string     `json:"error,omitempty"`
 }
 
-// wanted is what browsers send, one field at a time.
+// wanted is sent by browsers, one field at a time.
 type wanted struct {
 	View    *wireQuery `json:"view"`
 	Shown   int        `json:"shown"`

@@ -58,17 +58,6 @@ type span struct {
 	off, size int64
 }
 
-// arenaStats counts the device memory of one Device. All sizes are in bytes and cover all memory kinds together.
-type arenaStats struct {
-	InUse         int64 // taken by living buffers, each rounded up to whole pages of 4 KiB
-	Allocated     int64 // taken from the driver; never above Budget
-	PeakAllocated int64 // the largest Allocated so far
-	Budget        int64 // the ceiling of Allocated
-	Buffers       int   // living buffers
-	Blocks        int   // living allocations of the driver
-	AllocCalls    int   // calls of vkAllocateMemory so far, failed ones included
-}
-
 // arena hands out parts of a few large blocks under a hard byte budget. Its methods may be called from several
 // goroutines.
 type arena struct {
@@ -77,7 +66,7 @@ type arena struct {
 	mu     sync.Mutex
 	blocks [memoryKinds][]*block // in the order in which they came, so that placement depends on the calls alone
 	shared [memoryKinds]int64    // sum of the sizes of blocks that buffers share
-	count  arenaStats
+	count  Stats
 }
 
 // block is one allocation of the source with the map of its pages.
@@ -87,40 +76,30 @@ type block struct {
 	size  int64
 	alone bool // made for one large buffer
 	pages pageMap
-	live  map[int64]holding // by offset
-}
-
-// holding is what lives at one offset of a block.
-type holding struct {
-	size  int64
-	pages int
-	name  string
+	live  map[int64]int64 // sizes of buffers by offset
 }
 
 // newArena returns an arena without blocks that takes at most budget bytes from src.
 func newArena(src blockSource, budget int64) *arena {
-	return &arena{src: src, count: arenaStats{Budget: budget}}
+	return &arena{src: src, count: Stats{Budget: budget}}
 }
 
-// alloc returns size bytes of the given kind that begin at a multiple of align (a power of two; 0 counts as 1) of their
-// block. They hold whatever was there before. The name is for error messages. An error for want of memory wraps
-// ErrOutOfMemory.
-func (a *arena) alloc(kind MemoryKind, size, align int64, name string) (span, error) {
+// alloc returns size bytes of the given kind, which begin at a page of their block. They hold whatever was there
+// before. The name is for error messages. An error for want of memory wraps ErrOutOfMemory.
+func (a *arena) alloc(kind MemoryKind, size int64, name string) (span, error) {
 	switch {
 	case kind < 0 || kind >= memoryKinds:
 		return span{}, fmt.Errorf("allocate %s: unknown %v", name, kind)
 	case size <= 0:
 		return span{}, fmt.Errorf("allocate %s: size of %d bytes is not positive", name, size)
-	case align < 0 || align&(align-1) != 0:
-		return span{}, fmt.Errorf("allocate %s: alignment %d is not a power of two", name, align)
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if size > a.count.Budget || size > math.MaxInt64-pageSize {
 		return span{}, a.refuse(kind, size, name, ErrOutOfMemory)
 	}
-	want := int((size + pageSize - 1) / pageSize)
-	b, at, ok := a.find(kind, want, int(max(align/pageSize, 1)))
+	want := pagesOf(size)
+	b, at, ok := a.find(kind, want)
 	if !ok {
 		var err error
 		if b, err = a.grow(kind, int64(want)*pageSize); err != nil {
@@ -130,11 +109,13 @@ func (a *arena) alloc(kind MemoryKind, size, align int64, name string) (span, er
 	}
 	b.pages.take(at, want)
 	off := int64(at) * pageSize
-	b.live[off] = holding{size, want, name}
+	b.live[off] = size
 	a.count.InUse += int64(want) * pageSize
 	a.count.Buffers++
 	return span{b.id, off, size}, nil
 }
+
+func pagesOf(size int64) int { return int((size + pageSize - 1) / pageSize) }
 
 // refuse words the error of a request that failed because of err.
 func (a *arena) refuse(kind MemoryKind, size int64, name string, err error) error {
@@ -145,10 +126,10 @@ func (a *arena) refuse(kind MemoryKind, size int64, name string, err error) erro
 
 // find returns the place for want pages in the blocks at hand: the tightest run of free pages, the older block where
 // two are as tight.
-func (a *arena) find(kind MemoryKind, want, align int) (best *block, at int, ok bool) {
+func (a *arena) find(kind MemoryKind, want int) (best *block, at int, ok bool) {
 	excess := math.MaxInt
 	for _, b := range a.blocks[kind] {
-		if p, e, fits := b.pages.bestFit(want, align); fits && e < excess {
+		if p, e, fits := b.pages.bestFit(want); fits && e < excess {
 			best, at, excess = b, p, e
 		}
 	}
@@ -213,7 +194,7 @@ func (a *arena) add(kind MemoryKind, size int64, alone bool) (*block, error) {
 		return nil, err
 	}
 	b := &block{id: id, kind: kind, size: size, alone: alone, pages: newPageMap(int(size / pageSize)),
-		live: make(map[int64]holding)}
+		live: map[int64]int64{}}
 	a.blocks[kind] = append(a.blocks[kind], b)
 	if !b.alone {
 		a.shared[kind] += size
@@ -225,7 +206,7 @@ func (a *arena) add(kind MemoryKind, size int64, alone bool) (*block, error) {
 }
 
 // free gives back what alloc returned. A span that is not living is an error and changes nothing; one that was freed
-// before cannot be told from a living one of the same place and size.
+// before cannot be distinguished from a living one of the same place and size.
 func (a *arena) free(s span) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -233,13 +214,13 @@ func (a *arena) free(s span) error {
 	if b == nil {
 		return fmt.Errorf("free %d bytes at offset %d of block %d: no such block", s.size, s.off, s.block)
 	}
-	h, ok := b.live[s.off]
-	if !ok || h.size != s.size {
+	if size, ok := b.live[s.off]; !ok || size != s.size {
 		return fmt.Errorf("free %d bytes at offset %d of block %d: no such buffer lives there", s.size, s.off, s.block)
 	}
 	delete(b.live, s.off)
-	b.pages.release(int(s.off/pageSize), h.pages)
-	a.count.InUse -= int64(h.pages) * pageSize
+	n := pagesOf(s.size)
+	b.pages.release(int(s.off/pageSize), n)
+	a.count.InUse -= int64(n) * pageSize
 	a.count.Buffers--
 	if len(b.live) == 0 {
 		a.retire(b)
@@ -301,28 +282,22 @@ func (a *arena) byID(id int) *block {
 }
 
 // stats returns the counts as they are now.
-func (a *arena) stats() arenaStats {
+func (a *arena) stats() Stats {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.count
 }
 
-// close returns all blocks to the source and the names, sorted, of the buffers that still lived in them. The arena is
-// empty afterwards.
-func (a *arena) close() (leaked []string) {
+// close returns all blocks to the source. The arena is empty afterwards.
+func (a *arena) close() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, list := range a.blocks {
 		for _, b := range slices.Clone(list) {
-			for _, h := range b.live {
-				leaked = append(leaked, h.name)
-			}
 			a.drop(b)
 		}
 	}
 	a.count.InUse, a.count.Buffers = 0, 0
-	slices.Sort(leaked)
-	return leaked
 }
 
 // BytesText words a number of bytes with the largest binary unit that it reaches, as in "1.5 MiB" or "512 MiB".

@@ -65,7 +65,7 @@ func (f *fakeSource) freeBlock(id int) {
 // mustAlloc allocates and fails the test when that fails.
 func mustAlloc(t *testing.T, a *arena, kind MemoryKind, size int64) span {
 	t.Helper()
-	s := must.Get(a.alloc(kind, size, 256, "buffer"))(t)
+	s := must.Get(a.alloc(kind, size, "buffer"))(t)
 	return s
 }
 
@@ -170,7 +170,7 @@ func TestArenaBudget(t *testing.T) {
 	}
 	mustAlloc(t, a, Readback, 7*mib)
 	mustAlloc(t, a, DeviceLocal, 2*mib)
-	_, err := a.alloc(DeviceLocal, 3*mib, 256, "sort keys")
+	_, err := a.alloc(DeviceLocal, 3*mib, "sort keys")
 	if !errors.Is(err, ErrOutOfMemory) {
 		t.Fatalf("error %v does not wrap ErrOutOfMemory", err)
 	}
@@ -192,7 +192,7 @@ func TestArenaHopelessRequest(t *testing.T) {
 	a := newArena(newFakeSource(gib), 100*mib)
 	mustFree(t, a, mustAlloc(t, a, Upload, 50*kib)) // leaves an empty block
 	before := a.stats()
-	if _, err := a.alloc(DeviceLocal, 100*mib+1, 1, "x"); !errors.Is(err, ErrOutOfMemory) {
+	if _, err := a.alloc(DeviceLocal, 100*mib+1, "x"); !errors.Is(err, ErrOutOfMemory) {
 		t.Errorf("error %v, want ErrOutOfMemory", err)
 	}
 	if a.stats() != before {
@@ -232,7 +232,7 @@ func TestArenaTakesTheLastPage(t *testing.T) {
 	if st := a.stats(); st.InUse != 10*mib || st.Allocated != 10*mib {
 		t.Errorf("%+v, want all of 10 MiB in use", st)
 	}
-	if _, err := a.alloc(DeviceLocal, 1, 1, "one more"); !errors.Is(err, ErrOutOfMemory) {
+	if _, err := a.alloc(DeviceLocal, 1, "one more"); !errors.Is(err, ErrOutOfMemory) {
 		t.Errorf("error %v, want ErrOutOfMemory", err)
 	}
 }
@@ -242,12 +242,12 @@ func TestArenaDeviceSmallerThanBudget(t *testing.T) {
 	a := newArena(src, gib)
 	mustAlloc(t, a, DeviceLocal, 16*mib) // a block of its own
 	mustAlloc(t, a, Upload, 50*kib)      // the first block, 4 MiB
-	if _, err := a.alloc(Readback, 1, 1, "x"); !errors.Is(err, ErrOutOfMemory) {
+	if _, err := a.alloc(Readback, 1, "x"); !errors.Is(err, ErrOutOfMemory) {
 		t.Errorf("error %v, want ErrOutOfMemory", err)
 	}
 	src.fail = errors.New("device lost")
 	calls := src.calls
-	if _, err := a.alloc(Readback, 1, 1, "x"); !errors.Is(err, src.fail) || src.calls != calls+1 {
+	if _, err := a.alloc(Readback, 1, "x"); !errors.Is(err, src.fail) || src.calls != calls+1 {
 		t.Errorf("error %v after %d calls, want the source's after one", err, src.calls-calls)
 	}
 	if got := a.stats().AllocCalls; got != src.calls {
@@ -258,30 +258,28 @@ func TestArenaDeviceSmallerThanBudget(t *testing.T) {
 func TestArenaRefusesNonsense(t *testing.T) {
 	a := newArena(newFakeSource(gib), gib)
 	tests := []struct {
-		kind        MemoryKind
-		size, align int64
-		memory      bool // whether the error is about memory
+		kind   MemoryKind
+		size   int64
+		memory bool // whether the error is about memory
 	}{
-		{DeviceLocal, 0, 1, false},
-		{DeviceLocal, -1, 1, false},
-		{DeviceLocal, 1, 3, false},
-		{DeviceLocal, 1, -4, false},
-		{DeviceLocal, math.MaxInt64, 1, true},
-		{DeviceLocal, math.MaxInt64 - pageSize, 1 << 62, true},
-		{memoryKinds, 1, 1, false},
-		{-1, 1, 1, false},
+		{DeviceLocal, 0, false},
+		{DeviceLocal, -1, false},
+		{DeviceLocal, math.MaxInt64, true},
+		{DeviceLocal, math.MaxInt64 - pageSize, true},
+		{memoryKinds, 1, false},
+		{-1, 1, false},
 	}
 	for _, c := range tests {
-		_, err := a.alloc(c.kind, c.size, c.align, "x")
+		_, err := a.alloc(c.kind, c.size, "x")
 		if err == nil || errors.Is(err, ErrOutOfMemory) != c.memory {
 			t.Errorf("%+v: error %v", c, err)
 		}
 	}
-	if st := a.stats(); st != (arenaStats{Budget: gib}) {
+	if st := a.stats(); st != (Stats{Budget: gib}) {
 		t.Errorf("refusals left %+v", st)
 	}
 	unlimited := newArena(newFakeSource(0), math.MaxInt64)
-	if _, err := unlimited.alloc(DeviceLocal, math.MaxInt64, 1, "x"); !errors.Is(err, ErrOutOfMemory) {
+	if _, err := unlimited.alloc(DeviceLocal, math.MaxInt64, "x"); !errors.Is(err, ErrOutOfMemory) {
 		t.Errorf("error %v, want ErrOutOfMemory", err)
 	}
 }
@@ -308,14 +306,12 @@ func TestArenaRefusesUnknownSpans(t *testing.T) {
 func TestArenaClose(t *testing.T) {
 	src := newFakeSource(gib)
 	a := newArena(src, gib)
-	for _, name := range []string{"means", "keys"} {
-		must.Get(a.alloc(Upload, 40*mib, 4, name))(t)
+	for range 2 {
+		mustAlloc(t, a, Upload, 40*mib)
 	}
-	if got := fmt.Sprint(a.close()); got != "[keys means]" {
-		t.Errorf("leaked %s, want [keys means]", got)
-	}
-	if len(src.sizes) != 0 || a.stats().Allocated != 0 || len(a.close()) != 0 {
-		t.Errorf("blocks left after close: %v, %+v", src.sizes, a.stats())
+	a.close()
+	if st := a.stats(); len(src.sizes) != 0 || st.Allocated != 0 || st.InUse != 0 || st.Buffers != 0 || st.Blocks != 0 {
+		t.Errorf("blocks left after close: %v, %+v", src.sizes, st)
 	}
 }
 
@@ -327,7 +323,7 @@ func TestArenaConcurrent(t *testing.T) {
 		wg.Go(func() {
 			rng := rand.New(rand.NewPCG(g, 3))
 			for range 300 {
-				s, err := a.alloc(MemoryKind(rng.IntN(3)), 1+rng.Int64N(2*mib), 256, "x")
+				s, err := a.alloc(MemoryKind(rng.IntN(3)), 1+rng.Int64N(2*mib), "x")
 				if err == nil {
 					err = a.free(s)
 				}
@@ -351,9 +347,9 @@ func TestPageMapAgainstBools(t *testing.T) {
 		n := 1 + rng.IntN(300)
 		m, model := newPageMap(n), make([]bool, n)
 		for range 100 {
-			want, align := 1+rng.IntN(40), 1<<rng.IntN(5)
-			at, excess, ok := m.bestFit(want, align)
-			wantAt, wantExcess, wantOK := bestFitOfBools(model, want, align)
+			want := 1 + rng.IntN(40)
+			at, excess, ok := m.bestFit(want)
+			wantAt, wantExcess, wantOK := bestFitOfBools(model, want)
 			if at != wantAt || excess != wantExcess || ok != wantOK {
 				t.Fatalf("best fit of %d pages: %d %d %v, want %d %d %v", want, at, excess, ok, wantAt, wantExcess,
 					wantOK)
@@ -389,18 +385,14 @@ func TestPageMapAgainstBools(t *testing.T) {
 }
 
 // bestFitOfBools is bestFit page by page.
-func bestFitOfBools(taken []bool, want, align int) (start, excess int, ok bool) {
+func bestFitOfBools(taken []bool, want int) (start, excess int, ok bool) {
 	for p := 0; p < len(taken); {
 		end := p
 		for end < len(taken) && !taken[end] {
 			end++
 		}
-		at := p
-		for at%align != 0 {
-			at++
-		}
-		if at+want <= end && (!ok || end-p-want < excess) {
-			start, excess, ok = at, end-p-want, true
+		if p+want <= end && (!ok || end-p-want < excess) {
+			start, excess, ok = p, end-p-want, true
 		}
 		p = end + 1
 	}

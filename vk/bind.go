@@ -115,7 +115,7 @@ func getQueue(dev uint64, family uint32) uint64 {
 
 func waitDeviceIdle(dev uint64) Result { return Result(callDeviceWaitIdle(as[apiDevice](dev))) }
 
-// bufferUsage is what every buffer may be used for.
+// bufferUsage is the usage flags of every buffer.
 const bufferUsage = apiBufferUsageStorageBufferBit | apiBufferUsageTransferSrcBit | apiBufferUsageTransferDstBit |
 	apiBufferUsageIndirectBufferBit
 

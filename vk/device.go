@@ -39,7 +39,7 @@ type owned struct {
 	set map[closer]bool
 }
 
-// closer is what a device must end before itself.
+// closer is an object that a device closes before itself.
 type closer interface{ Close() error }
 
 // NewDevice opens the device that info describes, with all features that it has. It fails with errMissingFeature when

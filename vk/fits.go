@@ -32,7 +32,7 @@ func (a *arena) fits(freed []span, sizes []int64, largest int64) bool {
 		}
 	}
 	for _, size := range sizes {
-		if _, err := trial.alloc(DeviceLocal, size, memoryAlign, "rehearsal"); err != nil {
+		if _, err := trial.alloc(DeviceLocal, size, "rehearsal"); err != nil {
 			return false
 		}
 	}

@@ -15,7 +15,7 @@ func TestFitsIsWhatHappens(t *testing.T) {
 		a := newArena(src, budget)
 		var living []span
 		for range 20 + rng.IntN(40) {
-			if s, err := a.alloc(DeviceLocal, 1+rng.Int64N(9*mib), 256, "buffer"); err == nil {
+			if s, err := a.alloc(DeviceLocal, 1+rng.Int64N(9*mib), "buffer"); err == nil {
 				living = append(living, s)
 			}
 			if k := rng.IntN(max(1, 4*len(living))); k < len(living) {
@@ -36,7 +36,7 @@ func TestFitsIsWhatHappens(t *testing.T) {
 		mustFree(t, a, freed...)
 		happens := true
 		for _, size := range sizes {
-			_, err := a.alloc(DeviceLocal, size, 256, "buffer")
+			_, err := a.alloc(DeviceLocal, size, "buffer")
 			happens = happens && err == nil
 		}
 		if fits != happens {

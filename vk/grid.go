@@ -26,7 +26,7 @@ func Groups(n int) Grid {
 	return Grid{x: uint32((n + y - 1) / y), y: uint32(y), z: 1}
 }
 
-// Words are what an indirect dispatch of this grid reads from memory.
+// Words are the arguments of an indirect dispatch of this grid.
 func (g Grid) Words() [3]uint32 { return [3]uint32{g.x, g.y, g.z} }
 
 // Items is a grid of enough workgroups of local invocations each for n items, folded as Groups does.

@@ -7,7 +7,6 @@ import (
 	"os"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"unsafe"
@@ -139,8 +138,7 @@ func (in *Instance) Close() error {
 	return nil
 }
 
-// Messages returns the warnings and errors of the validation layer so far, those of knownDefects left out. They can be
-// asked for after Close too.
+// Messages returns the warnings and errors of the validation layer so far, after Close too.
 func (in *Instance) Messages() []string {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -148,24 +146,13 @@ func (in *Instance) Messages() []string {
 	return slices.Clone(in.said)
 }
 
-// knownDefects lists messages that are the layer's fault: a part of the message, and why it is wrong.
-var knownDefects = []struct{ text, why string }{}
-
 // collect moves messages from the shim to in.said.
 func (in *Instance) collect() {
 	if in.closed {
 		return
 	}
 	list, dropped := in.shim.messages()
-	for _, m := range list {
-		defect := false
-		for _, k := range knownDefects {
-			defect = defect || strings.Contains(m, k.text)
-		}
-		if !defect {
-			in.said = append(in.said, m)
-		}
-	}
+	in.said = append(in.said, list...)
 	if dropped > 0 {
 		in.said = append(in.said, fmt.Sprintf("warning: %d more messages were dropped", dropped))
 	}

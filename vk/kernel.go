@@ -52,21 +52,24 @@ type Pass interface {
 	Args(views []View) (used []View, push []byte, spec []uint32)
 }
 
-// Like fills what is zero in p, the pass of a variant of a kernel, with the fields of the kernel's pass that have the
-// same names, also in Push and Spec, and returns p. What is to stay zero is set afterwards.
-func Like[P Pass](p P, pass Pass) P {
-	fillLike(reflect.ValueOf(p).Elem(), reflect.ValueOf(pass).Elem())
+// Derive returns a pass of a kernel that is much like that of base: base's values under the names that both have, also
+// in Push and Spec, and then what set changes.
+func Derive[P any](base Pass, set func(*P)) *P {
+	p := new(P)
+	copyNamed(reflect.ValueOf(p).Elem(), reflect.ValueOf(base).Elem())
+	set(p)
 	return p
 }
 
-func fillLike(to, from reflect.Value) {
+func copyNamed(to, from reflect.Value) {
 	for i := range to.NumField() {
-		switch field, f := to.Field(i), from.FieldByName(to.Type().Field(i).Name); {
+		name := to.Type().Field(i).Name
+		switch f := from.FieldByName(name); {
 		case !f.IsValid():
-		case f.Type() != field.Type():
-			fillLike(field, f)
-		case field.IsZero():
-			field.Set(f)
+		case name == "Push" || name == "Spec":
+			copyNamed(to.Field(i), f)
+		default:
+			to.Field(i).Set(f) // panics where the types differ
 		}
 	}
 }

@@ -29,7 +29,7 @@ type Limits struct {
 	// storage buffers of one kernel
 	MaxPerStageDescriptorStorageBuffers uint32 `json:"maxPerStageDescriptorStorageBuffers"`
 	MaxPushConstantsSize                uint32 `json:"maxPushConstantsSize"` // bytes
-	// every binding begins at a multiple of so many bytes
+	// every binding begins at a multiple of this
 	MinStorageBufferOffsetAlignment int64 `json:"minStorageBufferOffsetAlignment"`
 	// invocations of a subgroup, unless a kernel asks for another size
 	SubgroupSize uint32 `json:"subgroupSize"`
@@ -188,7 +188,7 @@ func missing(api Version, l Limits, f Features) (list []string) {
 // device can stand in for a weak one in tests.
 const limitsVariable = "VKSPLAT_LIMITS"
 
-// faults are what a driver seems to do wrong, for tests.
+// faults simulate a faulty driver, for tests.
 type faults struct {
 	HeapBytes int64  `json:"heapBytes"` // what LimitHeap takes
 	LostAfter uint64 `json:"lostAfter"` // submissions after which the device is lost; 0: it is not

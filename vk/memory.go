@@ -208,7 +208,7 @@ func (d *Device) Alloc(kind MemoryKind, size int64, name string) (View, error) {
 	if kind != DeviceLocal {
 		a = d.memory.host
 	}
-	s, err := a.alloc(kind, max(size, 4), memoryAlign, name)
+	s, err := a.alloc(kind, max(size, 4), name)
 	if err != nil {
 		return View{}, err
 	}
@@ -234,7 +234,7 @@ func (d *Device) Free(v View) error {
 
 // Stats counts a device's memory. All sizes are in bytes.
 type Stats struct {
-	InUse         int64 // device memory in living buffers
+	InUse         int64 // device memory in living buffers, each rounded up to whole pages of 4 KiB
 	Allocated     int64 // device memory taken from the driver
 	PeakAllocated int64 // the most so far
 	Budget        int64 // the ceiling of Allocated
@@ -244,14 +244,12 @@ type Stats struct {
 	SharedBytes int64
 	Buffers     int // living buffers
 	Blocks      int // living allocations of the driver
-	AllocCalls  int // calls of vkAllocateMemory so far
+	AllocCalls  int // calls of vkAllocateMemory so far, failed ones included
 }
 
 // Stats returns the counts as they are now.
 func (d *Device) Stats() Stats {
-	a := d.memory.local.stats()
-	s := Stats{InUse: a.InUse, Allocated: a.Allocated, PeakAllocated: a.PeakAllocated, Budget: a.Budget,
-		Buffers: a.Buffers, Blocks: a.Blocks, AllocCalls: a.AllocCalls}
+	s := d.memory.local.stats()
 	if d.memory.host != d.memory.local {
 		h := d.memory.host.stats()
 		s.HostAllocated, s.HostPeak = h.Allocated, h.PeakAllocated

@@ -26,18 +26,16 @@ func newPageMap(n int) pageMap {
 	return m
 }
 
-// bestFit returns the first page of the smallest run of free pages that holds want pages beginning at a multiple of
-// align pages (a power of two), and how many pages that run is longer than want. Of equal runs the lowest wins. ok is
-// false when no run is long enough.
-func (m *pageMap) bestFit(want, align int) (start, excess int, ok bool) {
+// bestFit returns the first page of the smallest run of free pages that holds want pages, and how many pages that run
+// is longer than want. Of equal runs the lowest wins. ok is false when no run is long enough.
+func (m *pageMap) bestFit(want int) (start, excess int, ok bool) {
 	if want > m.free {
 		return 0, 0, false
 	}
 	for p := m.next(0, false); p < m.n; {
 		end := m.next(p, true)
-		at := (p + align - 1) &^ (align - 1)
-		if at+want <= end && (!ok || end-p-want < excess) {
-			start, excess, ok = at, end-p-want, true
+		if p+want <= end && (!ok || end-p-want < excess) {
+			start, excess, ok = p, end-p-want, true
 			if excess == 0 {
 				return start, excess, ok
 			}

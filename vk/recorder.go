@@ -415,15 +415,6 @@ func (r *Recorder) ScratchRegions() []int64 {
 	return p.regions
 }
 
-// ScratchBytes returns the memory that the scratch buffers of the list will take together, or 0 if the list has an
-// error.
-func (r *Recorder) ScratchBytes() (n int64) {
-	for _, s := range r.ScratchRegions() {
-		n += s
-	}
-	return n
-}
-
 // String returns the plan: one line per op with its grid and buffers, and where barriers stand.
 func (r *Recorder) String() string {
 	var b strings.Builder

@@ -191,7 +191,7 @@ func (s *Shared) release() {
 	}
 }
 
-// Close gives the memory back. No submitted work may use it any more, and nobody the bytes that Host and HostOf gave.
+// Close gives the memory back. Neither submitted work nor the bytes that Host and HostOf gave may be in use.
 func (s *Shared) Close() error {
 	var err error
 	for _, p := range s.parts {

@@ -225,7 +225,7 @@ func (d shimDevice) cmdLabel(cb uint64, name string) {
 
 func (d shimDevice) cmdEndLabel(cb uint64) { C.vkx_cmd_end_label(d.p, ptr(cb)) }
 
-// recordCopy records cb anew: one copy between barriers. No Go allocation.
+// recordCopy re-records cb: one copy between barriers. No Go allocation.
 func (d shimDevice) recordCopy(cb, src, dst uint64, srcOff, dstOff, size int64) Result {
 	return Result(C.vkx_record_copy(d.p, ptr(cb), C.uint64_t(src), C.uint64_t(dst), C.uint64_t(srcOff),
 		C.uint64_t(dstOff), C.uint64_t(size)))

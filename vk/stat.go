@@ -12,7 +12,7 @@ import (
 	"unsafe"
 )
 
-// Stat is one number that the driver tells of a compiled kernel, under the driver's own name: registers, spills,
+// Stat is one number that the driver reports about a compiled kernel, under the driver's own name: registers, spills,
 // instructions and so on.
 type Stat struct {
 	Name  string

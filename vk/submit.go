@@ -9,7 +9,7 @@ import (
 // work and is always done.
 type Ticket uint64
 
-// Submittable is what a Submission takes: a *Program or a *Copier.
+// Submittable is a part of a Submission: a *Program or a *Copier.
 type Submittable interface {
 	// ready returns why the command buffers cannot be submitted now, or nil.
 	ready() error
@@ -246,7 +246,7 @@ func (d *Device) inFlight(name string, t Ticket) error {
 	return err
 }
 
-// Copier is one copy between buffers that can be recorded anew for each use, without allocating.
+// Copier is one copy between buffers that can be re-recorded for each use, without allocating.
 type Copier struct {
 	dev    *Device
 	pool   uint64

@@ -32,7 +32,7 @@ func (p *Program) Timings(dst []PassTime) []PassTime {
 	return dst
 }
 
-// nanoseconds of so many ticks of the device's clock.
+// nanoseconds converts ticks of the device's clock.
 func (l *Limits) nanoseconds(ticks uint64) int64 { return int64(float64(ticks) * l.TimestampPeriod) }
 
 // SetTimed decides whether the copier takes the time of what it records from now on, see Took. It has no effect where

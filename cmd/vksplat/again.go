@@ -20,7 +20,7 @@ func trainingFor(console *cli.Console) *train.Options {
 	return o
 }
 
-// resumedBy is the command that goes on with a run. Blocks of a plan are told apart by their numbers.
+// resumedBy is the command that resumes a run. Blocks of a plan differ by their numbers.
 func resumedBy(o *train.Options) string {
 	if o.Divided != nil {
 		return "the same command and --resume"

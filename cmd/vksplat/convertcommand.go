@@ -50,8 +50,8 @@ func convertTable(o *convert.Options) []optionGroup {
 		text(&o.Box, "crop", "keep splats centred in the `BOX`: MINX,MINY,MINZ,MAXX,MAXY,MAXZ").
 			asNumbers(kindFloat, 6, -1e12, 1e12),
 		text(&o.Sphere, "sphere", "keep splats centred in the sphere `X,Y,Z,R`").asNumbers(kindFloat, 4, -1e12, 1e12),
-		text(&o.Edits, "edits", "remove what the edits in `FILE` remove, and turn the model as they do; "+
-			"view --edit makes them"),
+		text(&o.Edits, "edits", "replay the edits in `FILE`, which view --edit wrote; they remove splats "+
+			"and rotate the model"),
 		float(&o.Opacity, "min-opacity", "drop splats with opacity below `X`, 0 to 1").within(0, 1),
 		float(&o.Outlier, "prune-outliers",
 			"drop isolated splats; those with a spacing `N` robust deviations above the median (4 if N is left "+
@@ -62,10 +62,11 @@ func convertTable(o *convert.Options) []optionGroup {
 		text(&o.Decimate, "decimate",
 			"merge similar splats until `N`, or P%, are left; for models seen small or from afar").
 			asNumbers(kindInt, 0, 1, 1e10),
-		text(&o.Orient, "orient", "turn the cameras' mean `up` to -y, the up axis of viewers").oneOf("up"),
+		text(&o.Orient, "orient",
+			"rotate the model so that the cameras' mean `up` becomes -y, the up axis of viewers").oneOf("up"),
 		text(&o.Cameras, "cameras",
-			"with --orient, cameras of `SCENE|FILE`; a capture, cameras.json or transforms.json (default: beside "+
-				"IN)"),
+			"with --orient, cameras of `SCENE|FILE`; a capture, cameras.json or transforms.json (default: "+
+				"next to IN)"),
 		text(&o.Move, "transform",
 			"apply `MOVES` in order, as in \"scale 2 rotate 0,90,0 translate 1,2,3\"; or a matrix of 12 or 16 "+
 				"numbers"),

@@ -15,6 +15,7 @@ import (
 	"vksplat/scene"
 	"vksplat/scene/inria"
 	"vksplat/scene/ply"
+	"vksplat/scene/ply/plytest"
 	"vksplat/view/playtest"
 )
 
@@ -71,7 +72,7 @@ func drawnModel(t *testing.T) (model string, cam scene.Camera, others []scene.Ca
 	}
 	cam.Fy, cam.Cx, cam.Cy = cam.Fx, float64(cam.Width)/2, float64(cam.Height)/2
 	if *judgeModel == "" {
-		err = ply.Write(model, gappy(&cam), ply.Meta{})
+		err = plytest.Write(model, gappy(&cam), ply.Meta{})
 	}
 	cam.Name = "trained.png"
 	must.Do(t, errors.Join(err, inria.WriteCameras(filepath.Join(filepath.Dir(model), captured.CamerasBeside[0]),

@@ -60,7 +60,7 @@ func ownEvalOptions(o *evaluate.Options) []option {
 			metric.ColorQuadratic, evaluate.ColorNone),
 		integer(&o.Iteration, "iteration", "measure OUT's model of step `N` (default: the last)").within(0, 1e9),
 		integer(&o.TestEvery, "test-every", "hold out every `N`th photo (default: as trained, else 8)").within(2, 1e6),
-		text(&o.TestList, "test-list", "hold out the photos listed in `FILE`, one a line"),
+		text(&o.TestList, "test-list", "hold out the photos listed in `FILE`, one per line"),
 		truth(&o.Antialiased, "antialiased",
 			"compensate opacity for the pixel filter (default: as the file says)"),
 		truth(&o.AsTaken, "native-lens",

@@ -1,9 +1,9 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -14,40 +14,23 @@ import (
 	"vksplat/internal/wording"
 )
 
-// numberError says what a flag's value is not, in words of this program and not of strconv.
-func numberError(bad *pflag.InvalidValueError, cause *strconv.NumError) error {
-	want := "whole number"
-	switch bad.GetFlag().Value.(type) {
-	case cli.Value[float64]:
-		want = "number"
-	case cli.Value[uint64]:
-		want = "whole number from 0 up"
-	case cli.Value[bool]:
-		want = "truth value: true or false"
-	}
-	if errors.Is(cause, strconv.ErrRange) {
-		want += " that this flag can hold"
-	}
-	return fmt.Errorf("flag --%s: %q is not a %s", bad.GetFlag().Name, cause.Num, want)
-}
-
 // usageErrorOf turns an error of cobra or pflag, which came while the command
 // line was read, into one of kind fault.ErrUsage. Cobra appends its suggestions to the text.
 func usageErrorOf(err error, cmd *cobra.Command) error {
 	var bad *pflag.InvalidValueError
 	if errors.As(err, &bad) && errors.Is(bad.Unwrap(), fault.ErrUsage) {
-		return fault.Usagef("", "flag --%s: %w", bad.GetFlag().Name, bad.Unwrap())
-	}
-	if errors.Is(err, fault.ErrUsage) {
-		return err
-	}
-	var number *strconv.NumError
-	if errors.As(err, &bad) && errors.As(bad.Unwrap(), &number) {
 		help := "see: " + cmd.CommandPath() + " --help"
+		if f := bad.GetFlag(); f.DefValue != "" {
+			help = fmt.Sprintf("as in --%s %s; ", f.Name, f.DefValue) + help
+		}
 		if cmd.Flags().Lookup("help-all") != nil {
 			help += "-all" // --help may leave the flag out
 		}
-		return fault.Usagef(help, "%w", numberError(bad, number))
+		hint := cmp.Or(fault.Hint(bad.Unwrap()), help)
+		return fault.Usagef(hint, "%s: %w", fault.Named(bad.GetFlag().Name), bad.Unwrap())
+	}
+	if errors.Is(err, fault.ErrUsage) {
+		return err
 	}
 	text, suggestions, found := strings.Cut(err.Error(), "\n\nDid you mean this?\n")
 	help := "see: " + cmd.CommandPath() + " --help"

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"vksplat/farm/client"
 	"vksplat/farm/export"
@@ -124,17 +125,16 @@ func farmExportCommand(console *cli.Console) *cobra.Command {
 		Long: "Write the job JOB as files for Slurm or Kubernetes, which run its tasks with vksplat farm\n" +
 			"run-task. Results, manifests and resuming are the same everywhere, so a job can move.\n" +
 			"docs/farm-export.md says how to submit it, and has templates for other schedulers.",
-		Example: "  vksplat farm export job.toml --to slurm -o /shared/garden --program /shared/bin/vksplat --check\n" +
-			"  vksplat farm export job.toml --to kubernetes -o garden --image registry.example.org/vksplat:1.0",
+		Example: "  vksplat farm export job.toml --to slurm -o /shared/garden \\\n" +
+			"    --program /shared/bin/vksplat --check\n" +
+			"  vksplat farm export job.toml --to kubernetes -o garden \\\n" +
+			"    --image registry.example.org/vksplat:1.0",
 		Args: one("JOB file"),
 	}
-	table := o.table()
-	addFlags(console, cmd, table, helpLayout{})
-	cmd.RunE = runs(console, func(args []string) error {
+	return newCommand(console, cmd, o.table(), helpLayout{}, func(flags *pflag.FlagSet, args []string) error {
 		o.file = args[0]
-		return farmExport(console, o, func(flag string) bool { return cmd.Flags().Changed(flag) })
+		return farmExport(console, o, flags.Changed)
 	})
-	return cmd
 }
 
 // engine returns the scheduler that is asked for, and refuses flags that it has no use for.
@@ -247,7 +247,7 @@ func (o *farmExportOptions) checkInputs(e *engine, job *spec.Job, plan *spec.Pla
 	roots := store.Roots{job.Store.Inputs: {URL: o.inputs()}}
 	if o.roots != "" {
 		roots, _ = store.ReadRootsFile(o.roots) // it is one of the machines that run tasks
-	} else if e.name == "kubernetes" { // whose claims nobody sees here
+	} else if e.name == "kubernetes" { // whose claims cannot be seen from here
 		return nil
 	}
 	return client.CheckInputs(roots, job, plan, task.InputHint)

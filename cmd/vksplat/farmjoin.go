@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"vksplat/farm/client"
 	"vksplat/farm/flow"
@@ -127,25 +128,23 @@ func asksJobs(console *cli.Console, cmd *cobra.Command, own []option,
 	var local bool
 	own = append(own, truth(&local, "local",
 		"show jobs of farm run on this machine (default: if it has joined no farm)"))
-	addFlags(console, cmd, []optionGroup{{options: append(own, farm.table()...)}}, helpLayout{})
-	cmd.RunE = runs(console, func(args []string) error {
+	table := []optionGroup{{options: append(own, farm.table()...)}}
+	return newCommand(console, cmd, table, helpLayout{}, func(_ *pflag.FlagSet, args []string) error {
 		if local || farm.words() == "" && !farm.isNamed() {
 			return here(args)
 		}
 		return farm.withFarm(console, func(ctx context.Context, f *client.Farm) error { return do(ctx, f, args) })
 	})
-	return cmd
 }
 
 // asksFarm makes a command that asks a farm.
 func asksFarm(console *cli.Console, cmd *cobra.Command, own []option,
 	do func(ctx context.Context, f *client.Farm, args []string) error) *cobra.Command {
 	var farm farmFlags
-	addFlags(console, cmd, []optionGroup{{options: append(own, farm.table()...)}}, helpLayout{})
-	cmd.RunE = runs(console, func(args []string) error {
+	table := []optionGroup{{options: append(own, farm.table()...)}}
+	return newCommand(console, cmd, table, helpLayout{}, func(_ *pflag.FlagSet, args []string) error {
 		return farm.withFarm(console, func(ctx context.Context, f *client.Farm) error { return do(ctx, f, args) })
 	})
-	return cmd
 }
 
 func farmJoinCommand(console *cli.Console) *cobra.Command {
@@ -159,12 +158,12 @@ func farmJoinCommand(console *cli.Console) *cobra.Command {
 		Example: "  vksplat farm join vksfarm1-...\n  vksplat farm join vksfarm1-... --name atlas",
 		Args:    one("TOKEN"),
 	}
-	addFlags(console, cmd, []optionGroup{{options: []option{
+	table := []optionGroup{{options: []option{
 		text(&name, "name", "name of this machine in the farm, `NAME` (default: the token's, or its host name)"),
 		text(&dir, "pass", "keep the pass in the folder `DIR` (default: farm in vksplat's config folder)").isFolder(),
 		overwriteOption(&overwrite, "the pass that is there"),
-	}}}, helpLayout{})
-	cmd.RunE = runs(console, func(args []string) error {
+	}}}
+	return newCommand(console, cmd, table, helpLayout{}, func(_ *pflag.FlagSet, args []string) error {
 		ctx, stop := console.Interruptible(cli.Always("stopping"))
 		defer stop()
 		p, err := pass.Join(ctx, args[0], name, dir, overwrite)
@@ -189,5 +188,4 @@ func farmJoinCommand(console *cli.Console) *cobra.Command {
 		}
 		return nil
 	})
-	return cmd
 }

@@ -7,7 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
+	"strings"
 	"time"
 
 	"vksplat/farm/client"
@@ -16,6 +16,8 @@ import (
 	"vksplat/farm/store"
 	"vksplat/internal/atomicfile"
 	"vksplat/internal/fault"
+	"vksplat/internal/lockfile"
+	"vksplat/internal/run/output"
 )
 
 // localJob is a job that farm run has run on this machine, whose user's state folder has one file of each.
@@ -24,17 +26,54 @@ type localJob struct {
 	Outputs store.Options `json:"outputs"` // root that its results are below
 }
 
-// note has this machine know the job, whose own folder is dir. That it does not harms nobody.
+// note records the job, whose own folder is dir, on this machine. Failing to do so is harmless.
 func (j localJob) note(dir string) {
 	if folder, err := stateFolder("jobs"); err == nil && os.MkdirAll(folder, 0o777) == nil {
 		_ = atomicfile.WriteJSON(filepath.Join(folder, filepath.Base(dir)+".json"), j, "")
 	}
 }
 
+// place is where the results are, what this machine keeps of the job, and the lock of the process that runs it.
+func (j localJob) place() (results, own, lock string, err error) {
+	results = strings.TrimSuffix(j.Outputs.URL, "/") + "/" + j.Name
+	locks, err := stateFolder("locks")
+	if err != nil {
+		return "", "", "", err
+	}
+	bucket := store.IsBucket(j.Outputs.URL)
+	if !bucket {
+		folder, err := j.Outputs.Folder()
+		if err != nil {
+			return "", "", "", err
+		}
+		results = filepath.Join(folder, j.Name)
+	}
+	own, err = localState(j.Name, results)
+	lock = filepath.Join(results, output.LockName)
+	if bucket { // which has no locks
+		lock = filepath.Join(locks, filepath.Base(own)+output.LockName)
+	}
+	return results, own, lock, err
+}
+
+// isDead says that the process which wrote a status was one of this machine and has ended.
+func (j localJob) isDead(s *local.Status) bool {
+	_, _, lock, err := j.place()
+	host, unknown := os.Hostname()
+	if errors.Join(err, unknown) != nil || s.Ended || s.Host != host || lockfile.Check(lock) != nil {
+		return false
+	}
+	unlock, err := lockfile.Try(lock, lockfile.Exclusive)
+	if err == nil {
+		unlock()
+	}
+	return err == nil
+}
+
 // stoppedJob is the status of a job that has not ended, and that no process runs.
 const stoppedJob = "stopped"
 
-// silentFor is longer than a run takes to write its status.
+// silentFor is longer than a run on another machine takes to write its status.
 const silentFor = time.Minute
 
 // localJobs lists the jobs that farm run has run on this machine and whose results are there, those first that are not
@@ -60,32 +99,24 @@ func localJobs() (list []client.Job, roots map[string]store.Root, err error) {
 			continue
 		}
 		if s, err := local.ReadStatus(root, j.Name); err == nil {
-			shown := jobOfStatus(s)
+			shown := jobOfStatus(s, j.isDead(s))
 			shown.Root = root.String() + "/" + j.Name
 			list, roots[shown.Root] = append(list, shown), root
 		}
 	}
-	slices.SortStableFunc(list, func(a, b client.Job) int {
-		switch {
-		case a.Over() == b.Over():
-			return b.Began.Compare(a.Began)
-		case a.Over():
-			return 1
-		}
-		return -1
-	})
+	client.Sort(list)
 	return list, roots, nil
 }
 
-// jobOfStatus words the status of a run as that of a farm's job.
-func jobOfStatus(s *local.Status) client.Job {
+// jobOfStatus words the status of a run, whose process may be dead, as that of a farm's job.
+func jobOfStatus(s *local.Status, dead bool) client.Job {
 	counts := s.Counts()
 	n := len(s.Tasks) - counts[local.Excluded]
 	j := client.Job{ID: s.Job, Name: s.Job, Status: client.Running, Began: s.Began, Tasks: n,
 		State: &flow.State{Tasks: n, Done: counts[local.Done], Queued: counts[local.Ready] + counts[local.Running] +
 			counts[local.Retrying], Waiting: counts[local.Waiting], Failed: counts[local.Failed],
 			Skipped: counts[local.Skipped]}}
-	runs := !s.Ended && time.Since(s.Updated) < silentFor
+	runs := !s.Ended && !dead && time.Since(s.Updated) < silentFor
 	switch left := j.State.Queued + j.State.Waiting; {
 	case runs:
 	case left > 0:

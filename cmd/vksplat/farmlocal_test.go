@@ -10,7 +10,9 @@ import (
 
 	"vksplat/farm/client"
 	"vksplat/farm/local"
+	"vksplat/farm/store"
 	"vksplat/internal/fault"
+	"vksplat/internal/lockfile"
 	must "vksplat/internal/musttest"
 )
 
@@ -51,21 +53,46 @@ func TestLocalJobs(t *testing.T) {
 	}
 }
 
+// TestLocalKilled has a run of this machine that was killed be known at once, by its lock, and one of another not.
+func TestLocalKilled(t *testing.T) {
+	j := localJob{"j", store.Options{URL: t.TempDir()}}
+	results, _, lock, err := j.place()
+	must.Do(t, err)
+	must.Do(t, os.MkdirAll(results, 0o777))
+	host, _ := os.Hostname()
+	s := &local.Status{Host: host, Updated: time.Now()}
+	unlock := must.Get(lockfile.Try(lock, lockfile.Exclusive))(t)
+	if j.isDead(s) {
+		t.Error("a run that holds its lock is dead")
+	}
+	unlock()
+	if !j.isDead(s) {
+		t.Error("a run that was killed is not known")
+	}
+	for _, s := range []*local.Status{{Host: "other." + host}, {}, {Host: host, Ended: true}} {
+		if j.isDead(s) {
+			t.Errorf("%+v is dead", s)
+		}
+	}
+}
+
 // TestLocalStatus tells a run that has ended from one that goes on, and from one that was killed.
 func TestLocalStatus(t *testing.T) {
 	now := time.Now()
 	for _, c := range []struct {
 		ended   bool
+		dead    bool
 		updated time.Time
 		states  []local.State
 		want    string
 		over    bool
 	}{
-		{true, now, []local.State{local.Done, local.Excluded}, client.Done, true},
-		{true, now, []local.State{local.Done, local.Failed, local.Skipped}, client.Failed, true},
-		{true, now, []local.State{local.Done, local.Ready, local.Waiting}, stoppedJob, false},
-		{false, now, []local.State{local.Done, local.Running, local.Retrying}, client.Running, false},
-		{false, now.Add(-time.Hour), []local.State{local.Done, local.Running}, stoppedJob, false},
+		{true, false, now, []local.State{local.Done, local.Excluded}, client.Done, true},
+		{true, false, now, []local.State{local.Done, local.Failed, local.Skipped}, client.Failed, true},
+		{true, false, now, []local.State{local.Done, local.Ready, local.Waiting}, stoppedJob, false},
+		{false, false, now, []local.State{local.Done, local.Running, local.Retrying}, client.Running, false},
+		{false, false, now.Add(-time.Hour), []local.State{local.Done, local.Running}, stoppedJob, false},
+		{false, true, now, []local.State{local.Done, local.Running}, stoppedJob, false},
 	} {
 		s := &local.Status{Job: "j", Ended: c.ended, Updated: c.updated}
 		running := 0
@@ -75,7 +102,7 @@ func TestLocalStatus(t *testing.T) {
 				running++
 			}
 		}
-		if j := jobOfStatus(s); j.Status != c.want || j.Over() != c.over || len(j.Now) != running {
+		if j := jobOfStatus(s, c.dead); j.Status != c.want || j.Over() != c.over || len(j.Now) != running {
 			t.Errorf("%v: %s, over %v, %d run; want %s", c.states, j.Status, j.Over(), len(j.Now), c.want)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
+	"io"
 	"maps"
 	"os"
 	"slices"
@@ -12,22 +13,15 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"vksplat/farm/spec"
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
 	must "vksplat/internal/musttest"
-	"vksplat/internal/run/bench"
-	"vksplat/internal/run/capture"
 	"vksplat/internal/run/captured"
-	"vksplat/internal/run/convert"
-	"vksplat/internal/run/demo"
-	"vksplat/internal/run/evaluate"
-	"vksplat/internal/run/mesh"
-	"vksplat/internal/run/partition"
 	"vksplat/internal/run/render"
-	"vksplat/internal/run/show"
 	"vksplat/internal/run/train"
 )
 
@@ -39,19 +33,24 @@ const farmOptionsFile = "../../farm/spec/options.json"
 var notOfJobs = []string{"images", "masks", "test-list", "image-cache", "image-cache-size", "device", "max-vram",
 	"max-ram", "checkpoint-every", "save-at", "keep-checkpoints", "progress", "preset"}
 
-// taskTables are the tables of the commands that tasks run.
-func taskTables() map[string][]optionGroup {
-	p := &partition.Options{}
-	return map[string][]optionGroup{
-		"capture":   captureTable(capture.NewOptions()),
-		"convert":   convertTable(&convert.Options{}),
-		"demo":      demoTable(&demo.Options{}),
-		"encode":    encodeTable(render.NewOptions()),
-		"eval":      evalTable(evaluate.NewOptions()),
-		"partition": {{options: append(partitionTable(p), loadTable(&p.Load)...)}},
-		"render":    renderTable(render.NewOptions()),
-		"train":     trainTable(newTrainOptions()),
+// taskOptions are the options of the commands that tasks run, by command.
+func taskOptions(t *testing.T) map[string][]*option {
+	list := map[string][]*option{}
+	root := rootCommand(cli.New(nil, io.Discard, io.Discard))
+	for _, k := range spec.Kinds() {
+		if k.Command == "" || list[k.Command] != nil {
+			continue
+		}
+		cmd, _, err := root.Find([]string{k.Command})
+		must.Do(t, err)
+		cmd.Flags().SortFlags = false
+		cmd.Flags().VisitAll(func(f *pflag.Flag) {
+			if o := f.Value.(flagValue).option; !strings.HasPrefix(o.name, "help") {
+				list[k.Command] = append(list[k.Command], o)
+			}
+		})
 	}
+	return list
 }
 
 // TestFarmSettings wants farm/spec/options.json to say what the tables of options say.
@@ -70,19 +69,16 @@ func TestFarmSettings(t *testing.T) {
 func farmOptions(t *testing.T) []byte {
 	var b bytes.Buffer
 	b.WriteString("{")
-	for i, command := range slices.Sorted(maps.Keys(taskTables())) {
+	all := taskOptions(t)
+	for i, command := range slices.Sorted(maps.Keys(all)) {
 		if i > 0 {
 			b.WriteString(",")
 		}
 		b.WriteString("\n" + strconv.Quote(command) + ": [")
 		between := "\n "
-		for _, g := range taskTables()[command] {
-			for i := range g.options {
-				if g.options[i].flag {
-					continue
-				}
-				line := must.Get(json.Marshal(farmOption(command, &g.options[i])))(t)
-				b.WriteString(between + string(line))
+		for _, o := range all[command] {
+			if !o.flag {
+				b.WriteString(between + string(must.Get(json.Marshal(farmOption(command, o)))(t)))
 				between = ",\n "
 			}
 		}
@@ -126,59 +122,53 @@ func farmOption(command string, opt *option) spec.Option {
 
 // TestJobValues wants flags to take the least and the most that jobs may give, and each of the words.
 func TestJobValues(t *testing.T) {
-	for command, groups := range taskTables() {
-		for _, g := range groups {
-			for i := range g.options {
-				o := &g.options[i]
-				one := farmOption(command, o)
-				values := one.Words
-				if one.Max > 0 {
-					between := map[string]string{"size": "x"}[o.name]
-					for _, x := range []float64{one.Min, one.Max} {
-						list := slices.Repeat([]string{strconv.FormatFloat(x, 'f', -1, 64)}, max(one.Count, 1))
-						values = append(values, strings.Join(list, cmp.Or(between, ",")))
-					}
+	for command, options := range taskOptions(t) {
+		for _, o := range options {
+			one := farmOption(command, o)
+			values := one.Words
+			if one.Max > 0 {
+				between := map[string]string{"size": "x"}[o.name]
+				for _, x := range []float64{one.Min, one.Max} {
+					list := slices.Repeat([]string{strconv.FormatFloat(x, 'f', -1, 64)}, max(one.Count, 1))
+					values = append(values, strings.Join(list, cmp.Or(between, ",")))
 				}
-				for _, v := range values {
-					if err := o.value.Set(v); err != nil {
-						t.Errorf("%s --%s=%s: %v", command, o.name, v, err)
-					}
+			}
+			for _, v := range values {
+				if err := o.value.Set(v); err != nil {
+					t.Errorf("%s --%s=%s: %v", command, o.name, v, err)
 				}
 			}
 		}
 	}
 }
 
-// TestRanges wants numbers beyond the ranges of all options refused, and NaN.
+// TestRanges wants numbers beyond the ranges of the options of all commands refused, and NaN.
 func TestRanges(t *testing.T) {
-	tables := taskTables()
-	tables["mesh"], tables["view"] = meshTable(mesh.NewOptions()), viewTable(&show.Options{})
-	tables["bench"] = []optionGroup{{options: benchTable(&bench.Options{})}}
-	for name, table := range tables {
-		for _, g := range table {
-			for _, o := range g.options {
-				if o.job.most == 0 || o.job.kind != o.kind {
-					continue
+	eachCommand(func(cmd *cobra.Command, _ []string) {
+		cmd.Flags().VisitAll(func(f *pflag.Flag) {
+			v, _ := f.Value.(flagValue)
+			o := v.option
+			if o == nil || o.job.most == 0 || o.job.kind != o.kind {
+				return
+			}
+			values := map[string]bool{strconv.FormatFloat(o.job.least, 'f', -1, 64): true,
+				strconv.FormatFloat(o.job.most, 'f', -1, 64):     true,
+				strconv.FormatFloat(o.job.least-1, 'f', -1, 64):  false,
+				strconv.FormatFloat(2*o.job.most+1, 'f', -1, 64): false}
+			if o.kind == kindFloat {
+				values["NaN"] = false
+			}
+			for value, fits := range values {
+				fs := pflag.NewFlagSet(cmd.Name(), pflag.ContinueOnError)
+				register(fs, []optionGroup{{options: []option{*o}}})
+				err := fs.Parse([]string{"--" + o.name + "=" + value})
+				if err == nil {
+					err = checkRanges(fs)
 				}
-				values := map[string]bool{strconv.FormatFloat(o.job.least, 'f', -1, 64): true,
-					strconv.FormatFloat(o.job.most, 'f', -1, 64):     true,
-					strconv.FormatFloat(o.job.least-1, 'f', -1, 64):  false,
-					strconv.FormatFloat(2*o.job.most+1, 'f', -1, 64): false}
-				if o.kind == kindFloat {
-					values["NaN"] = false
-				}
-				for value, fits := range values {
-					fs := pflag.NewFlagSet(name, pflag.ContinueOnError)
-					register(fs, table)
-					err := fs.Parse([]string{"--" + o.name + "=" + value})
-					if err == nil {
-						err = checkRanges(fs, table)
-					}
-					if (err == nil) != fits || !fits && !errors.Is(err, fault.ErrUsage) {
-						t.Errorf("%s --%s=%s: %v", name, o.name, value, err)
-					}
+				if (err == nil) != fits || !fits && !errors.Is(err, fault.ErrUsage) {
+					t.Errorf("%s --%s=%s: %v", cmd.Name(), o.name, value, err)
 				}
 			}
-		}
-	}
+		})
+	})
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"vksplat/farm/flow"
 	"vksplat/farm/local"
@@ -31,9 +32,9 @@ func farmPageCommand(console *cli.Console) *cobra.Command {
 		"no-open")
 	own[0].options = append(append(own[0].options, roots.table()...),
 		pickOptions([]optionGroup{{options: farm.table()}}, "pass", "temporal", "namespace", "tls-ca")[0].options...)
-	addFlags(console, cmd, own, helpLayout{})
-	cmd.RunE = runs(console, func(args []string) error { return serveFarmPage(console, args[0], o, roots, farm) })
-	return cmd
+	return newCommand(console, cmd, own, helpLayout{}, func(_ *pflag.FlagSet, args []string) error {
+		return serveFarmPage(console, args[0], o, roots, farm)
+	})
 }
 
 func serveFarmPage(console *cli.Console, where string, o *show.Options, roots *rootsFlags, farm *farmFlags) error {

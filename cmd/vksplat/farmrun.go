@@ -16,6 +16,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"vksplat/farm/local"
 	"vksplat/farm/spec"
@@ -56,7 +57,7 @@ func (o *farmRunOptions) table() []option {
 			"write results to DIR/JOBNAME; `DIR` is a folder or s3://bucket/prefix (default: here)").
 			letter("o").isFolder(),
 		text(&o.devices, "devices",
-			"use these devices: all, none, or a `LIST` as in 0,1; all are the GPUs, where there is one, that the "+
+			"use these devices: all, none, or a `LIST` as in 0,1; all: the GPUs, if there are any, that the "+
 				"environment allows, as in CUDA_VISIBLE_DEVICES; a LIST has indices, UUIDs or PCI addresses").
 			oneOf(train.DevicesAll, devicesNone),
 		text(&o.only, "only",
@@ -109,17 +110,14 @@ func farmRunCommand(console *cli.Console) *cobra.Command {
 		},
 	}
 	table := []optionGroup{{options: o.table()}}
-	addFlags(console, cmd, table, helpLayout{})
-	o.given = cmd.Flags().Changed
-	cmd.RunE = runs(console, func(args []string) error {
+	return newCommand(console, cmd, table, helpLayout{}, func(flags *pflag.FlagSet, args []string) error {
 		if o.schema {
 			console.Printf("%s", spec.Schema())
 			return nil
 		}
-		o.file = args[0]
+		o.file, o.given = args[0], flags.Changed
 		return farmRun(console, o)
 	})
-	return cmd
 }
 
 func farmRun(console *cli.Console, o *farmRunOptions) error {
@@ -198,25 +196,15 @@ func (o *farmRunOptions) namedRoots(job *spec.Job) (store.Roots, error) {
 
 // farmRunLocked runs the job once no other process runs it.
 func farmRunLocked(console *cli.Console, o *farmRunOptions, run *local.Options) error {
-	outputs := run.Roots[run.Job.Store.Outputs]
-	results := strings.TrimSuffix(outputs.URL, "/") + "/" + run.Job.Name
-	if !store.IsBucket(outputs.URL) {
-		folder, err := outputs.Folder()
-		if err != nil {
-			return err
-		}
-		results = filepath.Join(folder, run.Job.Name)
-	}
-	own, err := localState(run.Job.Name, results)
+	job := localJob{run.Job.Name, run.Roots[run.Job.Store.Outputs]}
+	results, own, lock, err := job.place()
 	if err != nil {
 		return err
 	}
 	if run.Locks, err = stateFolder("locks"); err != nil {
 		return err
 	}
-	lock := filepath.Join(results, output.LockName)
-	if store.IsBucket(outputs.URL) { // which has no locks
-		lock = filepath.Join(run.Locks, filepath.Base(own)+output.LockName)
+	if store.IsBucket(job.Outputs.URL) {
 		if err := os.MkdirAll(run.Locks, 0o777); err != nil {
 			return output.FolderError(run.Locks, err)
 		}
@@ -229,7 +217,7 @@ func farmRunLocked(console *cli.Console, o *farmRunOptions, run *local.Options) 
 	}
 	ctx, stop := console.Interruptible(cli.Always("stopping as soon as the tasks have saved"))
 	defer stop()
-	free, err := output.WaitForLock(ctx, lock, output.InSilence)
+	free, err := output.WaitForLock(ctx, lock)
 	if errors.Is(err, output.ErrBusy) {
 		return fault.WithHint(fmt.Errorf("run job %s: another process is running it, with results in %s: %w",
 			run.Job.Name, results, output.ErrBusy),
@@ -238,20 +226,20 @@ func farmRunLocked(console *cli.Console, o *farmRunOptions, run *local.Options) 
 		return output.FolderError(filepath.Dir(lock), err)
 	}
 	defer free()
-	return farmRunAlone(console, ctx, o, run, results, own)
+	return farmRunAlone(console, ctx, o, run, job, results, own)
 }
 
 // farmRunAlone runs the job in the process that holds its lock. The work folder is made and removed under the lock:
 // another process that waits for it makes its own.
-func farmRunAlone(console *cli.Console, ctx context.Context, o *farmRunOptions, run *local.Options, results,
-	own string) error {
+func farmRunAlone(console *cli.Console, ctx context.Context, o *farmRunOptions, run *local.Options, job localJob,
+	results, own string) error {
 	run.Work = output.Absolute(cmp.Or(o.work, filepath.Join(own, "work")))
 	release, err := output.Claim(run.Work, false)
 	if err != nil {
 		return err
 	}
 	defer release()
-	localJob{run.Job.Name, run.Roots[run.Job.Store.Outputs]}.note(own)
+	job.note(own)
 	view := newJobView(console, o.progress, results, o.redo)
 	run.Report, run.Note = view.changed, view.note
 	status, err := local.Run(ctx, *run)
@@ -262,7 +250,7 @@ func farmRunAlone(console *cli.Console, ctx context.Context, o *farmRunOptions, 
 		err = why
 	}
 	if o.work == "" && status.Counts()[local.Done] == len(status.Tasks) { // else a task may go on from what is there
-		_ = os.RemoveAll(own) // what is left harms nobody
+		_ = os.RemoveAll(own) // leftovers are harmless
 	}
 	return err
 }

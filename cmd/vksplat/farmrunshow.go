@@ -22,7 +22,7 @@ type jobView struct {
 	how     string // never auto
 	width   func() int
 	results string
-	same    string // what goes on with the job
+	same    string // the command that continues the job
 	states  map[int]local.State
 	said    map[int]time.Time // when a task's progress was printed last
 	drawn   time.Time         // of the table

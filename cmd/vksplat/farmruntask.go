@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"vksplat/farm/export"
 	"vksplat/farm/spec"
@@ -51,18 +52,18 @@ func (o *runTaskOptions) table() []optionGroup {
 		text(&o.of, "of", "count --index in the tasks of `LIST`, as in 0-17,22 (default: all)"),
 		integer(&o.attempt, "attempt",
 			"number `K` of this attempt, unique per task; checkpoints of later attempts are left alone (default: one "+
-				"more than the last that has a log)"),
+				"more than the last that has a log)").within(0, 1e9),
 		truth(&o.gather, "gather",
 			"let an eval measure the models that exist, although the tasks of others failed"),
 		text(&o.roots, "roots",
-			"TOML `FILE` with the store's roots; without it, inputs are beside the job and outputs in "+
+			"TOML `FILE` with the store's roots; without it, inputs are next to the job and outputs in "+
 				"farm-results here"),
 		text(&o.work, "work",
 			"keep inputs and unfinished work in `DIR`, on a local disk (default: the user's cache)").isFolder(),
 		other((*sizeFlag)(&o.cache), "cache-size",
 			"keep at most `BYTES` of inputs in the work folder (default: all)"),
 		other((*deviceFlag)(&o.device), "device", "use device `ID`: index, UUID or PCI address"),
-		chosen(&o.progress, "progress", "show progress as `HOW`: plain, json (an object a line) or openjd",
+		chosen(&o.progress, "progress", "show progress as `HOW`: plain, json (one object per line) or openjd",
 			meter.Plain, meter.JSON, progressOpenJD),
 	}}}
 }
@@ -78,20 +79,16 @@ func farmRunTaskCommand(console *cli.Console) *cobra.Command {
 			"saves first; with 2, 65 or 78 if none will before the job, its inputs or this machine change.\n" +
 			"docs/farm-export.md has templates for schedulers.",
 		Example: "  vksplat farm run-task --spec job.toml --index 0\n" +
-			"  vksplat farm run-task --spec job.toml --index $SLURM_ARRAY_TASK_ID " +
-			"--roots roots.toml --work /scratch/farm",
+			"  vksplat farm run-task --spec job.toml --index $SLURM_ARRAY_TASK_ID \\\n" +
+			"    --roots roots.toml --work /scratch/farm",
 		Args: none,
-		RunE: runs(console, func([]string) error {
-			err := runTask(console, o)
-			if err != nil {
-				err = &taskError{err}
-			}
-			return err
-		}),
 	}
-	table := o.table()
-	addFlags(console, cmd, table, helpLayout{})
-	return cmd
+	return newCommand(console, cmd, o.table(), helpLayout{}, func(*pflag.FlagSet, []string) error {
+		if err := runTask(console, o); err != nil {
+			return &taskError{err}
+		}
+		return nil
+	})
 }
 
 // taskError is an error of run-task, which has exit codes of its own.
@@ -185,9 +182,6 @@ func runTask(console *cli.Console, o *runTaskOptions) error {
 	program, err := os.Executable()
 	if err != nil {
 		return fmt.Errorf("find this program: %w", err)
-	}
-	if n := o.attempt; n < 0 {
-		return fault.Usagef("leave it out, or give 1 or more", "flag --attempt: %d is not an attempt number", n)
 	}
 	var saved atomic.Bool
 	ctx, done := taskSignals(console, &saved)

@@ -35,10 +35,10 @@ func farmListCommand(console *cli.Console) *cobra.Command {
 	}
 	return asksJobs(console, cmd, []option{
 		truth(&o.all, "all", "also list jobs that have ended, while the farm still keeps them"),
-		integer(&o.limit, "limit", "list at most `N` jobs; 0: all of them"),
+		integer(&o.limit, "limit", "list at most `N` jobs; 0: all of them").within(0, 1e6),
 		truth(&o.asJSON, "json", "print JSON"),
 	}, func(ctx context.Context, f *client.Farm, _ []string) error {
-		list, more, err := f.List(ctx, o.all, max(o.limit, 0))
+		list, more, err := f.List(ctx, o.all, o.limit)
 		if err != nil {
 			return err
 		}
@@ -64,9 +64,6 @@ type listOptions struct {
 }
 
 func (o *listOptions) print(console *cli.Console, list []client.Job, more bool) error {
-	if o.limit < 0 {
-		return fault.Usagef("give 1 or more, or 0 for all", "--limit %d: not a number of jobs", o.limit)
-	}
 	if more {
 		console.Note(fmt.Sprintf("there are more than %s; --limit 0 lists all", cli.Count(o.limit, "job")))
 	}
@@ -224,7 +221,7 @@ func farmWaitCommand(console *cli.Console) *cobra.Command {
 		Short: "Wait for a job's end; the exit code says how it ended",
 		Long: "Wait for the end of a job. The exit code is that of farm run: 0 if all is done, 1 if tasks failed,\n" +
 			"75 if the rest waits for farm resume --inspected, 130 if it was canceled.",
-		Example: "  vksplat farm wait film && vksplat farm artifacts get /mnt/farm/outputs/film '*.mp4'",
+		Example: "  vksplat farm wait film &&\n    vksplat farm artifacts get /mnt/farm/outputs/film '*.mp4'",
 		Args:    one("JOB"),
 	}, nil, func(ctx context.Context, f *client.Farm, args []string) error {
 		return waitForJob(ctx, console, f, f.JobID(args[0]))

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"vksplat/farm/store"
 	"vksplat/internal/cli"
@@ -136,8 +137,7 @@ func resultsCommand(console *cli.Console, cmd *cobra.Command, own []option,
 	work func(ctx context.Context, r *storedResults, args []string) error) *cobra.Command {
 	flags := &rootsFlags{}
 	table := []optionGroup{{options: append(own, flags.table()...)}}
-	addFlags(console, cmd, table, helpLayout{})
-	cmd.RunE = runs(console, func(args []string) error {
+	return newCommand(console, cmd, table, helpLayout{}, func(_ *pflag.FlagSet, args []string) error {
 		ctx, stop := console.Stoppable(cli.Always("stopping"))
 		defer stop()
 		r, err := openResults(args[0], flags)
@@ -146,7 +146,6 @@ func resultsCommand(console *cli.Console, cmd *cobra.Command, own []option,
 		}
 		return work(ctx, r, args)
 	})
-	return cmd
 }
 
 // orMore makes an argument check: what, and further words.
@@ -298,7 +297,7 @@ func fetchFile(ctx context.Context, root store.Root, key string, want store.File
 // meanwhile.
 const fetchedPart = ".vksplat-part"
 
-// finding is what fsck found.
+// finding is a finding of fsck.
 type finding struct {
 	Task     string `json:"task"`
 	What     string `json:"what"`
@@ -350,7 +349,7 @@ func farmFsckCommand(console *cli.Console) *cobra.Command {
 	})
 }
 
-// printFindings prints what fsck found, beside so many tasks whose results are whole.
+// printFindings prints what fsck found, and the number of intact tasks.
 func printFindings(console *cli.Console, findings []finding, whole int, repair, asJSON bool) error {
 	if asJSON {
 		if err := console.PrintJSON(findings); err != nil {

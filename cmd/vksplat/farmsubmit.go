@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"vksplat/farm/client"
 	"vksplat/farm/flow"
@@ -17,7 +18,7 @@ import (
 	"vksplat/internal/fault"
 )
 
-// settingsFlags are what may change while a job runs.
+// settingsFlags are the settings that may change while a job runs.
 type settingsFlags struct {
 	max            int
 	priority, pool string
@@ -29,7 +30,7 @@ func (f *settingsFlags) table() []option {
 		text(&f.priority, "priority", "the job's priority: `WORD` high, normal or low (default: the document's)").
 			oneOf(flow.Priorities...),
 		text(&f.pool, "pool", "run the job on the machines of the pool `NAME` (default: the document's)"),
-		integer(&f.max, "max", "run at most `N` of its tasks at a time; 0: no limit"),
+		integer(&f.max, "max", "run at most `N` of its tasks at a time; 0: no limit").within(0, 1e6),
 	}
 }
 
@@ -38,8 +39,6 @@ func (f *settingsFlags) check() error {
 	switch {
 	case f.priority != "" && !slices.Contains(flow.Priorities, f.priority):
 		return fault.Usagef("give high, normal or low", "--priority %s: unknown priority", f.priority)
-	case f.max < 0:
-		return fault.Usagef("give 1 or more, or 0 for no limit", "--max %d: not a number of tasks", f.max)
 	case f.pool != "" && !flow.IsPool(f.pool):
 		return fault.Usagef("as in gpu24", "--pool %s: pools have names of a-z, 0-9, '.', '_' and '-'", f.pool)
 	}
@@ -68,8 +67,8 @@ func farmSubmitCommand(console *cli.Console) *cobra.Command {
 		truth(&paused, "paused", "start no task until farm resume"),
 		truth(&settings.inspected, "inspected", "approve the first frames and render the others")}, settings.table()...)
 	own = append(own, roots.table()...)
-	addFlags(console, cmd, []optionGroup{{options: append(own, farm.table()...)}}, helpLayout{})
-	cmd.RunE = runs(console, func(args []string) error {
+	table := []optionGroup{{options: append(own, farm.table()...)}}
+	return newCommand(console, cmd, table, helpLayout{}, func(_ *pflag.FlagSet, args []string) error {
 		job, plan, err := readJob(args[0])
 		if err == nil {
 			err = errors.Join(checkTasks(job, plan.Tasks), settings.check())
@@ -103,7 +102,6 @@ func farmSubmitCommand(console *cli.Console) *cobra.Command {
 			return waitForJob(ctx, console, f, id)
 		})
 	})
-	return cmd
 }
 
 // rootsWithInputs reads the roots, and looks whether the job's inputs are there: those of a paused job may come later.
@@ -167,7 +165,7 @@ func farmResumeCommand(console *cli.Console) *cobra.Command {
 		})
 }
 
-// noteInspected has the store remember that somebody has looked at the first frames, for when the job is submitted
+// noteInspected records in the store that the first frames were approved, for when the job is submitted
 // again.
 func noteInspected(ctx context.Context, f *client.Farm, flags *rootsFlags, id string) error {
 	d, err := f.Document(ctx, id)
@@ -233,8 +231,6 @@ func farmSetCommand(console *cli.Console) *cobra.Command {
 			if c.Max = &settings.max; settings.max == 0 {
 				words[len(words)-1] = "no limit on tasks at a time"
 			}
-		} else {
-			settings.max = 0
 		}
 		if len(words) == 0 {
 			return "", fault.Usagef("give --priority, --pool or --max", "nothing to change")

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"vksplat/farm/client"
 	"vksplat/farm/pass"
@@ -58,9 +59,8 @@ func farmWorkerCommand(console *cli.Console) *cobra.Command {
 			"  vksplat farm worker --roots roots.toml --devices 0,1 --others 2",
 		Args: none,
 	}
-	addFlags(console, cmd, []optionGroup{{options: o.table()}}, helpLayout{})
-	cmd.RunE = runs(console, func([]string) error { return farmWorker(console, o) })
-	return cmd
+	return newCommand(console, cmd, []optionGroup{{options: o.table()}}, helpLayout{},
+		func(*pflag.FlagSet, []string) error { return farmWorker(console, o) })
 }
 
 func farmWorker(console *cli.Console, o *farmWorkerOptions) error {

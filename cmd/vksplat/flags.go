@@ -18,7 +18,7 @@ func memoryTable(f *train.MemoryFlags) []option {
 		text(&f.ImageCache, "image-cache",
 			"cache decoded photos that do not fit in RAM in folder `DIR` while the command runs").isFolder(),
 		other((*sizeFlag)(&f.ImageCacheBytes), "image-cache-size",
-			"let --image-cache take at most `BYTES` (default: what all photos take)"),
+			"limit --image-cache to `BYTES` (default: room for all photos)"),
 		other((*sizeFlag)(&f.PhotoRAM), "photo-ram",
 			"keep at most `BYTES` of decoded photos in RAM, within --max-ram (default: planned)"),
 		other((*sizeFlag)(&f.PhotoVRAM), "photo-vram",
@@ -70,7 +70,7 @@ func loadTable(f *captured.Options) []option {
 				"; auto takes the first of these that is there",
 			append([]string{scene.FormatAuto}, scene.Formats...)...),
 		text(&f.Masks, "masks",
-			"read masks from `DIR`; white counts, black does not (default: masks beside the photos)").isFolder(),
+			"read masks from `DIR`; white counts, black does not (default: masks next to the photos)").isFolder(),
 		truth(&f.Inverted, "invert-masks", "in masks, black counts and white does not").from(fromBrush),
 		integer(&f.GrowMasks, "grow-masks", "grow masked-out regions by `N` pixels of the mask"),
 		text(&f.Cameras, "cameras", "use `CAMERAS`; auto calibrates lenses and poses where their own observations say "+

@@ -2,13 +2,12 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
-	"os"
 	"path"
 	"slices"
-	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -19,7 +18,7 @@ import (
 	"vksplat/internal/fault"
 	"vksplat/internal/run/train"
 	"vksplat/internal/wording"
-	"vksplat/pipeline"
+	"vksplat/pipeline/recipe"
 )
 
 // readPreset returns the settings of a preset.
@@ -46,22 +45,12 @@ func readConfig(file string) (settings, error) {
 
 // readConfigText returns the text of a TOML file. hint says which is meant.
 func readConfigText(file, hint string) (string, error) {
-	info, err := os.Stat(file)
-	if err == nil && !info.Mode().IsRegular() {
-		err = errors.New("not a file")
-	}
-	if err == nil && info.Size() > maxConfigFile {
-		err = fmt.Errorf("%s, too large for a configuration", pipeline.BytesText(info.Size()))
-	}
-	var data []byte
-	if err == nil {
-		data, err = os.ReadFile(file)
-	}
+	data, err := fault.ReadFile(file, maxConfigFile)
 	if err == nil {
 		err = checkText(data)
 	}
 	if err != nil {
-		return "", fault.Usagef(hint, "read configuration %s: %w", file, fault.Pathless(err))
+		return "", fault.Usagef(hint, "read configuration %s: %w", file, err)
 	}
 	return string(data), nil
 }
@@ -166,15 +155,8 @@ func (v *settingValue) take(data any) (err error) {
 		return fault.Usagef(v.option.example(), "key %s: %w", v.key, err)
 	}
 	example := v.option.example() // of the default
-	err = v.option.value.Set(v.text)
-	var number *strconv.NumError
-	switch {
-	case errors.Is(err, fault.ErrUsage):
-		return fault.Usagef("", "key %s: %w", v.key, err)
-	case errors.As(err, &number):
-		return fault.Usagef(v.option.example(), "key %s: %q is out of range", v.key, v.text)
-	case err != nil:
-		return err
+	if err := v.option.value.Set(v.text); err != nil {
+		return fault.Usagef(cmp.Or(fault.Hint(err), example), "key %s: %w", v.key, err)
 	}
 	if v.option.check != nil {
 		if err := v.option.check(v.key); err != nil {
@@ -257,7 +239,7 @@ var kindNames = [...]string{
 	kindNumbers: "a list of whole numbers",
 }
 
-// tomlName is what TOML calls a value.
+// tomlName is TOML's name for a value's type.
 func tomlName(data any) string {
 	if isTable(data) {
 		return "a table, which this file cannot have"
@@ -358,15 +340,21 @@ func printSettings(console *cli.Console, o *train.Options, said string) {
 	done.Preset = ""
 	for _, g := range trainTable(&done) {
 		console.Printf("\n# %s\n", g.title)
+		last := recipe.FromDefault.Name
 		for i := range g.options {
 			opt := &g.options[i]
+			line, from := opt.tomlLine(), o.From(opt.name)
 			switch {
-			case opt.flag:
+			case opt.flag || line == "":
+				continue
 			case opt.name == "background" && !o.BackgroundChosen(): // chosen by the kind of capture
-				console.Printf("# %s", opt.tomlLine())
-			default:
-				console.Printf("%s", opt.tomlLine())
+				line = "# " + line
 			}
+			if from != last {
+				console.Printf("# from %s\n", from)
+			}
+			console.Printf("%s", line)
+			last = from
 		}
 	}
 }

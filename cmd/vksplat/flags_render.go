@@ -115,7 +115,7 @@ func pictureOptions(o *render.Options) []option {
 		truth(&o.Antialiased, "antialiased",
 			"compensate opacity for the pixel filter (default: as the file says)"),
 		integer(&o.MaxSplats, "max-splats",
-			"of a streamed model draw at most `N` splats a picture; far parts in coarser levels (default: what "+
+			"draw at most `N` splats of a streamed model per picture; distant parts use coarser levels (default: what "+
 				"device memory allows, up to 8 million)").within(1, 1e10))
 }
 

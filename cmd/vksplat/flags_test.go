@@ -254,7 +254,7 @@ func TestConfigFileErrors(t *testing.T) {
 		{"iterations = 2020-01-01", []string{"got a date"}},
 		{"max_splats = 1\ncap_max = 2", []string{"c.toml:2: max_splats is set already, by another name"}},
 		{"seed = 1\nseed = 2", []string{"c.toml:2: key 'seed' has already been defined\n"}},
-		{"seed = -1", []string{"key seed: \"-1\" is out of range"}},
+		{"seed = -1", []string{"key seed: \"-1\" is not a whole number from 0 up"}},
 		{"model_path = \"out\"", []string{"this is a flag, not a setting", "--model-path"}},
 		{"iterations = ", []string{"c.toml:1"}},
 		{"images = \"\xff\"", []string{"line 1 is not UTF-8 text"}},
@@ -297,7 +297,7 @@ func TestContradictions(t *testing.T) {
 	}{
 		{[]string{"--splats", "20", "--max-splats", "10"}, "20 splats to end with, the ceiling is 10"},
 		{[]string{"--preset", "mcmc", "--strategy", "3dgs"},
-			"preset mcmc has the strategy mcmc, and 3dgs is asked for"},
+			"preset mcmc has the strategy mcmc, but 3dgs was requested"},
 		{[]string{"--strategy", "mcmc", "--absgrad"}, "mcmc does not grow by gradients"},
 		{[]string{"--strategy", "mcmc", "--reset-every", "3000"}, "mcmc resets no opacities"},
 		{[]string{"--strategy", "mcmc", "--max-splats", "0"}, "grows to a fixed number"},
@@ -325,7 +325,9 @@ func TestContradictions(t *testing.T) {
 		{[]string{"--sh-degree", "4", "--carve", "2"}, "--carve is 2; it must be from 0 to 1\n"},
 		{[]string{"--steps-scaler", "1000", "--iterations", "2147483647"}, "--iterations is 2147483648;"},
 		{[]string{"--origin", "1e16,0,0"}, "is not an origin"},
-		{[]string{"--scale-reg", "abc"}, "see: vksplat train --help-all"},
+		{[]string{"--scale-reg", "abc"}, "hint: as in --scale-reg 0; see: vksplat train --help-all"},
+		{[]string{"--iterations", "0"}, "hint: as in --iterations 30000; see: vksplat train --help-all"},
+		{[]string{"--seed", "-1"}, "hint: as in --seed 42; see: vksplat train --help-all"},
 		{[]string{"--iteratons", "5"}, "did you mean --iterations? see: vksplat train --help"},
 	} {
 		if got := refusalOf(t, tt.args...); !strings.Contains(got, tt.want) {

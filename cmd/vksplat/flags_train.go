@@ -81,7 +81,7 @@ func fileOptions(o *train.Options) []option {
 		stepList(&o.EvalAt, "eval-at",
 			"with --eval, also measure after steps `N,N,...`").also("eval-steps", "test-iterations"),
 		integer(&o.TestEvery, "test-every", "with --eval, hold out every `N`th photo").from(from3DGS),
-		text(&o.TestList, "test-list", "hold out the photos listed in `FILE`, one a line, and measure on those"),
+		text(&o.TestList, "test-list", "hold out the photos listed in `FILE`, one per line, and measure on those"),
 	}
 	list = append(list, loadTable(&o.Load)...)
 	return append(list,
@@ -106,8 +106,7 @@ func initOptions(o *train.Options) []option {
 	return []option{
 		other(&train.InitFlag{Of: &o.Init}, "init",
 			"start from points, random or ply:FILE; points are those of the capture, FILE holds points (PLY, LAS) or "+
-				"is a "+
-				"model that convert reads").
+				"is a model that convert reads").
 			from(fromGsplat).oneOf("points", "random", "ply:").also("init-type"),
 		integer(&o.Init.Points, "init-points",
 			"number of random points, with --init random").from(fromGsplat).also("init-num-pts"),
@@ -128,8 +127,8 @@ func followOptions(o *train.Options) map[string][]option {
 				"overrides it, --max-splats limits it (default: off)", train.SplatsFactors.Least,
 				train.SplatsFactors.Most)).in(train.SplatsFactors, &o.SplatsFactor)},
 		"scale_reg": {integer(&o.FewPhotos, "few-photos",
-			"with fewer than `N` training photos, multiply --opacity-reg and --scale-reg by sqrt(N / photos), below "+
-				"0.4 N by more, at most by 10, unless they are given (default: off)")},
+			"with fewer than `N` training photos, multiply --opacity-reg and --scale-reg by sqrt(N / photos), or "+
+				"more below 0.4 N, up to 10, unless they are given (default: off)")},
 	}
 }
 
@@ -141,11 +140,11 @@ func depthOptions(o *train.Options) []option {
 		text(&o.Depth.Maps, "depths", "supervise depth with maps in `DIR`, below SCENE or absolute; 16-bit PNG, NPY "+
 			"or EXR").letter("d").from(fromINRIA).isFolder().also("depths-path"),
 		chosen(&o.Depth.Kind, "depth-kind", "--depths hold `KIND`: depth along the axis, inverse depth or distances "+
-			"along rays; auto is depth with --depth-unit or in files of floats, else inverse", depth.Kinds...),
+			"along rays; auto: depth with --depth-unit or in files of floats, else inverse", depth.Kinds...),
 		float(&o.Depth.Unit, "depth-unit", "unit of --depths in the capture's units, as in 0.001 (default: fitted to "+
 			"the capture's points)"),
 		text(&o.Depth.Cloud, "depth-points",
-			"supervise depth with the unoccluded points of the PLY `FILE`, as of LiDAR"),
+			"supervise depth with the unoccluded points of the PLY `FILE`, for example from LiDAR"),
 		truth(&o.Depth.Init, "depth-init",
 			"also initialise with points at known depths, up to 100,000, in the photos' colours"),
 	}
@@ -157,17 +156,17 @@ func normalOptions(o *train.Options) []option {
 		text(&o.Normal.Maps, "normals", "supervise normals with maps in `DIR`, below SCENE or absolute; PNG, NPY or "+
 			"EXR").isFolder(),
 		chosen(&o.Normal.Frame, "normal-frame", "--normals are in `AXES`: opencv is right, down, ahead of the camera; "+
-			"opengl right, up, back; world the capture's own; auto takes the axes by which most normals face the "+
+			"opengl right, up, back; world the capture's own; auto: the axes in which most normals face the "+
 			"camera", depth.Frames...),
 	}
 }
 
 func trainDeviceOptions(o *train.Options) []option {
 	list := append(deviceOptions(&o.Device), text(&o.Devices, "devices",
-		"train on several devices: all, auto, or a `LIST` as in 0,1; each holds a share of the splats and draws a "+
-			"view of its own in every step; all are those that the environment allows, as in CUDA_VISIBLE_DEVICES; "+
-			"auto takes several of one kind where that pays; a LIST has indices, UUIDs or PCI addresses; see "+
-			"docs/devices.md").flagOnly())
+		"train on several devices: all, auto, or a `LIST` as in 0,1; each holds a share of the splats and draws its "+
+			"own view in every step; all: those that the environment allows, as in CUDA_VISIBLE_DEVICES; auto: "+
+			"several of one kind if that pays; a LIST has indices, UUIDs or PCI addresses; see docs/devices.md").
+		flagOnly())
 	return append(list, memoryTable(&o.MemoryFlags)...)
 }
 

@@ -12,7 +12,7 @@ import (
 // What several flags have in common.
 const (
 	noPriors   = "normal priors are not here"
-	ownPoses   = "poses are refined by other rates here: --refine-poses, --lr-poses"
+	ownPoses   = "poses have other learning rates: --refine-poses, --lr-poses"
 	exposure   = "--exposure --white-balance --vignetting learn the colours of each photo"
 	frameStays = "models keep the capture's own frame"
 	photoCache = "photos are cached under --max-ram and --max-vram"
@@ -21,8 +21,8 @@ const (
 	allSteps   = "the model of the last step is always written"
 	boards     = "--tensorboard writes curves and held-out pictures to OUT/tensorboard; nothing is sent elsewhere"
 	lpipsLater = "vksplat eval OUT --lpips-weights FILE measures LPIPS"
-	scales     = "its scale is another than that of "
-	viewerOff  = "--viewer shows the training in the browser, nothing does without it"
+	scales     = "its scale differs from that of "
+	viewerOff  = "--viewer shows the training in the browser; without it, there is no viewer"
 )
 
 func taken(flag string) *foreignFlag {
@@ -94,7 +94,7 @@ func every(flag string, more ...string) *foreignFlag {
 // width is a largest width of photos.
 var width = &foreignFlag{mean: func(v string, _ *foreignLine) meaning {
 	if n, err := strconv.Atoi(v); err == nil && n >= 1600 {
-		return needless("--downscale auto, the default, brings widths above 1600 to 1600; --downscale 1 keeps them")
+		return needless("--downscale auto, the default, reduces widths above 1600 to 1600; --downscale 1 keeps them")
 	}
 	return refused("--downscale 2, 4 or 8 makes photos smaller")
 }}
@@ -164,7 +164,7 @@ var foreignTable = []struct {
 		"split-screen-size stop-screen-size-at cull-screen-size grow-scale2d prune-scale2d refine-scale2d-stop-iter " +
 			"kill-at-screen-size screen-area-penalty"},
 	{absent("poses are not made wrong on purpose here", "0", "0.0"), "pose-noise"},
-	{absent("bilateral grids are not here; "+exposure, no).alone(),
+	{absent("there are no bilateral grids; "+exposure, no).alone(),
 		"use-bilateral-grid bilateral-grid use-fused-bilagrid"},
 	{turned("--depth-loss"), "use-depth-loss"},
 	{absent(noPriors, no).alone(), "use-normal-loss"},
@@ -188,9 +188,9 @@ var foreignTable = []struct {
 	{absent(resumeOut), "start-checkpoint"},
 	{absent("--depth-lambda-final X is a share of --depth-lambda"), "depth-l1-weight-final"},
 	{absent("--lr-means-final X is a share of --lr-means"), "position-lr-final"},
-	{absent("the rate of means falls over all steps", "1", "1.0"), "position-lr-delay-mult"},
-	{idle("the rate of means falls over all steps"), "position-lr-max-steps"},
-	{absent("exposure is learnt by another model: --lr-appearance"),
+	{absent("the rate of means decays over all steps", "1", "1.0"), "position-lr-delay-mult"},
+	{idle("the rate of means decays over all steps"), "position-lr-max-steps"},
+	{absent("exposure has a different model: --lr-appearance"),
 		"exposure-lr-final exposure-lr-delay-steps exposure-lr-delay-mult"},
 	{idle("there is one optimiser, which skips nothing"), "optimizer-type"},
 	{&foreignFlag{mean: func(string, *foreignLine) meaning { return as("--exposure") }}, "exposure-lr-init"},
@@ -221,13 +221,13 @@ var foreignTable = []struct {
 	{idle("vksplat convert OUT model.sog compresses a model"), "compression"},
 	{absent("vksplat eval OUT and vksplat render OUT take a model", "None"), "ckpt"},
 	{absent("random points fill the space that the cameras see"), "init-extent"},
-	{absent("refinement goes on after a reset", "0"), "pause-refine-after-reset"},
-	{absent("embeddings of photos are not here; "+exposure, no).alone(), "app-opt"},
+	{absent("refinement continues after a reset", "0"), "pause-refine-after-reset"},
+	{absent("there are no embeddings of photos; "+exposure, no).alone(), "app-opt"},
 	{chosenBy(map[string][]string{"ppisp": {"--exposure", "--white-balance", "--vignetting"}, "none": nil},
-		"bilateral grids are not here; "+exposure), "post-processing"},
-	{absent("bilateral grids are not here; " + exposure), "bilateral-grid-shape"},
+		"there are no bilateral grids; "+exposure), "post-processing"},
+	{absent("there are no bilateral grids; " + exposure), "bilateral-grid-shape"},
 	{absent(ownPoses), "pose-opt-lr pose-opt-reg"},
-	{absent("embeddings of photos are not here; " + exposure), "app-opt-lr app-opt-reg app-embed-dim"},
+	{absent("there are no embeddings of photos; " + exposure), "app-opt-lr app-opt-reg app-embed-dim"},
 	{idle(lpipsLater), "lpips-net"},
 
 	// Of splatfacto.
@@ -281,7 +281,7 @@ var foreignTable = []struct {
 	{taken("images"), "images-path colmap-image-path"},
 	{taken("masks"), "masks-path"},
 	{absent("SCENE is the folder above; --model N reads sparse/N"), "colmap-path"},
-	{idle("points are read where there are any; --init random begins without").alone(), "load-3d-points"},
+	{idle("points are read if there are any; --init random starts without").alone(), "load-3d-points"},
 	{absent("--downscale 2, 4 or 8 makes photos smaller", "1", "1.0"), "camera-res-scale-factor"},
 
 	// Of Brush.
@@ -306,7 +306,7 @@ var foreignTable = []struct {
 	{taken("lr-logit-opacities"), "lr-opac"},
 	{taken("lr-log-scales"), "lr-scale"},
 	{taken("lr-quats"), "lr-rotation"},
-	{absent("levels of detail are not here; vksplat convert --max-splats N makes models smaller", "0"),
+	{absent("there are no levels of detail in training; vksplat convert --max-splats N makes models smaller", "0"),
 		"lod-levels lod-refine-steps lod-decimation-keep lod-image-scale"},
 	{idle("--tensorboard and --viewer show a run").alone(), "rerun-enabled"},
 	{idle("--tensorboard and --viewer show a run"), "rerun-log-train-stats-every rerun-log-splats-every " +
@@ -320,10 +320,10 @@ var foreignTable = []struct {
 	{turned("--random-background"), "bg-modulation"},
 	{chosenBy(map[string][]string{"solidcolor": nil, "random": {"--random-background"},
 		"modulation": {"--random-background"}}, "--background and --random-background choose it"), "bg-mode"},
-	{absent("PPISP is here without its controller; "+exposure, no).alone(),
+	{absent("PPISP has no controller here; "+exposure, no).alone(),
 		"ppisp-controller ppisp-freeze no-ppisp-exif-exposure"},
-	{absent("sparsity is not here; --max-splats N limits the model", no).alone(), "enable-sparsity"},
-	{absent("sparsity is not here; --max-splats N limits the model"),
+	{absent("there is no sparsity; --max-splats N limits the model", no).alone(), "enable-sparsity"},
+	{absent("there is no sparsity; --max-splats N limits the model"),
 		"sparsify-steps init-rho prune-ratio sparsity-method"},
 	{idle(lensRead).alone(), "gut undistort"},
 	{idle("it changes no model").alone(), "train no-splash no-interop no-cpu-cache no-fs-cache no-save preload-to-ram"},

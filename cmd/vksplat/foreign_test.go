@@ -26,7 +26,8 @@ var pasted = []struct{ name, line, want string }{
 		"data/bicycle --preset 3dgs -i images_4 -m eval/bicycle --progress none --eval"},
 	{"INRIA, lists", "--source_path scene --model_path out --iterations 30000 --test_iterations 7000 30000 " +
 		"--save_iterations 7000 30000 --checkpoint_iterations 15000 -w --data_device cpu --resolution -1",
-		"scene --preset 3dgs --model_path out --iterations 30000 --test_iterations 7000,30000 --save_iterations 7000,30000 " +
+		"scene --preset 3dgs --model_path out --iterations 30000 --test_iterations 7000,30000 --save_iterations " +
+			"7000,30000 " +
 			"--checkpoint_iterations 15000 --background white --resolution auto"},
 	{"INRIA, exposure", "-s scene -m out --exposure_lr_init 0.001 --train_test_exp --antialiasing --feature_lr 0.0025",
 		"scene --preset 3dgs -m out --exposure --exposure --antialiasing --lr-sh0 0.0025 --lr-shn 0.000125"},
@@ -50,9 +51,10 @@ var pasted = []struct{ name, line, want string }{
 		"--pose_opt",
 		"d --preset 3dgs --eval --result_dir out --absgrad --grow-grad2d 0.0008 --revised-opacity --init_type points " +
 			"--tb_every 100 --lr-shn 1e-4 --pose_opt"},
-	{"gsplat, what is not here", "default --data_dir d --result_dir out --pose_opt_lr 1e-5 --app_opt --depth_loss --batch_size 4",
-		"refused: flag --pose_opt_lr 1e-5: poses are refined by other rates here: --refine-poses, --lr-poses\n" +
-			"flag --app_opt: embeddings of photos are not here; " + exposure + "\n" +
+	{"gsplat, what is not here", "default --data_dir d --result_dir out --pose_opt_lr 1e-5 --app_opt --depth_loss " +
+		"--batch_size 4",
+		"refused: flag --pose_opt_lr 1e-5: poses have other learning rates: --refine-poses, --lr-poses\n" +
+			"flag --app_opt: there are no embeddings of photos; " + exposure + "\n" +
 			"flag --batch_size 4: one photo is drawn in each step, on each device: --devices"},
 	{"gsplat, as in its README", "CUDA_VISIBLE_DEVICES=0 python3.10 examples/simple_trainer.py default --data_dir d " +
 		"--result_dir out", "d --preset 3dgs --eval --result_dir out"},
@@ -62,13 +64,15 @@ var pasted = []struct{ name, line, want string }{
 		"--pipeline.model.cull-alpha-thresh 0.005 --pipeline.model.use-scale-regularization False " +
 		"--pipeline.model.camera-optimizer.mode off --machine.seed 3",
 		"scene --preset 3dgs --eval --model-path out --iterations 30000 --antialiased --prune-opacity 0.005 --seed 3"},
-	{"splatfacto-big with a reader", "splatfacto-big --data scene -m out colmap --downscale-factor 4 --eval-interval 8 " +
+	{"splatfacto-big with a reader", "splatfacto-big --data scene -m out colmap --downscale-factor 4 --eval-interval " +
+		"8 " +
 		"--images-path images --orientation-method none",
 		"scene --format colmap --preset 3dgs --eval -m out --downscale 4 --eval --test-every 8 --images images"},
 	{"splatfacto, what is not here", "splatfacto --data d -m out --pipeline.model.use-bilateral-grid True " +
 		"--pipeline.model.use-scale-regularization True --load-dir x",
-		"refused: flag --pipeline.model.use-bilateral-grid: bilateral grids are not here; " + exposure + "\n" +
-			"flag --pipeline.model.use-scale-regularization: long thin splats are not penalised; --scale-reg X penalises " +
+		"refused: flag --pipeline.model.use-bilateral-grid: there are no bilateral grids; " + exposure + "\n" +
+			"flag --pipeline.model.use-scale-regularization: long thin splats are not penalised; --scale-reg X " +
+			"penalises " +
 			"large ones\nflag --load-dir x: vksplat resume OUT continues a run"},
 	{"Brush", "brush scene --total-train-iters 30000 --eval-split-every 8 --eval-every 10000 --export-every 15000 " +
 		"--export-path out --max-resolution 1920 --max-splats 2000000 --seed 42 --with-viewer",
@@ -76,10 +80,12 @@ var pasted = []struct{ name, line, want string }{
 			"--save-at 15000,30000 --model-path out --max-splats 2000000 --seed 42 --viewer"},
 	{"Brush, older", "scene --total-steps 7000 --export-path out --ssim-weight 0.2 --render-mode mip",
 		"scene --iterations 7000 --model-path out --ssim-lambda 0.2 --antialiased"},
-	{"LichtFeld", "-d scene -o out --headless --eval --save-eval-images --strategy mcmc --max-cap 1000000 -i 30000 -r 4",
+	{"LichtFeld", "-d scene -o out --headless --eval --save-eval-images --strategy mcmc --max-cap 1000000 -i 30000 -r " +
+		"4",
 		"scene -m out --eval --strategy mcmc --max-cap 1000000 --iterations 30000 -r 4"},
 	{"LichtFeld, long", "--data-path scene --output-path out --iter 30000 --enable-mip --bg-mode random --ppisp",
-		"scene --model-path out --iter 30000 --antialiased --random-background --exposure --white-balance --vignetting"},
+		"scene --model-path out --iter 30000 --antialiased --random-background --exposure --white-balance " +
+			"--vignetting"},
 	{"OpenSplat", "opensplat scene -n 2000 -d 2 -m out -o splat.ply", "scene --preset 3dgs --iterations 2000 " +
 		"--downscale 2 -m out --export splat.ply"},
 	{"OpenSplat, long", "--input scene --num-iters 2000 -m out --output splat.ply --val --num-downscales 2 " +
@@ -137,7 +143,8 @@ func TestForeignScripts(t *testing.T) {
 		"python render.py -m out -s scene -w": "render out --cameras scene --background white -o out/renders",
 		"render --model_path out --iteration 7000 --skip_test -r 2": "render out --iteration 7000 --split train -r 2 " +
 			"-o out/renders",
-		"render render.py -m out --iteration 60 --skip_train":               "render out --iteration 60 --split test -o out/renders",
+		"render render.py -m out --iteration 60 --skip_train": "render out --iteration 60 --split test " +
+			"-o out/renders",
 		"train python3 -m torch.distributed.run --nproc 1 render.py -m out": "render out -o out/renders",
 		"train X=1 torchrun --nproc_per_node=1 train.py -s kermit":          "train kermit --preset 3dgs",
 		"render render.py -m out --iteration -1":                            "render out -o out/renders",
@@ -155,8 +162,9 @@ func TestForeignScripts(t *testing.T) {
 		}
 	}
 	for line, want := range map[string]string{
-		"render render.py -m out --skip_train --skip_test":              "nothing is left to draw",
-		"train python3 -m nerfstudio.scripts.train splatfacto --data x": "-m nerfstudio.scripts.train: that is a Python module",
+		"render render.py -m out --skip_train --skip_test": "nothing is left to draw",
+		"train python3 -m nerfstudio.scripts.train splatfacto --data x": "-m nerfstudio.scripts.train: that is a " +
+			"Python module",
 	} {
 		if got, _, err := translated(strings.Fields(line)); fault.ExitCode(err) != fault.ExitUsage ||
 			!strings.Contains(err.Error(), want) {
@@ -165,7 +173,8 @@ func TestForeignScripts(t *testing.T) {
 	}
 	var out, errs bytes.Buffer
 	if code := run([]string{"metrics"}, &out, &errs); code != fault.ExitUsage ||
-		!strings.Contains(errs.String(), "hint: vksplat eval OUT --protocol inria measures as INRIA's metrics.py does") {
+		!strings.Contains(errs.String(), "hint: vksplat eval OUT --protocol inria measures as INRIA's metrics.py "+
+			"does") {
 		t.Errorf("%d: %s", code, &errs)
 	}
 }
@@ -244,7 +253,8 @@ func TestForeignTargets(t *testing.T) {
 func TestForeignLeavesOurs(t *testing.T) {
 	for _, line := range []string{"train scene -m out --eval --preset mcmc --export model.spz",
 		"train scene -m out -r4 --max_steps 7000 --resume", "train default -m out", "train brush -m out",
-		"train scene -m out --iteratons 3", "render out -o frames -r 2", "render out --iteration 7000", "", "train", "train -s x --help",
+		"train scene -m out --iteratons 3", "render out -o frames -r 2", "render out --iteration " +
+			"7000", "", "train", "train -s x --help",
 		"train scene -m out --background 1,1,1 -- -s", "train scene -m out --save-at 7000"} {
 		args := strings.Fields(line)
 		got, notes, err := translated(args)

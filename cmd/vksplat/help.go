@@ -28,7 +28,7 @@ func presetHelp(all bool) string {
 		fmt.Fprintf(&b, "  %-7s  %s\n", name, strings.Join(wrapped(summary, helpWidth-len(margin), false), "\n"+margin))
 	}
 	if all {
-		b.WriteString("\n" + reflowed("Without --preset it is the preset default. Defaults above are those of "+
+		b.WriteString("\n" + reflowed("Without --preset, the preset is default. Defaults above are those of "+
 			"--preset "+
 			"3dgs; other presets change some of them, see: vksplat train --preset NAME --print-config\n\n"+
 			"In brackets: the source of a default; see docs/train.md. Underscores stand for dashes, and many "+
@@ -62,6 +62,7 @@ func wordHelp(root *cobra.Command) {
 		}
 	}
 	wordHelpFlags(root)
+	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), " more information about ", " more about "))
 	root.InitDefaultVersionFlag()
 	root.Flags().Lookup("version").Usage = "print the version"
 }
@@ -121,7 +122,8 @@ func completionCommand(console *cli.Console) *cobra.Command {
 			"  bash        echo 'source <(vksplat completion bash)' >> ~/.bashrc\n" +
 			"  zsh         echo 'source <(vksplat completion zsh)' >> ~/.zshrc\n" +
 			"  fish        vksplat completion fish > ~/.config/fish/completions/vksplat.fish\n" +
-			"  powershell  Add-Content $PROFILE 'vksplat completion powershell | Out-String | Invoke-Expression'\n\n" +
+			"  powershell  Add-Content $PROFILE `\n" +
+			"                'vksplat completion powershell | Out-String | Invoke-Expression'\n\n" +
 			"bash needs the package bash-completion, zsh a line before: autoload -U compinit; compinit",
 		Args:      one("shell"),
 		ValidArgs: shells,

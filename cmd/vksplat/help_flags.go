@@ -52,7 +52,7 @@ func addFlags(console *cli.Console, cmd *cobra.Command, table []optionGroup, lay
 	h.table = append(slices.Clip(table), last)
 	register(cmd.Flags(), h.table)
 	offerValues(console, cmd, h.table)
-	cmd.PreRunE = func(cmd *cobra.Command, _ []string) error { return checkRanges(cmd.Flags(), h.table) }
+	cmd.PreRunE = func(cmd *cobra.Command, _ []string) error { return checkRanges(cmd.Flags()) }
 	cmd.SetHelpFunc(func(cmd *cobra.Command, _ []string) { h.print(cmd) })
 }
 
@@ -206,7 +206,7 @@ func (o *option) flagText() string {
 	return text + " " + o.argument()
 }
 
-// argument is what the option's value is called.
+// argument is the name of the option's value.
 func (o *option) argument() string {
 	if _, rest, found := strings.Cut(o.help, "`"); found {
 		name, _, _ := strings.Cut(rest, "`")
@@ -228,7 +228,7 @@ func shortened(text string) string {
 	return short + standard
 }
 
-// wrapped breaks a text into lines of so many characters, but not behind "(default". below leaves the first line empty.
+// wrapped breaks a text into lines of the given width, but not behind "(default". below leaves the first line empty.
 func wrapped(text string, width int, below bool) (lines []string) {
 	if below {
 		lines = append(lines, "")

@@ -72,7 +72,7 @@ func rootCommand(console *cli.Console) *cobra.Command {
 	root.SetErr(console.Stderr)
 	root.SetGlobalNormalizationFunc(spelling())
 	cobra.EnableCommandSorting = false // help lists them as they stand here
-	addGroup(root, "Begin", demoCommand(console), openCommand(console), captureCommand(console),
+	addGroup(root, "Getting started", demoCommand(console), openCommand(console), captureCommand(console),
 		inspectCommand(console), trainCommand(console), resumeCommand(console), viewCommand(console))
 	addGroup(root, "Use a model", renderCommand(console), encodeCommand(console), convertCommand(console),
 		meshCommand(console), levelsCommand(console))

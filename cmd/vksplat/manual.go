@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"fmt"
-	"io"
 	"path/filepath"
 	"strings"
 
@@ -39,10 +38,7 @@ func writeManual(console *cli.Console, c *cobra.Command, dir string) error {
 	}
 	page, err := manualPage(console, c)
 	if err == nil {
-		err = atomicfile.Write(filepath.Join(dir, pageName(c)+".1"), func(w io.Writer) error {
-			_, err := io.WriteString(w, page)
-			return err
-		})
+		err = atomicfile.WriteText(filepath.Join(dir, pageName(c)+".1"), page)
 	}
 	for _, sub := range c.Commands() {
 		if err != nil {
@@ -53,7 +49,7 @@ func writeManual(console *cli.Console, c *cobra.Command, dir string) error {
 	return err
 }
 
-// pageName is what man finds the page of a command by: vksplat-farm-run.
+// pageName is the name of a command's manual page: vksplat-farm-run.
 func pageName(c *cobra.Command) string { return strings.ReplaceAll(c.CommandPath(), " ", "-") }
 
 // manualPage is the help of a command, line by line, in the macros of man(7).

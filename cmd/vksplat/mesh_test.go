@@ -17,6 +17,7 @@ import (
 	"vksplat/internal/run/demo"
 	"vksplat/scene"
 	"vksplat/scene/ply"
+	"vksplat/scene/ply/plytest"
 	"vksplat/scene/surface"
 	"vksplat/scene/surface/surfacetest"
 	"vksplat/scene/synth"
@@ -40,7 +41,7 @@ func TestMesh(t *testing.T) {
 	if filetest.Long() {
 		model = filepath.Join(dir, "out")
 		vksplat(t, "train", capture, "-m", model, "--iterations", "2000", "--splats", "12000", "--progress", "none")
-	} else if err := ply.Write(model, ballsOn(surfacetest.SeenByThree(surfacetest.Views(t, o, meshFar), 2)),
+	} else if err := plytest.Write(model, ballsOn(surfacetest.SeenByThree(surfacetest.Views(t, o, meshFar), 2)),
 		ply.Meta{}); err != nil {
 		t.Fatal(err)
 	}

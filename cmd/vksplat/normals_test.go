@@ -13,8 +13,10 @@ import (
 	"vksplat/internal/geom"
 	must "vksplat/internal/musttest"
 	"vksplat/scene/ply"
+	"vksplat/scene/ply/plytest"
 	"vksplat/scene/surface/surfacetest"
 	"vksplat/scene/synth"
+	"vksplat/scene/synth/synthtest"
 )
 
 // TestNormals draws normals of balls on the surfaces of a made-up scene, and wants most to be those of the surfaces.
@@ -25,7 +27,7 @@ func TestNormals(t *testing.T) {
 	o := synth.Options{Images: 12, Width: 128, Height: 96, Points: 100}
 	made, err := synth.New(o)
 	balls := ballsOn(surfacetest.SeenByThree(surfacetest.Views(t, o, meshFar), 2))
-	must.Do(t, errors.Join(err, synth.Write(capture, o), ply.Write(model, balls, ply.Meta{})))
+	must.Do(t, errors.Join(err, synth.Write(capture, o), plytest.Write(model, balls, ply.Meta{})))
 	vksplat(t, "render", model, "--cameras", capture, "-o", out, "--normals", "--frames", "0-11x4")
 	var list []float64
 	for i, c := range made.Cameras() {
@@ -38,7 +40,7 @@ func TestNormals(t *testing.T) {
 		}
 		picture, err := png.Decode(f)
 		must.Do(t, errors.Join(err, f.Close()))
-		truth, depths := made.Normals(i), made.Depths(i)
+		truth, depths := synthtest.Normals(made, i), made.Depths(i)
 		for p, z := range depths {
 			r, g, b, _ := picture.At(p%c.Width, p/c.Width).RGBA()
 			if z > meshFar/2 || r+g+b == 0 {

@@ -13,7 +13,7 @@ import (
 	"vksplat/pipeline/recipe"
 )
 
-// option is one thing that train can be told: a flag, and a key of the
+// option is one setting of train: a flag, and a key of the
 // configuration file of the same name with underscores for dashes. Those that decide
 // the bytes of a model come from recipe.Settings (flags_settings.go), the others from
 // tables (flags_train.go); help, configuration files, completion and docs/train.md follow.
@@ -35,7 +35,7 @@ type option struct {
 	check func(name string) error
 }
 
-// kind is what a configuration file holds as an option's value.
+// kind is the TOML type of an option's value.
 type kind int
 
 const (
@@ -126,29 +126,34 @@ func register(fs *pflag.FlagSet, groups []optionGroup) {
 	for _, g := range groups {
 		for i := range g.options {
 			o := &g.options[i]
-			fs.VarPF(o.value, o.name, o.short, o.help).NoOptDefVal = o.bare
+			fs.VarPF(flagValue{o.value, o}, o.name, o.short, o.help).NoOptDefVal = o.bare
 		}
 	}
 }
 
+// flagValue is the value of a flag, which knows its option.
+type flagValue struct {
+	pflag.Value
+	option *option
+}
+
 // checkRanges refuses numbers on the command line that are out of the range of their option.
-func checkRanges(flags *pflag.FlagSet, groups []optionGroup) error {
-	for _, g := range groups {
-		for _, o := range g.options {
-			f, r := flags.Lookup(o.name), recipe.Range{Least: o.job.least, Most: o.job.most}
-			if !f.Changed || r.Most == 0 || o.job.kind != o.kind {
-				continue
-			}
-			x, err := strconv.ParseFloat(f.Value.String(), 64)
-			if err == nil {
-				err = r.Check(fault.Setting(o.name), x, x)
-			}
-			if err != nil {
-				return fault.Usagef("see: "+fault.Command(flags.Name()+" --help"), "%w", err)
-			}
+func checkRanges(flags *pflag.FlagSet) (err error) {
+	flags.Visit(func(f *pflag.Flag) {
+		o := f.Value.(flagValue).option
+		r := recipe.Range{Least: o.job.least, Most: o.job.most}
+		if err != nil || r.Most == 0 || o.job.kind != o.kind {
+			return
 		}
-	}
-	return nil
+		x, wrong := strconv.ParseFloat(f.Value.String(), 64)
+		if wrong == nil {
+			wrong = r.Check(fault.Setting(o.name), x, x)
+		}
+		if wrong != nil {
+			err = fault.Usagef("see: "+fault.Command(flags.Name()+" --help"), "%w", wrong)
+		}
+	})
+	return err
 }
 
 // key is the option's name in a configuration file.
@@ -179,13 +184,15 @@ func pickOptions(groups []optionGroup, names ...string) []optionGroup {
 	return []optionGroup{g}
 }
 
-// dropOptions returns a table without the options of some names.
+// dropOptions returns a table without the options of some names, and without groups that this leaves empty.
 func dropOptions(groups []optionGroup, names ...string) (list []optionGroup) {
 	for _, g := range groups {
 		g.options = slices.DeleteFunc(slices.Clone(g.options), func(o option) bool {
 			return slices.Contains(names, o.name)
 		})
-		list = append(list, g)
+		if len(g.options) > 0 {
+			list = append(list, g)
+		}
 	}
 	return list
 }

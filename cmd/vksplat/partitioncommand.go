@@ -48,12 +48,12 @@ func partitionTable(o *partition.Options) []option {
 		text(&o.Out, "output", "write to the folder `PLAN` (required)").letter("o").isFolder(),
 		other(&o.Shape, "blocks",
 			"make `AxB` blocks: A columns along the longer side, of B blocks each; auto: as many as device memory "+
-				"and the number of photos ask for").oneOf("auto"),
+				"and the number of photos require").oneOf("auto"),
 		float(&o.Overlap, "overlap", "extend blocks beyond their edges by `X` times their length, 0 to 1").within(0, 1),
 		text(&o.Up, "up", "the capture's up direction, `X,Y,Z` (default: found from the cameras)").
 			asNumbers(kindFloat, 3, -1e9, 1e9),
 		truth(&o.Eval, "eval", "hold out every 8th photo of all blocks, to measure on"),
 		integer(&o.TestEvery, "test-every", "with --eval, hold out every `N`th photo").within(2, 1e6),
-		text(&o.TestList, "test-list", "hold out the photos listed in `FILE`, one a line"),
+		text(&o.TestList, "test-list", "hold out the photos listed in `FILE`, one per line"),
 	}
 }

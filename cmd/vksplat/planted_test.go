@@ -11,6 +11,7 @@ import (
 	"vksplat/scene"
 	"vksplat/scene/load"
 	"vksplat/scene/ply"
+	"vksplat/scene/ply/plytest"
 )
 
 // TestPlantedFloaters goes on with a model that has opaque splats right in front of the cameras of a ring, which the
@@ -79,7 +80,7 @@ func plant(t *testing.T, model, capture, out string, n int) (at [][3]float64) {
 		}
 		more.Quats[4*i], more.LogitOpacities[i] = 1, 2
 	}
-	must.Do(t, ply.Write(out, more, info.Meta))
+	must.Do(t, plytest.Write(out, more, info.Meta))
 	return at
 }
 

@@ -66,8 +66,8 @@ func resumeCommand(console *cli.Console) *cobra.Command {
 		}
 		out := args[0]
 		if plans.IsPlan(out) { // which does not say how blocks are trained that were not begun
-			return fault.Usagef("give the command that trains it once more, with its flags: it continues where it was",
-				"%s is a plan of blocks and no run", out)
+			return fault.Usagef("run the command that trains it again, with its flags: it continues where it stopped",
+				"%s is a plan of blocks, not a run", out)
 		}
 		if err := o.GoOn(out, scene); err != nil {
 			return err

@@ -44,7 +44,7 @@ func spacedError(console *cli.Console, cmd *cobra.Command, args []string, wrong 
 			continue
 		}
 		if fits, sure := suits(f.Value, value); fits && (wrong || sure) {
-			return fault.Usagef("write --"+f.Name+"="+value, "flag --%s: %s after a space is no value of it",
+			return fault.Usagef("write --"+f.Name+"="+value, "flag --%s: %s after a space is not its value",
 				f.Name, value)
 		}
 	}

@@ -17,7 +17,7 @@ func suiteCommand(console *cli.Console) *cobra.Command {
 		Short: "Train and measure many captures, for a table",
 		Long: "Train every capture of FILE.toml with every recipe and every seed, measure the models,\n" +
 			"and write tables of quality, time, memory and number of splats. The same command\n" +
-			"continues after a stop or a crash. docs/eval.md shows such files.\n\n" +
+			"continues after a stop or a crash. docs/eval.md has an example.\n\n" +
 			"Each run is a process of its own. Finished runs are kept; a failed run is reported and the\n" +
 			"others continue. suite.md and suite.json are rewritten after each run.\n\n" +
 			"Presets name the captures of benchmarks that you have downloaded:\n" +

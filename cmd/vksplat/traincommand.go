@@ -83,7 +83,7 @@ func trainCommand(console *cli.Console) *cobra.Command {
 			"the scores and pictures of the held-out photos. Ctrl-C finishes the step, saves and\n" +
 			"measures; a second Ctrl-C, half a second later or more, aborts and saves nothing. SCENE\n" +
 			"may also be a plan that vksplat partition wrote: its blocks are trained one after the\n" +
-			"other and merged. Of a video or a folder of photos, vksplat capture first makes a scene\n" +
+			"other and merged. For a video or a folder of photos, vksplat capture first makes a scene\n" +
 			"in OUT/capture.",
 		Example: "  vksplat train my_scene -m out --eval\n" +
 			"  vksplat train my_scene -m out --time-limit 60s --export model.spz",

@@ -12,6 +12,7 @@ import (
 	must "vksplat/internal/musttest"
 	"vksplat/scene"
 	"vksplat/scene/ply"
+	"vksplat/scene/ply/plytest"
 )
 
 // TestViewPortInUse wants a port that is taken told at once, with its number and a remedy.
@@ -21,7 +22,7 @@ func TestViewPortInUse(t *testing.T) {
 	model := filepath.Join(t.TempDir(), "model.ply")
 	s := scene.NewSplats(1, 0)
 	s.Quats[0] = 1
-	must.Do(t, ply.Write(model, s, ply.Meta{}))
+	must.Do(t, plytest.Write(model, s, ply.Meta{}))
 	port := strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
 	var stdout, stderr bytes.Buffer
 	code := run([]string{"view", model, "--no-open", "--port", port}, &stdout, &stderr)

@@ -21,6 +21,7 @@ import (
 	"vksplat/scene/inria"
 	"vksplat/scene/photo"
 	"vksplat/scene/ply"
+	"vksplat/scene/ply/plytest"
 	"vksplat/scene/synth"
 	"vksplat/view"
 	"vksplat/view/playtest"
@@ -39,7 +40,7 @@ func cityModel(t *testing.T, splats int) (string, []scene.Camera) {
 		}
 	}
 	model := filepath.Join(dir, "model.ply")
-	must.Do(t, ply.Write(model, s.Splats(1), ply.Meta{}))
+	must.Do(t, plytest.Write(model, s.Splats(1), ply.Meta{}))
 	must.Do(t, inria.WriteCameras(filepath.Join(dir, captured.CamerasBeside[0]), cams))
 	return model, cams
 }

@@ -15,7 +15,7 @@ import (
 type Options struct {
 	Address   string // HOST:PORT of Temporal's frontend
 	Namespace string
-	Owner     string // whose jobs are meant where nobody is named
+	Owner     string // whose jobs are meant if no owner is named
 	TLS       *tls.Config
 }
 

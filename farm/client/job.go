@@ -14,7 +14,7 @@ import (
 	"vksplat/internal/fault"
 )
 
-// memo is what the server tells of a job to whoever lists it.
+// memo is what a list of jobs says about a job.
 type memo struct {
 	Name     string `json:"name"` // of the job, whose id may be another
 	Document flow.Document

@@ -6,14 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"vksplat/farm/flow"
 	"vksplat/farm/wire"
 	"vksplat/farm/worker"
 	"vksplat/internal/fault"
+	"vksplat/internal/parallel"
 )
 
 // Status of a job.
@@ -34,7 +33,7 @@ var statusOf = map[int]string{
 	wire.StatusCanceled:  Canceled,
 }
 
-// Job is what the farm knows of a job.
+// Job is the farm's record of a job.
 type Job struct {
 	ID     string     `json:"id"`
 	Name   string     `json:"job"`
@@ -83,20 +82,33 @@ func jobOf(w *wire.Info) Job {
 // first of them, as many as limit says, 0 for all; more says whether there are others.
 func (f *Farm) List(ctx context.Context, all bool, limit int) (list []Job, more bool, err error) {
 	list, more, err = f.list(ctx, all, limit)
-	var silent atomic.Bool // nobody runs jobs: each question would take seconds
-	parallel(len(list), func(i int) {
+	_ = parallel.Limited(len(list), questions, func(i int) error {
 		j := &list[i]
-		if j.Over() || silent.Load() {
-			return
+		if j.Over() {
+			return nil
 		}
 		s, err := f.state(ctx, j.ID)
 		if err == nil { // a job that has just ended, or is being planned, has none
 			j.take(s)
-		} else if wire.CodeOf(err) == wire.Slow {
-			silent.Store(true)
+		} else if wire.CodeOf(err) == wire.Slow { // nobody runs jobs: each question would take seconds
+			return err
 		}
+		return nil
 	})
 	return list, more, err
+}
+
+// Sort sorts jobs: those first that are not over, and of these the newest.
+func Sort(list []Job) {
+	slices.SortStableFunc(list, func(a, b Job) int {
+		switch {
+		case a.Over() == b.Over():
+			return b.Began.Compare(a.Began)
+		case a.Over():
+			return 1
+		}
+		return -1
+	})
 }
 
 // pageOfJobs is how many jobs are asked for at a time.
@@ -104,17 +116,7 @@ const pageOfJobs = 200
 
 // list is List without the states of jobs that run. The server lists jobs in this order, but clusters may not.
 func (f *Farm) list(ctx context.Context, all bool, limit int) (list []Job, more bool, err error) {
-	defer func() {
-		slices.SortStableFunc(list, func(a, b Job) int {
-			switch {
-			case a.Over() == b.Over():
-				return b.Began.Compare(a.Began)
-			case a.Over():
-				return 1
-			}
-			return -1
-		})
-	}()
+	defer func() { Sort(list) }()
 	query := "WorkflowType = '" + flow.JobType + "'"
 	if !all {
 		query += " AND ExecutionStatus = 'Running'"
@@ -140,19 +142,6 @@ func (f *Farm) list(ctx context.Context, all bool, limit int) (list []Job, more 
 // questions is how many are asked at a time, of some jobs about some chunks. The server allows a person 50.
 const questions = 6
 
-// parallel calls do for 0 to n-1, some at a time.
-func parallel(n int, do func(i int)) {
-	var group sync.WaitGroup
-	for first := range min(n, questions) {
-		group.Go(func() {
-			for i := first; i < n; i += questions {
-				do(i)
-			}
-		})
-	}
-	group.Wait()
-}
-
 // take takes in a job's state.
 func (j *Job) take(s *flow.State) {
 	j.State, j.Tasks = s, max(j.Tasks, s.Tasks)
@@ -168,11 +157,12 @@ func (f *Farm) state(ctx context.Context, id string) (*flow.State, error) {
 		return nil, err
 	}
 	chunks := make([]flow.State, len(s.Chunks))
-	parallel(len(chunks), func(i int) {
+	_ = parallel.Limited(len(chunks), questions, func(i int) error {
 		var chunk flow.State
 		if f.query(ctx, flow.ChunkID(id, s.Chunks[i]), &chunk) == nil { // else it has not begun
 			chunks[i] = chunk
 		}
+		return nil
 	})
 	for i := range chunks {
 		s.Add(&chunks[i])

@@ -44,7 +44,7 @@ const (
 	LogFolder    = "log"
 )
 
-// safeForm is what may stand in scripts without quotes. Texts of the job document never do: they may hold any
+// safeForm matches what scripts may contain unquoted. Texts of the job document never do: they may hold any
 // characters, and stay in the document.
 var safeForm = regexp.MustCompile(`^[A-Za-z0-9._/@+-]+$`)
 
@@ -71,7 +71,7 @@ func (o *Options) check() error {
 // safe refuses a text that cannot stand in scripts.
 func safe(what, text string) error {
 	if text != "" && (!safeForm.MatchString(text) || strings.HasPrefix(text, "-")) {
-		return usage(text, "name a path, or a link to it, of letters A to Z, digits and . _ / @ + - alone",
+		return usage(text, "name a path, or a link to it, with only letters A to Z, digits and . _ / @ + -",
 			"%s cannot be used in scripts: it has other characters", what)
 	}
 	return nil

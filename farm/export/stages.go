@@ -11,7 +11,7 @@ import (
 	"vksplat/farm/task"
 )
 
-// stage is tasks that a scheduler is told of together: of one kind, as deep in the graph of needs as each other, and
+// stage is the tasks that a scheduler receives together: of one kind, as deep in the graph of needs as each other, and
 // alike in what they ask for.
 type stage struct {
 	name  string // as in 02-train

@@ -9,7 +9,7 @@ const (
 	tlsClock   = "x509: certificate has expired or is not yet valid"
 )
 
-// NoRoom is what a farm's server answers whose database has no room.
+// NoRoom is the answer of a farm's server whose database has no room.
 const NoRoom = "the farm's server has no room on its disk"
 
 // NeedsPass says that a server was reached, and that this machine needs another pass for it.

@@ -57,7 +57,7 @@ func Put(ctx context.Context, roots store.Roots, j *spec.Job, owner string) (Doc
 	return d, store.Explain("put job", d.Key, err)
 }
 
-// Own reports whether the results in a job's folder are of this owner's job, or of nobody's; then with `take` they
+// Own reports whether the results in a job's folder are of this owner's job, or of none; then with `take` they
 // become the owner's. Jobs of two owners may have one name, and would replace each other's results.
 func Own(root store.Root, folder, owner string, take bool) error {
 	key := path.Join(folder, local.Folder, "owner")
@@ -135,7 +135,7 @@ func (s *Documents) read(ctx context.Context, d Document) (*Planned, error) {
 	}
 	if job, name, inside := strings.Cut(d.Key, "/"+local.Folder+"/"); !inside || strings.Contains(job+name, "/") ||
 		spec.CheckKey(job) != nil {
-		return nil, wrong(errors.New("no document of a job is kept there"))
+		return nil, wrong(errors.New("there is no job document"))
 	}
 	f, err := root.Attend(ctx, func(error) {}).Open(d.Key)
 	if errors.Is(err, fs.ErrNotExist) && !store.HasAny(root) {

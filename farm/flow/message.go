@@ -10,10 +10,10 @@ type Document struct {
 	SHA256 string `json:"sha256"`
 }
 
-// Settings are what may change while a job runs.
+// Settings are those that may change while a job runs.
 type Settings struct {
 	Paused    bool   `json:"paused,omitempty"`
-	Inspected bool   `json:"inspected,omitempty"` // somebody has looked at the first frames
+	Inspected bool   `json:"inspected,omitempty"` // the first frames were approved
 	Max       int    `json:"max,omitempty"`       // tasks that are queued or run at a time; 0: no bound
 	Priority  string `json:"priority,omitempty"`  // "": that of each task
 	Pool      string `json:"pool,omitempty"`      // "": that of each task
@@ -50,13 +50,13 @@ const (
 	StateQuery = "state"
 )
 
-// JobInput is what a job begins with.
+// JobInput is the input of a job's workflow.
 type JobInput struct {
 	Document
 	Settings
 }
 
-// TaskInput is what a worker gets.
+// TaskInput is the input of a task's activity.
 type TaskInput struct {
 	Version int `json:"version"`
 	Document
@@ -75,7 +75,7 @@ type Failure struct {
 	Hint  string `json:"hint,omitempty"`
 }
 
-// MostFailures bounds how many failures are told: events of workflows are small.
+// MostFailures bounds how many failures are reported: events of workflows are small.
 const MostFailures = 50
 
 // State is how far a job or chunk is.
@@ -87,7 +87,7 @@ type State struct {
 	Before   int       `json:"before,omitempty"` // of Done, when the job began
 	Queued   int       `json:"queued"`           // or running
 	Waiting  int       `json:"waiting"`          // for others, for a place, or to be resumed
-	Gated    int       `json:"gated,omitempty"`  // of Waiting, until somebody has looked at the first frames
+	Gated    int       `json:"gated,omitempty"`  // of Waiting, until the first frames are approved
 	Failed   int       `json:"failed"`
 	Skipped  int       `json:"skipped"`
 	Failures []Failure `json:"failures,omitempty"` // the first ones

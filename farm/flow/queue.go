@@ -28,7 +28,7 @@ const (
 // MemoKey is the entry of a job's memo, which lists show.
 const MemoKey = "job"
 
-// JobID is the id of a job's workflow. The server lets nobody but the owner start or change what is below its name. Of
+// JobID is the id of a job's workflow. The server lets only the owner start or change what is below its name. Of
 // names with other letters than ids may have, the id has some, and a hash.
 func JobID(owner, name string) string {
 	if wordForm.MatchString(name) {
@@ -119,7 +119,7 @@ func ClassOf(t *spec.Task) string {
 	return memoryClass(memoryClasses[len(memoryClasses)-1]) // whoever is too small gives the task back
 }
 
-// IsClass says whether tasks may be of a class, and whether it is one of a device that somebody named.
+// IsClass says whether tasks may be of a class, and whether it names a device.
 func IsClass(class string) (is, pin bool) {
 	if names, pin := strings.CutPrefix(class, pinPrefix); pin {
 		return len(class) <= maxPin && pinForm.MatchString(names), true

@@ -27,7 +27,7 @@ type Options struct {
 	Only      []string // patterns of tasks' names or ids: these, and what they need; empty: all
 	Retry     bool     // what failed for good is tried again
 	Redo      bool     // what is done is made again, of Only, and with it what is made from that
-	Inspected bool     // somebody has looked at the first frames
+	Inspected bool     // the first frames were approved
 	KeepGoing bool     // other tasks go on when one has failed for good
 
 	Roots    store.Roots
@@ -51,7 +51,7 @@ type State string
 
 // The states.
 const (
-	Waiting  State = "waiting" // for tasks that it needs, or for somebody to look at the first frames
+	Waiting  State = "waiting" // for tasks that it needs, or for approval of the first frames
 	Ready    State = "ready"
 	Running  State = "running"
 	Retrying State = "retrying" // an attempt failed, another one follows
@@ -93,12 +93,13 @@ type TaskStatus struct {
 // Before says that the task was done, or had failed, before this run of the job.
 func (t *TaskStatus) Before() bool { return t.before }
 
-// Forgotten says that the next run tries the failed task again without being told to.
+// Forgotten says that the next run retries the failed task without --retry.
 func (t *TaskStatus) Forgotten() bool { return t.forgotten }
 
 // Status is how far a job is.
 type Status struct {
 	Job     string       `json:"job"`
+	Host    string       `json:"host,omitempty"` // of the process that runs it
 	Began   time.Time    `json:"began"`
 	Updated time.Time    `json:"updated"`
 	Ended   bool         `json:"ended"` // nothing runs any more
@@ -156,7 +157,8 @@ func run(ctx context.Context, o Options,
 // plan finds out from the store where the job stands.
 func (r *runner) plan(ctx context.Context) error {
 	tasks := r.Plan.Tasks
-	r.status = Status{Job: r.Job.Name, Began: time.Now(), Tasks: make([]TaskStatus, len(tasks))}
+	host, _ := os.Hostname()
+	r.status = Status{Job: r.Job.Name, Host: host, Began: time.Now(), Tasks: make([]TaskStatus, len(tasks))}
 	r.missing, r.dependants = make([]int, len(tasks)), make([][]int, len(tasks))
 	r.partial = make([][]string, len(tasks))
 	for i := range tasks {
@@ -289,7 +291,7 @@ func (r *runner) fits(t *spec.Task) error {
 	if !t.Kind.NeedsDevice {
 		if r.Others <= 0 {
 			return refuse("leave out "+fault.Setting("others")+", or give 1 or more",
-				"runs beside those with a device, and %s %d lets none run", fault.Setting("others"), r.Others)
+				"runs alongside tasks with a device, and %s %d allows none", fault.Setting("others"), r.Others)
 		}
 		return nil
 	}
@@ -302,7 +304,7 @@ func (r *runner) fits(t *spec.Task) error {
 		lacks = append(lacks, why)
 	}
 	if len(lacks) == 0 {
-		return refuse("leave out "+fault.Setting("devices")+" none: without a GPU software Vulkan does it",
+		return refuse("leave out "+fault.Setting("devices")+" none: without a GPU, software Vulkan runs it",
 			"needs a device, and %s none gives it none", fault.Setting("devices"))
 	}
 	return refuse("change the job's pin or limits.vram_min_mb, or give other "+fault.Setting("devices")+

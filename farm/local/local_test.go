@@ -20,6 +20,7 @@ import (
 	"vksplat/farm/task"
 	"vksplat/internal/child"
 	"vksplat/internal/fault"
+	"vksplat/internal/lockfile"
 	must "vksplat/internal/musttest"
 )
 
@@ -292,7 +293,7 @@ func TestTakenDevice(t *testing.T) {
 	r := newRig(t, "[[task]]\nkind = \"train\"\nid = \"a\"\nsource = \"x\"\n")
 	r.o.Devices = r.o.Devices[:1]
 	must.Do(t, os.MkdirAll(r.o.Locks, 0o777))
-	unlock, err := store.Lock(t.Context(), LockFile(r.o.Locks, &r.o.Devices[0]))
+	unlock, err := lockfile.Wait(t.Context(), LockFile(r.o.Locks, &r.o.Devices[0]), lockfile.Exclusive)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -405,7 +406,7 @@ func TestNoPlace(t *testing.T) {
 	r.o.Devices = nil
 	refused("no device", "task pinned (train) needs a device")
 	r.o.Only, r.o.Others = []string{"film"}, 0
-	refused("no place beside devices", "task film (demo) runs beside those with a device")
+	refused("no place beside devices", "task film (demo) runs alongside tasks with a device")
 	r.o.Others = 1
 	s, err := r.run(t.Context())
 	r.want(s, err, "pinned excluded, film done", "film")

@@ -112,13 +112,13 @@ func (r *runner) look(i int, again bool) error {
 
 func inspectedKey(j *spec.Job) string { return path.Join(j.Name, Folder, inspectedName) }
 
-// NoteInspected notes in the store that somebody has looked at the first frames of a job.
+// NoteInspected records in the store that the first frames of a job were approved.
 func NoteInspected(outputs store.Root, j *spec.Job) error {
 	file := inspectedKey(j)
 	return store.Explain("record the approval of frames", file, putJSON(outputs, file, time.Now()))
 }
 
-// Inspected says whether somebody has.
+// Inspected says whether they were.
 func Inspected(outputs store.Root, j *spec.Job) (bool, error) {
 	file := inspectedKey(j)
 	_, err := outputs.Stat(file)
@@ -128,7 +128,7 @@ func Inspected(outputs store.Root, j *spec.Job) (bool, error) {
 	return err == nil, store.Explain("read results", file, err)
 }
 
-// shown is what the store has for people.
+// shown is the status and pictures in the store, for people.
 type shown struct {
 	dirty    bool // the status is newer than that of the store
 	previews map[int][]byte

@@ -16,6 +16,7 @@ import (
 	"vksplat/farm/store"
 	"vksplat/farm/task"
 	"vksplat/internal/fault"
+	"vksplat/internal/lockfile"
 )
 
 // runner is a job that runs. All of it but the news belongs to the goroutine of loop, which never waits for the store:
@@ -52,19 +53,19 @@ type device struct {
 	tasks  int // of this run that use it, or did and have not ended: their results go to the store
 	lost   int // times in a row
 	rests  time.Time
-	taken  bool // by another run, when somebody looked last
+	taken  bool // by another run, when last checked
 }
 
-// attempt is a task that runs, or has failed for good, which the store is told.
+// attempt is a task that is running, or whose permanent failure is being recorded in the store.
 type attempt struct {
 	device *device // nil: none
 	began  time.Time
 }
 
-// event is what a task's goroutine says at its end.
+// event is the result of a task's goroutine.
 type event struct {
 	index    int
-	recorded bool // the store was told that the task has failed, else the attempt has ended
+	recorded bool // the store has recorded the failure, else the attempt has ended
 	err      error
 	away     error      // why the store cannot be reached, nil where it can
 	outputs  store.Root // opened again where it was looked at; nil: it was not
@@ -192,9 +193,9 @@ func (d *device) take(r *runner, i int, now time.Time) bool {
 	if d.user >= 0 || d.tasks >= mostTasks || d.lost >= mostLost || now.Before(d.rests) {
 		return false
 	}
-	unlock, err := store.TryLock(d.lock)
+	unlock, err := lockfile.Try(d.lock, lockfile.Exclusive)
 	switch {
-	case err != nil && !errors.Is(err, store.ErrLocked): // the run has looked whether it can be had: it goes on without
+	case err != nil && !errors.Is(err, lockfile.ErrLocked): // the command has checked the folder: go on without
 		unlock = func() {}
 	case err != nil:
 		if !d.taken {
@@ -261,7 +262,7 @@ func reach(ctx context.Context, r *Options, failed error) (store.Root, error) {
 	if err := root.Put(probe, func(io.Writer) error { return nil }); err != nil {
 		return nil, store.Explain("write to store", probe, err)
 	}
-	_ = root.Delete(probe) // it harms nobody
+	_ = root.Delete(probe) // a leftover is harmless
 	return root, nil
 }
 
@@ -348,7 +349,7 @@ func (r *runner) ended(ctx context.Context, i int, err error, away, lost bool) {
 	case away, task.IsAway(err):
 		t.Attempts--
 		r.again(i, awayPause)
-	case errors.Is(err, store.ErrDamaged), errors.Is(err, store.ErrForeign): // not of the task: somebody puts it right
+	case errors.Is(err, store.ErrDamaged), errors.Is(err, store.ErrForeign): // not the task's fault
 		r.cannot(i, err)
 	case task.IsFinal(task.ExitOf(err)) || t.Attempts >= retry.MaxAttempts:
 		r.fail(i)

@@ -94,7 +94,7 @@ func Show(s *view.Server, root store.Root, key string, live Live) error {
 	}))
 	s.Handle("page.css", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/css; charset=utf-8")
-		_, _ = w.Write(style) // what cannot be written, nobody waits for
+		_, _ = w.Write(style) // the client has gone if this fails
 	}))
 	return nil
 }
@@ -181,7 +181,7 @@ func newRow(t *local.TaskStatus, runs bool) row {
 	return r
 }
 
-// isHeard says whether the run that writes the status was heard of in the last minute. Clocks of two machines may
+// isHeard says whether the run that writes the status has reported in the last minute. Clocks of two machines may
 // differ: once the status changes between two looks, it is known by how much.
 func (p *pages) isHeard(s *local.Status) bool {
 	p.mutex.Lock()
@@ -204,7 +204,7 @@ func (p *pages) verdict(s *local.Status) (state string, runs bool) {
 		return "running", true
 	case !s.Ended:
 		return "stopped: no status since " + s.Updated.Local().Format(time.DateTime) +
-			"; vksplat farm run goes on", false
+			"; vksplat farm run continues it", false
 	case counts[local.Failed] > 0:
 		return "failed", false
 	case counts[local.Done]+counts[local.Excluded] == len(s.Tasks):

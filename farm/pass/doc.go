@@ -1,4 +1,4 @@
-// Package pass is who somebody is towards a farm: a folder with a private key, a certificate that the farm's own
+// Package pass identifies machines and people to a farm: a folder with a private key, a certificate that the farm's own
 // authority signed, and where the farm is.
 //
 // A certificate says everything that the farm decides by (Who): a name, a role, the owner whose jobs it may change, the

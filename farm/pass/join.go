@@ -162,7 +162,7 @@ func (p *Pass) Renew(ctx context.Context) error {
 	})
 }
 
-// trust accepts the server whose authority has the token's hash, and nobody else.
+// trust accepts only the server whose authority has the token's hash.
 func (t Token) trust() *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS13,

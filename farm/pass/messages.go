@@ -1,6 +1,6 @@
 package pass
 
-// EnrolProtocol is what a client offers by ALPN that wants to join or to renew. The farm's port is the same for these
+// EnrolProtocol is the ALPN protocol for joining and renewing. The farm's port is the same for these
 // and for the work, which is gRPC ("h2").
 const EnrolProtocol = "vksplat-farm-enrol"
 

@@ -87,8 +87,8 @@ func Load(dir string) (*Pass, error) {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, &fault.Error{Op: "read pass", Path: dir, Err: fault.TrimPath(err), Kind: fault.ErrSetup,
-			Hint: "this machine has not joined a farm: whoever runs it makes a token, which " +
-				fault.Command("farm join") + " takes"}
+			Hint: "this machine has not joined a farm: ask its administrator for a token, then: " +
+				fault.Command("farm join TOKEN")}
 	case err != nil:
 		return nil, &fault.Error{Op: "read pass", Path: dir, Err: err, Kind: fault.ErrSetup,
 			Hint: "join the farm again, with " + fault.Setting("overwrite")}

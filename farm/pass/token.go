@@ -23,7 +23,7 @@ const (
 	checksumSize = 4
 )
 
-// Token is what somebody needs to join a farm, once: where it is, how to know it, and a secret that it made. What the
+// Token lets one machine or person join a farm, once: where it is, how to know it, and a secret that it made. What the
 // holder becomes is not in it: the farm keeps that.
 type Token struct {
 	Address string         // HOST:PORT

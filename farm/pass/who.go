@@ -12,7 +12,7 @@ import (
 	"vksplat/internal/fault"
 )
 
-// Role is what the holder of a pass may do. A role is a word in the certificate's OU.
+// Role is the permissions of a pass. A role is a word in the certificate's OU.
 type Role string
 
 // The roles. Nobody but the server itself runs workflows or completes the work of others.
@@ -35,13 +35,13 @@ const poolPrefix = "pool/"
 // poolScheme is the scheme of these URIs.
 const poolScheme = "vksplat"
 
-// word is what names of passes, owners and pools look like: they become parts of file names, workflow ids and queues.
+// word matches names of passes, owners and pools: they become parts of file names, workflow ids and queues.
 var word = regexp.MustCompile(`^[a-z0-9]([a-z0-9._-]{0,61}[a-z0-9])?$`)
 
 // IsName says whether text may name a pass, an owner or a pool. "internal" is Temporal's name for itself.
 func IsName(text string) bool { return word.MatchString(text) && text != "internal" }
 
-// Who is what a certificate says of its holder.
+// Who is the holder of a certificate.
 type Who struct {
 	ID    string   `json:"id"` // of the pass, the same after every renewal; what is revoked
 	Name  string   `json:"name"`
@@ -52,7 +52,7 @@ type Who struct {
 
 // Check says what is wrong with who, nil if nothing is. The ID may be missing.
 func (w Who) Check() error {
-	const hint = "names are of lower-case letters, digits, '.', '_' and '-', at most 63"
+	const hint = "names have up to 63 lower-case letters, digits, '.', '_' and '-'"
 	switch {
 	case !slices.Contains(roles, w.Role):
 		return fault.Usagef("the roles are view, submit, worker and admin", "unknown role %q", string(w.Role))
@@ -95,7 +95,7 @@ func (w Who) URIs() (list []*url.URL) {
 	return list
 }
 
-// Of reads a certificate, whose chain somebody else has verified.
+// Of reads a certificate whose chain the caller has verified.
 func Of(cert *x509.Certificate) (Who, error) {
 	who := Who{ID: cert.Subject.SerialNumber, Name: cert.Subject.CommonName}
 	if len(cert.Subject.OrganizationalUnit) == 1 {

@@ -28,7 +28,7 @@ func (j *Job) unknown(at path, key string, fields []field) error {
 	if hint == "" {
 		otherwise := "give " + wording.Or(names(fields))
 		if fields[len(fields)-1].Set {
-			otherwise = "settings that name files, devices or what is shown are the worker's; " +
+			otherwise = "settings for files, devices and display belong to the worker; " +
 				fault.Command("train --print-config") + " lists the others"
 		}
 		hint = didYouMean(key, names(fields), otherwise)
@@ -209,7 +209,8 @@ func (j *Job) checkText(at path, s string, f *field) (err error) {
 				strings.Join(f.Words, ", "))
 		}
 		if utf8.RuneCountInString(s) > maxText || !textForm.MatchString(s) {
-			return j.wrong(at, "files cannot be named here", "%.60q is too long, or has characters that are not allowed",
+			return j.wrong(at, "files cannot be named here", "%.60q is too long, or has characters that are not "+
+				"allowed",
 				s)
 		}
 	}

@@ -67,13 +67,13 @@ func (j *Job) decodeTOML() error {
 }
 
 func (j *Job) decodeJSON() error {
-	err := json.Unmarshal(j.text, new(json.RawMessage)) // all of it is looked at
+	err := json.Unmarshal(append(j.text[:len(j.text):len(j.text)], '\n'), new(json.RawMessage)) // looks at all of it
 	var syntax *json.SyntaxError
 	if errors.As(err, &syntax) {
-		if syntax.Offset >= int64(len(bytes.TrimSpace(j.text))) {
+		if int(syntax.Offset) > len(j.text) {
 			err = errors.New("it ends too early")
 		}
-		return j.wrongLine(j.lineOf(int(syntax.Offset)), tomlHint, err)
+		return j.wrongLine(j.lineOf(int(syntax.Offset)-1), tomlHint, err) // it is behind the wrong byte
 	}
 	d := json.NewDecoder(bytes.NewReader(j.text))
 	d.UseNumber()

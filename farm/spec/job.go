@@ -51,7 +51,7 @@ type Retry struct {
 	KeepGoing   bool          `key:"keep_going"` // other tasks go on when one has failed for good
 }
 
-// Pause is that after so many attempts.
+// Pause is the pause after a number of attempts.
 func (r *Retry) Pause(attempts int) time.Duration {
 	pause := r.Backoff
 	for range attempts - 1 {

@@ -14,6 +14,7 @@ var KindEval = &Kind{
 	Silent:      true,
 	Gathers:     true,
 	inputs:      (*planner).sources,
+	Command:     "eval",
 }
 
 // sources gives the models of an eval the capture that they are measured with: their own, unless the task names one.

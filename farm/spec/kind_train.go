@@ -23,7 +23,7 @@ var KindTrain = &Kind{
 	},
 }
 
-// training are the flags of train: it goes on where there is something to go on with.
+// training are the flags of train: it resumes if there is a checkpoint.
 func (c *Call) training() []string {
 	every := strconv.FormatFloat(c.SaveEvery.Minutes(), 'f', 4, 64) + "m"
 	return slices.Concat(c.Device, []string{"--model-path=" + c.Output, "--resume", "--progress=none",

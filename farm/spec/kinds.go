@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Kind is what a task does. A kind is one value, in a file of its own, and a line of kinds; no other code has a switch
+// Kind is a kind of task. A kind is one value, in a file of its own, and a line of kinds; no other code has a switch
 // over kinds. In JSON and in messages a kind is its name.
 type Kind struct {
 	Name  string // as in kind = "convert"
@@ -27,8 +27,8 @@ type Kind struct {
 
 	Scratch []string // what is none of the results: files and folders that the next attempt reads, or of this machine
 
-	Command string                 // of this program; "": farm/task/commands.go runs more than one
-	Args    func(c *Call) []string // behind the command
+	Command string                 // of this program
+	Args    func(c *Call) []string // behind the command; nil: farm/task/commands.go runs more than one
 	File    func(of *Task) string  // the model among its results; nil: the folder is the model
 
 	// The functions below have the planner make tasks of the kind, each where that needs more than its keys say.

@@ -148,7 +148,7 @@ func (p *planner) order() (order []*expanded, err error) {
 			if next == nil {
 				known := slices.Sorted(maps.Keys(p.byID))
 				return p.wrong(at[n], didYouMean(id, known[:min(len(known), maxEntries)], // each is compared
-					"ids are what id = says, or the kind where there is none"), "there is no task %q", id)
+					"a task's id is its id key, or its kind if it has none"), "there is no task %q", id)
 			}
 			if begin := slices.Index(chain, next); begin >= 0 {
 				var names []string

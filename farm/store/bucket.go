@@ -164,6 +164,9 @@ func (b *bucket) Names(key string) (names []string, err error) {
 func (b *bucket) List(key string) (list []Entry, odd []string, err error) {
 	object := b.object(key)
 	all, err := b.all("list", key)
+	if err != nil {
+		return nil, nil, err
+	}
 	for _, info := range all {
 		name := strings.TrimPrefix(info.Key, below(object))
 		if strings.HasSuffix(name, "/") || name == "" || strings.HasPrefix(name, ".") || strings.Contains(name, "/.") ||
@@ -177,15 +180,18 @@ func (b *bucket) List(key string) (list []Entry, odd []string, err error) {
 		list = append(list, Entry{Key: path.Join(key, name), Size: info.Size, Modified: info.LastModified,
 			Tag: info.ETag})
 	}
-	if err == nil && len(list) == 0 && object != "" {
+	if len(list) == 0 && object != "" {
 		file, err := b.Stat(key)
 		if err == nil && file.Folder { // of hidden files
 			err = &fs.PathError{Op: "list", Path: key, Err: fs.ErrNotExist}
 		}
-		return []Entry{file}, odd, err
+		if err != nil {
+			return nil, nil, err
+		}
+		list = []Entry{file}
 	}
 	slices.SortFunc(list, func(a, b Entry) int { return strings.Compare(a.Key, b.Key) })
-	return list, odd, err
+	return list, odd, nil
 }
 
 // all lists the objects below a key.

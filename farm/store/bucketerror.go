@@ -191,7 +191,8 @@ var explanations = []struct {
 		hint: "make the bucket, or correct url, endpoint and region in ROOTS"},
 	{codes: []string{"AuthorizationHeaderMalformed", "PermanentRedirect", "TemporaryRedirect", "InvalidRegion",
 		"IllegalLocationConstraintException"},
-		is: hasStatus(http.StatusMovedPermanently), what: "the bucket is in another region", hint: "set the bucket's region in ROOTS"},
+		is: hasStatus(http.StatusMovedPermanently), what: "the bucket is in another region", hint: "set the bucket's " +
+			"region in ROOTS"},
 	{codes: []string{"RequestTimeTooSkewed"}, what: "the clocks of this machine and the server differ",
 		hint: "set this machine's clock, as by chrony or systemd-timesyncd"},
 	{is: isPlain, what: "the endpoint says https, the server speaks http",
@@ -202,10 +203,10 @@ var explanations = []struct {
 		what: "the server rejects the credentials",
 		hint: "check the credentials: AWS_ACCESS_KEY_ID and related variables, or the credentials file; and whether " +
 			"an endpoint with http:// should have https://"},
+	{is: isFullBucket, what: "the store is full", // some say so with status 403
+		hint: "make room there; the task continues when it is retried", kind: fault.ErrTryAgain},
 	{is: hasStatus(http.StatusForbidden), what: "access is denied",
 		hint: "allow these credentials what docs/farm-tasks.md lists under Buckets"},
-	{is: isFullBucket, what: "the store is full",
-		hint: "make room there; the task goes on when it is tried again", kind: fault.ErrTryAgain},
 	{is: isUntrusted, what: "the server cannot be trusted",
 		hint: `name the file of the certificate that signed the server's by ca = "..." in ROOTS`},
 	{is: isAway, what: "the server is unreachable or busy", kind: fault.ErrTryAgain,

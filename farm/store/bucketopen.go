@@ -61,7 +61,7 @@ func newBucket(o Options) (*bucket, error) {
 		return nil, setupError(bucketScheme, example, "cannot parse the url") // it may hold a password
 	case u.User != nil:
 		return nil, setupError(bucketScheme+u.Host, "put credentials into a file, and name it by credentials = \"...\"",
-			"credentials have no place in a url")
+			"a url must not contain credentials")
 	case u.Port() != "" || u.RawQuery != "" || u.Fragment != "":
 		return nil, setupError(o.URL, example+", with the server as endpoint", "it names no bucket or no prefix")
 	case o.Umask+o.Group+o.Mark != "":
@@ -147,7 +147,7 @@ func findCredentials(o Options, isAmazon bool) (*credentials.Credentials, error)
 	if o.Credentials != "" {
 		if err := isPrivate(o.Credentials); err != nil {
 			return nil, setupError(o.URL,
-				"credentials names a file as ~/.aws/credentials, by its absolute path, that nobody else may read "+
+				"credentials is the absolute path of a file like ~/.aws/credentials that only its owner can read "+
 					"(chmod 600)", "%w", err)
 		}
 	}

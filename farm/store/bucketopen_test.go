@@ -62,7 +62,7 @@ func TestComplaints(t *testing.T) {
 			t.Setenv("AWS_ACCESS_KEY_ID", "")
 			t.Setenv("AWS_SHARED_CREDENTIALS_FILE", "/nowhere")
 		}, "no credentials were found"},
-		{func(o *Options) { o.URL = "s3://" + s3test.Access + ":" + s3test.Secret + "@lab/x" }, "no place in a url"},
+		{func(o *Options) { o.URL = "s3://" + s3test.Access + ":" + s3test.Secret + "@lab/x" }, "must not contain credentials"},
 		{func(o *Options) { o.URL = "s3://" + s3test.Access + ":" + s3test.Secret + "%zz@lab/x" }, "cannot parse the url"},
 		{func(o *Options) { o.URL = "s3://L/x" }, "not a bucket name"},
 		{func(o *Options) { o.URL = "s3:///x" }, "not a bucket name"},

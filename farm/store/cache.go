@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"vksplat/internal/fault"
+	"vksplat/internal/lockfile"
 	"vksplat/internal/parallel"
 )
 
@@ -28,37 +29,9 @@ type Cache struct {
 	synced func(file string) // of tests: it is on the disk
 }
 
-// ErrLocked is the error of a lock held by another process.
-var ErrLocked = errors.New("another process has it locked")
-
 // OpenCache opens a cache in a folder, and creates the folder if it is missing.
 func OpenCache(dir string, max int64) (*Cache, error) {
 	return &Cache{dir: dir, max: max}, os.MkdirAll(dir, 0o777)
-}
-
-// Lock acquires an exclusive lock, and waits for it until ctx ends.
-func Lock(ctx context.Context, path string) (unlock func(), err error) {
-	return waitLock(ctx, path, false)
-}
-
-// TryLock acquires an exclusive lock, or fails at once with ErrLocked.
-func TryLock(path string) (unlock func(), err error) { return lock(path, false) }
-
-// lockPause is the pause between tries of a lock.
-const lockPause = 50 * time.Millisecond
-
-func waitLock(ctx context.Context, path string, shared bool) (func(), error) {
-	for {
-		unlock, err := lock(path, shared)
-		if !errors.Is(err, ErrLocked) {
-			return unlock, err
-		}
-		select {
-		case <-ctx.Done():
-			return nil, fmt.Errorf("wait for %s: %w", path, ctx.Err())
-		case <-time.After(lockPause):
-		}
-	}
 }
 
 // entryFile marks an input as complete, and lists its files. Its time is that of the last use.
@@ -122,7 +95,7 @@ func (c *Cache) Output(ctx context.Context, r Root, task string) (local string, 
 func (c *Cache) use(ctx context.Context, id string, r Root, from string, files []File) (string, func(), error) {
 	dir := filepath.Join(c.dir, id[:32])
 	for {
-		unlock, err := waitLock(ctx, dir+".lock", true)
+		unlock, err := lockfile.Wait(ctx, dir+".lock", lockfile.Shared)
 		if err != nil {
 			return "", nil, err
 		}
@@ -132,7 +105,7 @@ func (c *Cache) use(ctx context.Context, id string, r Root, from string, files [
 			return dir, func() { unlock(); c.trim(0) }, nil
 		}
 		unlock()
-		if unlock, err = waitLock(ctx, dir+".lock", false); err != nil {
+		if unlock, err = lockfile.Wait(ctx, dir+".lock", lockfile.Exclusive); err != nil {
 			return "", nil, err
 		}
 		if !c.whole(dir) {
@@ -151,7 +124,7 @@ func (c *Cache) use(ctx context.Context, id string, r Root, from string, files [
 func notKept(input string) error {
 	return &fault.Error{Op: "fetch input", Path: input,
 		Err: errors.New("a file of it has another size once all are on the local disk"),
-		Hint: "give its files names that differ in more than small and large letters, or name another disk with " +
+		Hint: "give its files names that differ in more than case, or name another disk with " +
 			fault.Setting("work"), Kind: ErrSetup}
 }
 
@@ -269,7 +242,7 @@ func (c *Cache) trim(room int64) {
 	for _, e := range entries {
 		dir := filepath.Join(c.dir, e.Name())
 		info, err := os.Stat(filepath.Join(dir, entryFile))
-		if errors.Is(err, fs.ErrNotExist) && e.IsDir() && Locks(dir+".lock") == nil {
+		if errors.Is(err, fs.ErrNotExist) && e.IsDir() && lockfile.Check(dir+".lock") == nil {
 			list = append(list, old{dir: dir})
 		}
 		if err != nil || c.max <= 0 {
@@ -285,7 +258,7 @@ func (c *Cache) trim(room int64) {
 		if !e.used.IsZero() && (c.max <= 0 || total <= c.max) {
 			return
 		}
-		unlock, err := lock(e.dir+".lock", false)
+		unlock, err := lockfile.Try(e.dir+".lock", lockfile.Exclusive)
 		if err != nil {
 			continue // in use
 		}

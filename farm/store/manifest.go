@@ -44,7 +44,7 @@ type Made struct {
 	Device     string `json:"device,omitempty"`
 	UUID       string `json:"device_uuid,omitempty"` // of that device, of several alike
 	Driver     string `json:"driver,omitempty"`
-	// made on several devices or drivers: the bytes may differ from those of an undisturbed run
+	// made on several devices or drivers: the bytes may differ from those of an uninterrupted run
 	Mixed bool     `json:"mixed"`
 	Notes []string `json:"notes,omitempty"` // on other events that may have changed bytes
 	// failed tasks that it did without: it is made again once their results exist
@@ -110,7 +110,7 @@ func readManifest(r Root, key string) (*Manifest, error) {
 		return nil, fmt.Errorf("%s: %w: not a manifest", key, ErrDamaged)
 	}
 	if m.Version != manifestVersion {
-		return nil, fmt.Errorf("%s: %w: it is of version %d, this program reads %d", key, ErrDamaged, m.Version,
+		return nil, fmt.Errorf("%s: %w: its version is %d, this program reads %d", key, ErrDamaged, m.Version,
 			manifestVersion)
 	}
 	if m.At != "" && (!fs.ValidPath(m.At) || strings.ContainsAny(m.At, "/\\") || m.At[0] == '.') {
@@ -312,13 +312,15 @@ func stageOf(name string) (attempt int, is bool) {
 	return n, err == nil && strings.HasPrefix(name, stageName(n, ""))
 }
 
-// Of is the error of results of another task with this name.
+// Of is the error of results of another task with this name, or of this one before it was edited.
 func (m *Manifest) Of(task, hash string) error {
 	if m.Hash == hash {
 		return nil
 	}
-	return &fault.Error{Op: "run task", Path: task, Err: errors.New("another task of this name already has results there"),
-		Hint: "give the job or the task another name, or remove that folder", Kind: fault.ErrUsage}
+	return &fault.Error{Op: "run task", Path: task, Kind: fault.ErrUsage,
+		Err: errors.New("a task of this name with other settings already has results there"),
+		Hint: fault.Command("farm run --redo") + " replaces them; to keep them, give the job or the task another name, or " +
+			"move that folder away"}
 }
 
 // Result returns the manifest of a task's results, nil without any. Damaged and outdated ones are moved out of the way.

@@ -47,7 +47,7 @@ func ReadRoots(file string, data []byte) (Roots, error) {
 		if isOption(name) && md.Type(name) != "Hash" {
 			return nil, setupError(file,
 				"write it below the table's name, as below [outputs]; a root of this name is a table ["+name+
-					"] with url", "%s belongs into the table of a root", name)
+					"] with url", "%s belongs in the table of a root", name)
 		}
 		var o Options
 		if md.PrimitiveDecode(value, &o.URL) != nil {

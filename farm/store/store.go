@@ -215,7 +215,7 @@ func Explain(op, path string, err error) error {
 		return err
 	case isFull(err):
 		return &fault.Error{Op: op, Path: path, Err: err,
-			Hint: "make room there; the task goes on when it is tried again", Kind: fault.ErrTryAgain}
+			Hint: "make room there; the task continues when it is retried", Kind: fault.ErrTryAgain}
 	case errors.Is(err, syscall.EROFS), errors.Is(err, syscall.EACCES), errors.Is(err, syscall.EPERM):
 		return &fault.Error{Op: op, Path: path, Err: err, Hint: "give write permission there, or name another root " +
 			"in the file of " + fault.Setting("roots"), Kind: ErrSetup}

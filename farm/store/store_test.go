@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"vksplat/internal/fault"
+	"vksplat/internal/lockfile"
 	must "vksplat/internal/musttest"
 )
 
@@ -185,6 +186,10 @@ func TestFaultsOfShares(t *testing.T) {
 			!errors.Is(err, cause) || fault.Hint(err) == "" {
 			t.Errorf("%v is explained as %v", cause, err)
 		}
+	}
+	const room = "make room there; the task goes on when it is tried again"
+	if hint := fault.Hint(Explain("write", "a", syscall.ENOSPC)); hint != room {
+		t.Errorf("the hint of a full store is %q", hint)
 	}
 }
 
@@ -368,7 +373,7 @@ func TestRootsFile(t *testing.T) {
 		`profile = "x"`} {
 		name, _, _ := strings.Cut(line, " ")
 		if roots, err := ReadRoots("roots.toml", []byte("outputs = \"file:///srv/results\"\n"+line)); !errors.Is(err,
-			ErrSetup) || !strings.Contains(err.Error(), name+" belongs into the table of a root") {
+			ErrSetup) || !strings.Contains(err.Error(), name+" belongs in the table of a root") {
 			t.Errorf("%s: %v, %v", line, roots, err)
 		}
 	}
@@ -401,7 +406,7 @@ func TestHalfInputsGo(t *testing.T) {
 			must.Do(t, errors.Join(os.Mkdir(dir, 0o777),
 				os.WriteFile(filepath.Join(dir, "photo"), []byte("half"), 0o666)))
 		}
-		unlock := must.Get(lock(filled+".lock", false))(t)
+		unlock := must.Get(lockfile.Try(filled+".lock", lockfile.Exclusive))(t)
 		dir, release, err := c.Input(t.Context(), r, "a")
 		if err != nil {
 			t.Fatal(err)

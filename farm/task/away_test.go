@@ -19,6 +19,7 @@ import (
 	"vksplat/farm/store"
 	"vksplat/farm/store/s3test"
 	"vksplat/internal/fault"
+	"vksplat/internal/lockfile"
 	must "vksplat/internal/musttest"
 )
 
@@ -294,7 +295,7 @@ func TestTidy(t *testing.T) {
 		must.Do(t, errors.Join(os.MkdirAll(dir, 0o777),
 			os.WriteFile(filepath.Join(dir, "left"), nil, 0o666)))
 	}
-	unlock := must.Get(store.Lock(t.Context(), lock))(t)
+	unlock := must.Get(lockfile.Wait(t.Context(), lock, lockfile.Exclusive))(t)
 	for _, want := range []int{1, 0} {
 		must.Get(Run(t.Context(), o))(t)
 		if n := len(globbed(work, "*")); n != want || len(globbed(checkpoint, "*")) > 0 {

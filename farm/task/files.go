@@ -181,10 +181,7 @@ func (c *committer) unplace(dir *os.Root) error {
 		if err := os.MkdirAll(filepath.Dir(fresh), 0o777); err != nil {
 			return err
 		}
-		if err := atomicfile.Write(fresh, func(w io.Writer) error {
-			_, err := io.WriteString(w, text)
-			return err
-		}); err != nil {
+		if err := atomicfile.WriteText(fresh, text); err != nil {
 			return err
 		}
 	}

@@ -3,7 +3,6 @@ package task
 import (
 	_ "image/jpeg"
 	_ "image/png"
-	"io"
 	"os"
 	"path/filepath"
 	"time"
@@ -56,10 +55,7 @@ func (s *supervisor) drawPreview(end bool) {
 	if err != nil {
 		return
 	}
-	_ = atomicfile.Write(s.previewFile(), func(w io.Writer) error { // the next may succeed
-		_, err := w.Write(data)
-		return err
-	})
+	_ = atomicfile.WriteText(s.previewFile(), data) // the next may succeed
 }
 
 // newestPicture is the newest picture of a render, "" without any.

@@ -16,6 +16,7 @@ import (
 	"vksplat/farm/store"
 	"vksplat/internal/atomicfile"
 	"vksplat/internal/fault"
+	"vksplat/internal/lockfile"
 )
 
 // Options say which task runs, and where.
@@ -192,10 +193,11 @@ func (r *runner) fits() error {
 	t := r.task
 	if lacks := r.Selected.Lacks(t); lacks != "" && t.Kind.NeedsDevice {
 		return &fault.Error{Op: "run task", Path: t.Name, Err: errors.New(lacks),
-			Hint: "run it where that is so, or change the job", Kind: store.ErrSetup}
+			Hint: "run it on such a machine, or change the job", Kind: store.ErrSetup}
 	}
 	if free, known := atomicfile.FreeSpace(r.Work); known && free < int64(t.Limits.DiskMinGB)<<30 {
-		return &fault.Error{Op: "run task", Path: r.Work, Err: fmt.Errorf("it needs %d GB of room, there are %d: %w",
+		return &fault.Error{Op: "run task", Path: r.Work, Err: fmt.Errorf("it needs %d GB of free space, there are "+
+			"%d: %w",
 			t.Limits.DiskMinGB, free>>30, syscall.ENOSPC), Hint: "make room there, or choose another folder with " +
 			fault.Setting("work"), Kind: fault.ErrTryAgain}
 	}
@@ -228,7 +230,7 @@ func (r *runner) tidy() {
 	if _, err := os.Stat(dir); err != nil {
 		return
 	}
-	if unlock, err := store.TryLock(lock); err == nil {
+	if unlock, err := lockfile.Try(lock, lockfile.Exclusive); err == nil {
 		_ = os.RemoveAll(dir) // the next one may
 		unlock()
 	}
@@ -310,7 +312,7 @@ func (r *runner) openWork(ctx context.Context) (unlock func(), err error) {
 	}
 	patient, cancel := context.WithTimeout(ctx, lockPatience)
 	defer cancel()
-	unlock, err = store.Lock(patient, lock)
+	unlock, err = lockfile.Wait(patient, lock, lockfile.Exclusive)
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
@@ -348,4 +350,4 @@ func (r *runner) openWork(ctx context.Context) (unlock func(), err error) {
 }
 
 // locks is replaced in tests.
-var locks = store.Locks
+var locks = lockfile.Check

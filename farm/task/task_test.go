@@ -24,6 +24,7 @@ import (
 	"vksplat/farm/store"
 	"vksplat/internal/child"
 	"vksplat/internal/fault"
+	"vksplat/internal/lockfile"
 	must "vksplat/internal/musttest"
 	"vksplat/scene/results"
 )
@@ -394,13 +395,13 @@ func TestZombies(t *testing.T) {
 	// A second process on one machine waits, and does it again only if need be.
 	o := f.options(1, 1, "machine 0")
 	_, file := workFolder(o.Work, o.Job, &o.Plan.Tasks[1], o.Plan.Hash(1))
-	unlock := must.Get(store.Lock(context.Background(), file))(t)
+	unlock := must.Get(lockfile.Wait(context.Background(), file, lockfile.Exclusive))(t)
 	time.AfterFunc(300*time.Millisecond, unlock)
 	if _, err := Run(context.Background(), o); err != nil {
 		t.Error(err)
 	}
 	// The same task of somebody else's job waits for nobody.
-	unlock = must.Get(store.Lock(context.Background(), file))(t)
+	unlock = must.Get(lockfile.Wait(context.Background(), file, lockfile.Exclusive))(t)
 	defer unlock()
 	f.job.Name = "another's"
 	ctx, cancel := context.WithTimeout(context.Background(), lockPatience/2)

@@ -21,7 +21,7 @@ import (
 	"vksplat/internal/fault"
 )
 
-// Conn is a connection to a server. It is made anew whenever it was lost.
+// Conn is a connection to a server. It reconnects by itself.
 type Conn struct {
 	namespace string
 	identity  string // what this process calls itself, for people
@@ -90,7 +90,7 @@ const (
 	mostAnswer = 64 << 20
 )
 
-// Once makes a call. The context has a deadline, which the server is told.
+// Once makes a call. The context has a deadline, which goes to the server.
 func (c *Conn) Once(ctx context.Context, req Request, answer proto.Message) error {
 	message := req.ProtoReflect()
 	for name, value := range map[protoreflect.Name]string{"namespace": c.namespace, "identity": c.identity} {
@@ -147,7 +147,7 @@ type TLSFiles struct{ Cert, Key, CA string }
 // SystemRoots are the authorities that the system trusts. A file of this name is ./system.
 const SystemRoots = "system"
 
-// Config is what the files say: nil where none is named.
+// Config loads the files; nil if none is named.
 func (f TLSFiles) Config() (*tls.Config, error) {
 	if f.Cert+f.Key+f.CA == "" {
 		return nil, nil

@@ -13,7 +13,7 @@ import (
 // Code is gRPC's code of an error.
 type Code int
 
-// Codes that somebody here asks for.
+// The codes that are used here.
 const (
 	OK                Code = 0
 	Canceled          Code = 1

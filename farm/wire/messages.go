@@ -8,7 +8,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Request is what a call sends. Conn fills in Namespace and Identity, where a request has them.
+// Request is the message of a call. Conn fills in Namespace and Identity, where a request has them.
 type Request interface {
 	proto.Message
 	method() string
@@ -75,7 +75,7 @@ func PayloadOf(value any) *Payload {
 // PayloadsOf carry one value.
 func PayloadsOf(value any) *Payloads { return &Payloads{List: []*Payload{PayloadOf(value)}} }
 
-var errNoValue = errors.New("it holds no value of vksplat's")
+var errNoValue = errors.New("it was not written by vksplat")
 
 // Read reads a value that JSON says.
 func (p *Payload) Read(to any) error {

@@ -263,7 +263,7 @@ func (a *attempt) end(err error) wire.Request {
 func (a *attempt) takenBack() wire.Request {
 	a.say(a.in.Task + ": stopped by the farm; saved")
 	switch why := context.Cause(a.ctx); {
-	case errors.Is(why, errCanceled): // its next activity goes on with what it has failed at
+	case errors.Is(why, errCanceled): // its next activity continues the failed attempt
 		return &wire.Stopped{Token: a.given.Token, Details: wire.PayloadsOf(a.beat.Tally.Failed)}
 	case errors.Is(why, errPaused): // by Temporal's own means
 		return a.failed(why, time.Millisecond, false)

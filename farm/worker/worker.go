@@ -14,6 +14,7 @@ import (
 	"vksplat/farm/task"
 	"vksplat/farm/wire"
 	"vksplat/internal/fault"
+	"vksplat/internal/lockfile"
 )
 
 // Options say which tasks a worker takes, and with what it does them.
@@ -50,7 +51,7 @@ type worker struct {
 	away     string                   // why the farm does not answer, as was said; "": it does
 }
 
-// Run takes tasks until ctx ends. Then those that run save, and others go on with them.
+// Run takes tasks until ctx ends. Then running tasks save, and other workers continue them.
 func Run(ctx context.Context, o Options) error { return run(ctx, o, task.Run) }
 
 func run(ctx context.Context, o Options, do func(context.Context, task.Options) (*store.Manifest, error)) error {
@@ -89,8 +90,8 @@ func (w *worker) places() (list []*place) {
 		p := newPlace(w, d, 1, w.queues(flow.ClassesOf(d)))
 		lock, said := local.LockFile(w.Locks, d), false
 		p.ready = func() (func(), bool) { // one slot at a time calls it
-			unlock, err := store.TryLock(lock)
-			if errors.Is(err, store.ErrLocked) {
+			unlock, err := lockfile.Try(lock, lockfile.Exclusive)
+			if errors.Is(err, lockfile.ErrLocked) {
 				if !said {
 					w.say("tasks wait for " + d.Name + ", which another worker or run on this machine uses")
 				}
@@ -148,7 +149,7 @@ func (w *worker) backlog(ctx context.Context, queues []string) ([]int, error) {
 			if refused++; refused < len(errs) { // such as a class that an older server does not know: it has no tasks
 				continue
 			}
-			return nil, errBlind // a cluster of others; or the pass was revoked, which polls are told, too
+			return nil, errBlind // somebody else's cluster; or the pass was revoked, which polls report, too
 		}
 		if ctx.Err() == nil {
 			w.hear(err)

@@ -20,10 +20,7 @@ func TestWriteFile(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "f")
 	for _, text := range []string{"", "one", strings.Repeat("two", atomicfile.WriteBuffer)} {
-		must.Do(t, atomicfile.Write(path, func(w io.Writer) error {
-			_, err := io.WriteString(w, text)
-			return err
-		}))
+		must.Do(t, atomicfile.WriteText(path, text))
 		filetest.Only(t, dir, "f", text)
 	}
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o644 {

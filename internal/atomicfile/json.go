@@ -14,3 +14,11 @@ func WriteJSON(path string, v any, indent string) error {
 		return enc.Encode(v)
 	})
 }
+
+// WriteText is Write of a file that is in memory.
+func WriteText[T string | []byte](path string, text T) error {
+	return Write(path, func(w io.Writer) error {
+		_, err := w.Write([]byte(text))
+		return err
+	})
+}

@@ -2,7 +2,7 @@ package child
 
 import "syscall"
 
-// deathSignal is what the kernel sends to a child when this process is killed. It also ends one that is stopped or
+// deathSignal is sent by the kernel to a child when this process is killed. It also ends one that is stopped or
 // hangs in a driver, which does not see the end of its pipe.
 var deathSignal = syscall.SIGKILL
 

@@ -19,7 +19,7 @@ const (
 	EventTable   = "table" // of scores, Markdown
 )
 
-// Event is what a child reports: a JSON object a line. Progress is reported as --progress json prints it, with more
+// Event is a report of a child: one JSON object per line. Progress is reported as --progress json prints it, with more
 // keys than these; numbers that are not known are 0 here.
 type Event struct {
 	Event  string   `json:"event"`

@@ -5,12 +5,6 @@ import (
 	"io"
 )
 
-func WriteJSON(w io.Writer, v any) error {
-	enc := json.NewEncoder(w)
-	enc.SetIndent("", "  ")
-	return enc.Encode(v)
-}
-
 // WriteLine writes v as one line of JSON in one write, so that a process that is
 // killed leaves whole lines.
 func WriteLine(w io.Writer, v any) error {

@@ -15,7 +15,7 @@ import (
 	"vksplat/internal/fault"
 )
 
-// pipeGone are the errors of a pipe that nobody reads any more.
+// pipeGone are the errors of a pipe without a reader.
 var pipeGone = []error{syscall.EPIPE}
 
 // Stdout is standard output. Text is written without looking at errors: the first one is kept here, and the program

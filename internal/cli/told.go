@@ -12,7 +12,7 @@ func told(name string) (file string, err error) {
 }
 
 // ToldBefore reports whether it was called before with this name by this user, until Untell. Where that cannot be kept,
-// it was not: what matters is said again. Users without a cache folder are told nothing.
+// it was not: what matters is said again. Users without a cache folder get none of these notes.
 func ToldBefore(name string) bool {
 	file, err := told(name)
 	if err != nil {

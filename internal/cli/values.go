@@ -54,7 +54,7 @@ func Part(words string, n int) int {
 // Value is a plain variable as a flag or a setting.
 type Value[T int | uint64 | float64 | bool | string] struct{ To *T }
 
-// Type is what help calls the value.
+// Type is the name of the value in help.
 func (v Value[T]) Type() string {
 	switch any(v.To).(type) {
 	case *float64:
@@ -77,22 +77,32 @@ func (v Value[T]) String() string {
 func (v Value[T]) Get() any { return *v.To }
 
 // Set parses a value. After an error the variable is as before.
-func (v Value[T]) Set(s string) (err error) {
+func (v Value[T]) Set(s string) error {
 	var x any = s
+	var err error
+	var want string
 	switch any(v.To).(type) {
 	case *int:
 		x, err = strconv.Atoi(s)
+		want = "whole number"
 	case *uint64:
 		x, err = strconv.ParseUint(s, 10, 64)
+		want = "whole number from 0 up"
 	case *float64:
 		x, err = strconv.ParseFloat(s, 64)
+		want = "number"
 	case *bool:
 		x, err = strconv.ParseBool(s)
+		want = "truth value: true or false"
 	}
-	if err == nil {
-		*v.To = x.(T)
+	switch {
+	case errors.Is(err, strconv.ErrRange):
+		return fault.Usagef("", "%q is out of range", s)
+	case err != nil:
+		return fault.Usagef("", "%q is not a %s", s, want)
 	}
-	return err
+	*v.To = x.(T)
+	return nil
 }
 
 // Variable is a flag or a setting as programs see it.

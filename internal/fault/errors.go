@@ -22,7 +22,7 @@ var (
 	ErrMachine = errors.New("machine not able")
 	// ErrUsage says that an option has a value that nothing accepts.
 	ErrUsage = errors.New("bad usage")
-	// ErrSetup says that a job document or a store is not set up: nobody can do it before that is put right.
+	// ErrSetup says that a job document or a store is not set up: no machine can do it before that is fixed.
 	ErrSetup = errors.New("bad setup")
 	// ErrDeviceLost says that the driver gave the device up: a hang, a reset, a removal. The same call may succeed
 	// later on a new device. It outranks ErrData: a file read on a lost device is not to blame.

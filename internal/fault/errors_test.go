@@ -5,9 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
+
+	must "vksplat/internal/musttest"
 )
 
 func TestErrorKindsAndText(t *testing.T) {
@@ -107,28 +111,6 @@ func TestSettings(t *testing.T) {
 	}
 }
 
-// TestSpeller wants settings in the reader's words, and command lines as they are.
-func TestSpeller(t *testing.T) {
-	s := &Speller{Noun: "setting", Setting: strings.ToUpper, Commands: map[string]string{"devices": "Devices"}}
-	for _, test := range []struct{ text, want string }{
-		{"", ""},
-		{"no flag -- here", "no flag -- here"},
-		{Named("max-splats") + ": 0 is not a number", "setting MAX-SPLATS: 0 is not a number"},
-		{Named("fps", "seconds") + " exclude each other", "settings FPS and SECONDS exclude each other"},
-		{"raise " + Setting("max-vram") + " (" + Setting("max-ram") + "), or less\nor " + Setting("stream") + "=false",
-			"raise MAX-VRAM (MAX-RAM), or less\nor STREAM=false"},
-		{"list them: " + Command("devices"), "list them: Devices"},
-		{"choose one (" + Command("devices") + ") with " + Setting("device"), "choose one (Devices) with DEVICE"},
-		{"try " + Command("eval a.ply --compare b --all") + "; or " + Setting("eval"),
-			"try vksplat eval a.ply --compare b --all; or EVAL"},
-		{Command("eval --a") + "\n" + Setting("a"), "vksplat eval --a\nA"},
-	} {
-		if got := s.Spell(test.text); got != test.want {
-			t.Errorf("%q is %q, want %q", test.text, got, test.want)
-		}
-	}
-}
-
 // TestCauses has a parent read what a child reports.
 func TestCauses(t *testing.T) {
 	err := errors.Join(fmt.Errorf("submit: %w", Sentinel(ErrDeviceLost, "gone", "")),
@@ -171,6 +153,23 @@ func TestHintIsFoundThroughWrapping(t *testing.T) {
 	} {
 		if got := Hint(test.err); got != test.want {
 			t.Errorf("hint of %v: %q, want %q", test.err, got, test.want)
+		}
+	}
+}
+
+// TestReadFile reads a file, and refuses folders and what is larger than allowed.
+func TestReadFile(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "f")
+	must.Do(t, os.WriteFile(file, []byte("four"), 0o600))
+	if data, err := ReadFile(file, 4); err != nil || string(data) != "four" {
+		t.Errorf("%q, %v", data, err)
+	}
+	for path, want := range map[string]string{file: "it has 4 bytes, at most 3 are read", dir: ErrNotRegular.Error(),
+		filepath.Join(dir, "none"): os.ErrNotExist.Error()} {
+		if _, err := ReadFile(path, 3); err == nil || strings.Contains(err.Error(), dir) ||
+			err.Error() != want && !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("%s: %v, want %s", path, err, want)
 		}
 	}
 }

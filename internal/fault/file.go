@@ -3,6 +3,7 @@ package fault
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -43,13 +44,43 @@ func TrimPath(err error) error {
 var ErrNotRegular = errors.New("not a file")
 
 // Regular reports what keeps path from being read as a file. To ask after opening
-// is too late: a pipe that nobody writes to blocks there.
+// is too late: a pipe without a writer blocks there.
 func Regular(path string) error {
 	info, err := os.Stat(path)
 	if err == nil && !info.Mode().IsRegular() {
 		err = ErrNotRegular
 	}
 	return TrimPath(err)
+}
+
+// Open opens a file for reading that is one, and returns its size in bytes.
+func Open(path string) (f *os.File, size int64, err error) {
+	if err := Regular(path); err != nil {
+		return nil, 0, err
+	}
+	if f, err = os.Open(path); err != nil {
+		return nil, 0, TrimPath(err)
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return nil, 0, errors.Join(TrimPath(err), f.Close())
+	}
+	return f, info.Size(), nil
+}
+
+// ReadFile reads what is a file, of at most so many bytes.
+func ReadFile(path string, most int64) ([]byte, error) {
+	f, size, err := Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() // only read from
+	if size > most {
+		return nil, fmt.Errorf("it has %d bytes, at most %d are read", size, most)
+	}
+	data := make([]byte, size)
+	_, err = io.ReadFull(f, data)
+	return data, TrimPath(err)
 }
 
 // Dangling refuses a place to write to that is a symbolic link to nothing or one that cannot be followed, as in a ring
@@ -68,7 +99,7 @@ func Dangling(path string) error {
 		if errors.Is(broken, os.ErrNotExist) {
 			return &Error{Op: "write output", Path: at, Kind: ErrTryAgain,
 				Err:  fmt.Errorf("it is a symbolic link to %s, which does not exist", to),
-				Hint: "make what it leads to, as by mounting its disk, or remove the link"}
+				Hint: "create its target, for example by mounting its disk, or remove the link"}
 		}
 		return &Error{Op: "write output", Path: at, Kind: ErrUsage,
 			Err:  fmt.Errorf("it is a symbolic link to %s, which cannot be followed: %w", to, Pathless(broken)),

@@ -1,4 +1,4 @@
-// Package filetest has what tests of several packages ask of files.
+// Package filetest has what tests of several packages ask of files and of the machine.
 package filetest
 
 import (
@@ -6,7 +6,9 @@ import (
 	"encoding/json"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -71,3 +73,25 @@ func List(t testing.TB, dir string) (list []string) {
 // Long says whether tests take their full sizes and all their variants: VKSPLAT_LONG=1, as make test-long sets it. What
 // every commit runs, on two cores, keeps one variant of each promise.
 func Long() bool { return os.Getenv("VKSPLAT_LONG") == "1" }
+
+// NeedPython skips the test unless python3 has the packages. Where all were installed, their lack fails it.
+func NeedPython(t testing.TB, packages string) {
+	t.Helper()
+	if out, err := exec.Command("python3", "-c", "import "+packages).CombinedOutput(); err != nil {
+		if os.Getenv("VKSPLAT_PACKAGES") == "1" {
+			t.Fatalf("the packages were installed and cannot be used: %v\n%s", err, out)
+		}
+		t.Skip("no python3 with the packages " + packages)
+	}
+}
+
+// Allocated returns a function that says how many bytes have been allocated since.
+func Allocated() (since func() uint64) {
+	var before runtime.MemStats
+	runtime.ReadMemStats(&before)
+	return func() uint64 {
+		var after runtime.MemStats
+		runtime.ReadMemStats(&after)
+		return after.TotalAlloc - before.TotalAlloc
+	}
+}

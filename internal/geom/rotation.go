@@ -43,7 +43,7 @@ func NearestRotation(m [9]float64) (r [9]float64, scale, skew float64, err error
 	scale = math.Cbrt(d)
 	switch {
 	case !Finite(d) || math.Abs(scale) < 1e-12:
-		return r, 0, 0, errors.New("its first three columns are no rotation")
+		return r, 0, 0, errors.New("its first three columns are not a rotation")
 	case d < 0:
 		return r, 0, 0, errors.New("it mirrors: the determinant is negative")
 	}

@@ -10,7 +10,7 @@ import (
 
 // pixelPool keeps the memory of pixels and files for the next photo, by length: photos of a capture come in few sizes,
 // are large, and where most of them are decoded again and again, as much memory as all cores can fill would be garbage
-// before the collector comes to it. What nobody takes for a while is given up.
+// before the collector comes to it. What is not taken for a while is released.
 //
 // It is no sync.Pool, which keeps a list for every core: on a machine of 64 cores one that decodes finds its own list
 // empty and allocates, while others hold photos that were given back.
@@ -21,7 +21,7 @@ type pixelPool struct {
 	watched bool // the next collection will be seen
 }
 
-// pooled is memory that nobody uses.
+// pooled is unused memory.
 type pooled struct {
 	pix   []uint8
 	cycle int // when it was given back
@@ -69,7 +69,7 @@ func (p *pixelPool) watch() {
 	}
 }
 
-// collected gives up what nobody has taken since the collection before the last.
+// collected releases what was not taken since the collection before the last.
 func (p *pixelPool) collected() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

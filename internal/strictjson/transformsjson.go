@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"vksplat/internal/fault"
 	"vksplat/internal/geom"
 	"vksplat/internal/wording"
 )
@@ -183,6 +184,18 @@ func Finite(data []byte) []byte {
 		}
 		return []byte("1e300")
 	})
+}
+
+// MaxFile bounds the bytes of a file that ReadFile reads: a plan of a million photos has fewer.
+const MaxFile = 1 << 30
+
+// ReadFile reads the JSON of a plain file into v.
+func ReadFile(path string, v any) error {
+	data, err := fault.ReadFile(path, MaxFile)
+	if err != nil {
+		return err
+	}
+	return JSONError(json.Unmarshal(data, v))
 }
 
 // JSONError words an error of package encoding/json for people: with the key in the file and without the types of this

@@ -45,7 +45,7 @@ type Counts struct {
 }
 
 // Cost returns what the pass with a name (Round.Passes) costs; known is false for passes that move next to nothing, and
-// for those that nobody has counted.
+// for passes without a count.
 func (c *Counts) Cost(pass string) (cost Cost, known bool) {
 	f, known := passCosts[pass]
 	if !known {
@@ -327,7 +327,7 @@ func costPlaces(w *work) Cost {
 		Instructions: w.passes * (16*layout.TileSquares*w.seenIsects + 100*squares)}
 }
 
-// readSplats adds that so many lanes read a splat of a batch.
+// readSplats counts lanes that read a splat of a batch.
 func (w *work) readSplats(c *Cost, lanes float64) {
 	if w.handRound {
 		c.Shuffles += splatWords * lanes
@@ -342,7 +342,7 @@ func (w *work) states() float64 {
 }
 
 // costRasterizeBwd: what rasterize reads and wrote, and the gradient of every pixel; the gradients of all isects, also
-// of those that nobody looks at.
+// of those that are skipped.
 func costRasterizeBwd(w *work) Cost {
 	c := Cost{
 		Bytes: 8*w.seenIsects + (shapeBytes+paintBytes)*min(w.visible,
@@ -383,7 +383,7 @@ func costUnseen(w *work) Cost {
 	return moved(c.Bytes+4*w.n, c.Instructions)
 }
 
-// adam is what n splats cost: parameters and moments in and out.
+// adam is the cost of n splats: parameters and moments in and out.
 func (w *work) adam(n float64) Cost {
 	return moved(2*n*(w.geometry+w.sh+w.moments), n*(layout.RowSh+3*w.coefficients)*adamInstructions)
 }

@@ -15,7 +15,8 @@ import (
 var fullVariant = adamVariant{penalties: ref.Penalties{Opacity: 500, Scale: 300}, noise: 3, shell: checkShell}
 
 // adamCases are those of the kernels that step, each in both precisions.
-func adamCases() (cases []Case) {
+func adamCases() []Case {
+	var cases []Case
 	for kernel, rows := range map[string]table{
 		"project_bwd_adam":             adamRows(adamVariant{}, 255, 256, 257, chunkSplats-1, chunkSplats, 1000),
 		"project_bwd_adam_views":       batchRows(),
@@ -26,7 +27,7 @@ func adamCases() (cases []Case) {
 	} {
 		cases = slices.Concat(cases, casesOf(kernel, rows), casesOf(kernel+"_mixed", rows, inMixed))
 	}
-	return append(cases, mixedAdamCases()...)
+	return cases
 }
 
 func (t source) single(n, degree int) []*backward {

@@ -36,7 +36,7 @@ func carveCases() []Case {
 		mixedCase("reset_opacity", "in mixed precision", func(t *trial) { checkReset(t, 400, 0) }),
 		newCase("reset_opacity", "a failed unit changes nothing",
 			func(t *trial) { checkReset(t, 400, layout.FailedSplats) }),
-	}, relocationCases())
+	})
 }
 
 // ring returns n views of the splats of t.splats from all around, pinhole and fisheye, each with empty space up to some

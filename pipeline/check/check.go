@@ -49,13 +49,12 @@ const longVariable = "VKSPLAT_LONG"
 
 // Cases returns the whole table, kernel by kernel. With VKSPLAT_LONG=1 it holds large sizes too.
 func Cases() []Case {
-	cases := slices.Concat(beginCases(), finishCases(), scanCases(), sortCases(), sweepCases(), projectCases(),
-		tileCases(), rasterizeCases(), lossCases(), appearanceCases(), outlierCases(), depthCases(), depthLossCases(),
-		poseCases(), packedCases(), rasterizeBwdCases(), reduceCases(), projectBwdCases(), adamCases(), refineCases(),
-		refineKernelCases(), carveCases(), mcmcCases(), packetCases(), reorderCases(), verifyCases(),
-		benchCases(), pictureCases(), lpipsCases())
+	var cases []Case
+	for _, list := range tables {
+		cases = append(cases, list()...)
+	}
 	if os.Getenv(longVariable) == "1" {
-		cases = append(cases, longCases()...)
+		cases = append(cases, long()...)
 	}
 	slices.SortStableFunc(cases, func(a, b Case) int { return cmp.Compare(a.Kernel, b.Kernel) })
 	return cases
@@ -110,7 +109,7 @@ func during(what any, f func()) {
 	}
 }
 
-// failure is what a check that fails panics with.
+// failure is the panic value of a failed check.
 type failure struct{ error }
 
 func failf(format string, args ...any) { panic(failure{fmt.Errorf(format, args...)}) }
@@ -139,8 +138,8 @@ func newCase(kernel, name string, check func(t *trial)) Case {
 	return Case{Kernel: kernel, Name: name, check: check}
 }
 
-// longCases are sizes beyond what a step usually needs, and the same cases with other numbers.
-func longCases() []Case {
+// long returns sizes beyond what a step usually needs, and the same cases with other numbers.
+func long() []Case {
 	const many = 3<<20 + 5
 	big := func(kernel, name string, check func(t *trial)) Case {
 		c := newCase(kernel, name, check)

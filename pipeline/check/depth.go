@@ -101,12 +101,14 @@ func (d *deep) run() {
 	}
 	d.depths = scratchOf(t, start)
 	keys := in(t, d.p.DepthKeys...)
-	t.dispatch(vk.Like(&shaders.RasterizeDepth{DepthKeys: keys, Depths: d.depths}, r), vk.Groups(d.v.Grid().Tiles()+3))
+	t.dispatch(vk.Derive(r, func(p *shaders.RasterizeDepth) { p.DepthKeys, p.Depths = keys, d.depths }),
+		vk.Groups(d.v.Grid().Tiles()+3))
 	d.slots, d.beside = scratch[layout.ProjectedGrad](t, n), scratch[[3]float32](t, n)
-	t.dispatch(vk.Like(&shaders.RasterizeBwdDepth{VRender: in(t, d.vRender...),
-		VSlots: vk.Cast[float32](d.slots.View), VBesideSlots: d.beside, DepthKeys: keys, Depths: d.depths,
-		Spec: shaders.RasterizeBwdDepthSpec{WorkgroupSize: layout.TilePixels / 4, SubgroupSize: d.subgroup,
-			Absgrad: d.absgrad, HandRound: t.cpuRaster}}, r), vk.Groups(n/d.r.bucket+2*len(d.r.lists.TileOffsets)+3))
+	t.dispatch(vk.Derive(r, func(p *shaders.RasterizeBwdDepth) {
+		p.VRender, p.VSlots, p.VBesideSlots = in(t, d.vRender...), vk.Cast[float32](d.slots.View), d.beside
+		p.DepthKeys, p.Depths, p.Spec.WorkgroupSize = keys, d.depths, layout.TilePixels/4
+		p.Spec.SubgroupSize, p.Spec.Absgrad, p.Spec.HandRound = d.subgroup, d.absgrad, t.cpuRaster
+	}), vk.Groups(n/d.r.bucket+2*len(d.r.lists.TileOffsets)+3))
 	t.run()
 }
 
@@ -369,7 +371,7 @@ func checkNormalLoss(p *photo, o tilted) {
 		most = max(most, math.Abs(vSums[i]), math.Abs(vAlphas[i]))
 	}
 	d := w.pass(vSums, vAlphas, true, 1e-6+2e-4*most) // between neighbours most of the inverse depth cancels
-	t.dispatch(vk.Like(&shaders.NormalLoss{}, d), w.grid())
+	t.dispatch(vk.Derive(d, func(*shaders.NormalLoss) {}), w.grid())
 	t.run()
 }
 

@@ -15,7 +15,7 @@ import (
 // ErrKernels is in the chain of Doctor's error when a kernel computes something wrong.
 var ErrKernels = errors.New("kernels fail")
 
-// Verdict is what Doctor found on the device that it ran kernels on.
+// Verdict is the result of Doctor on a device.
 type Verdict struct {
 	Name, Driver   string // "" where no device could be opened
 	CPU            bool   // it is software Vulkan

@@ -46,7 +46,7 @@ func lossCases() []Case {
 			p := newPhoto(t, 40, 30, false)
 			p.lambda = lambda
 			p.then((*photo).checkGrad)
-		}))}, maskCases(), shrinkCases())
+		}))})
 }
 
 // huberTable tries thresholds above and below which differences lie, and one that a third of them equal, with windows
@@ -189,7 +189,7 @@ func (p *photo) run(check func(*photo)) {
 			Masked: p.mask != nil || p.maskable, Alpha: p.alphaLoss > 0, Packed: p.packed || p.packable,
 			Shrunk: p.level > 0 || p.shrinkable, Robust: p.robust}}
 	t.dispatch(pass, vk.Groups(tiles+2))
-	t.dispatch(vk.Like(&shaders.LossGrad{VRender: vRender}, pass), vk.Groups(tiles+2))
+	t.dispatch(vk.Derive(pass, func(p *shaders.LossGrad) { p.VRender = vRender }), vk.Groups(tiles+2))
 	t.run()
 	if !pass.Spec.Masked && !pass.Spec.Alpha {
 		head(t, counted, 0)

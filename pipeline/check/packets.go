@@ -17,10 +17,6 @@ const unitOfPackets = 41
 // packetSizes are around workgroups and blocks.
 var packetSizes = []int{0, 1, 255, 256, 257, layout.SendBlock - 1, layout.SendBlock, layout.SendBlock + 1, 5000}
 
-func packetCases() []Case {
-	return slices.Concat(sendCases(), joinCases(), copyCases(), gradCases())
-}
-
 // anyFloats are floats of any kind, of which copies must keep every bit.
 func (t source) anyFloats(n int) []float32 {
 	x := make([]float32, n)
@@ -266,7 +262,7 @@ func checkSendGrads(t *trial, n, beside int, failed uint32) {
 			exactlyAt(3, header)), OutGrads: sent, OutAbs: sentOthers, Push: shaders.SendGradsPush{Index: 1,
 			HeaderId: 3}, Spec: shaders.SendGradsSpec{Absgrad: beside == withAbsolute}}
 	if beside == withDepth {
-		pass = vk.Like(&shaders.SendGradsDepth{VBeside: from, OutBeside: sentOthers}, pass)
+		pass = vk.Derive(pass, func(p *shaders.SendGradsDepth) { p.VBeside, p.OutBeside = from, sentOthers })
 	}
 	t.dispatch(pass, vk.Items((n+700)*9, layout.CopyBlock))
 	t.run()
@@ -434,7 +430,7 @@ func (t *trial) reduce(beside int, p *ref.Projection[float32], v *ref.View[float
 		Spec: shaders.ReduceSlotsSpec{Absgrad: beside == withAbsolute},
 		Push: shaders.ReduceSlotsPush{Band: uint32(band), NBands: uint32(bands)}}
 	if beside == withDepth {
-		pass = vk.Like(&shaders.ReduceSlotsDepth{VBesideSlots: besides, VBeside: others}, pass)
+		pass = vk.Derive(pass, func(p *shaders.ReduceSlotsDepth) { p.VBesideSlots, p.VBeside = besides, others })
 	}
 	t.dispatch(pass, vk.Items(len(s.ranks)+256, layout.ReduceRanks))
 }

@@ -65,8 +65,7 @@ func runProject(t *trial, p *ref.Params[float32], v *ref.View[float32], active i
 		if v.Lens == nil {
 			return &pass
 		}
-		return vk.Like(&shaders.ProjectLens{Lens: lens, Spec: shaders.ProjectLensSpec{Shutter: v.Motion != nil}},
-			&pass)
+		return vk.Derive(&pass, func(p *shaders.ProjectLens) { p.Lens, p.Spec.Shutter = lens, v.Motion != nil })
 	})
 	t.run()
 	m.untouched()

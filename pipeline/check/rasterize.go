@@ -107,7 +107,7 @@ func (t *trial) bucketSize() int {
 	return layout.LeastBucket
 }
 
-// raster is what rasterize writes for one band; render and last_ids are of the whole image.
+// raster is the output of rasterize for one band; render and last_ids are of the whole image.
 type raster struct {
 	t      *trial
 	in     shaders.Rasterize

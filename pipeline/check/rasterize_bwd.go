@@ -47,11 +47,11 @@ func (t *trial) rasterizeBwd(r *raster, vRender [][4]float32, subgroup uint32, a
 	if absgrad {
 		g.abs = scratch[[2]float32](t, n)
 	}
-	forward := r.in
-	forward.Spec.PackedStates = r.packed
-	t.dispatch(vk.Like(&shaders.RasterizeBwd{VRender: in(t, vRender...), VSlots: vk.Cast[float32](g.slots.View),
-		VAbsSlots: g.abs, Spec: shaders.RasterizeBwdSpec{WorkgroupSize: layout.TilePixels / 4, SubgroupSize: subgroup,
-			Absgrad: absgrad, HandRound: t.cpuRaster}}, &forward), vk.Groups(2*(n/r.bucket+len(r.lists.TileOffsets))+2))
+	t.dispatch(vk.Derive(&r.in, func(p *shaders.RasterizeBwd) {
+		p.VRender, p.VSlots, p.VAbsSlots = in(t, vRender...), vk.Cast[float32](g.slots.View), g.abs
+		p.Spec.WorkgroupSize, p.Spec.SubgroupSize = layout.TilePixels/4, subgroup
+		p.Spec.Absgrad, p.Spec.HandRound, p.Spec.PackedStates = absgrad, t.cpuRaster, r.packed
+	}), vk.Groups(2*(n/r.bucket+len(r.lists.TileOffsets))+2))
 	return g
 }
 

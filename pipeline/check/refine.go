@@ -60,7 +60,7 @@ func refineCases() []Case {
 		newCase("refine_plan", "capacity one short: nothing changes", func(t *trial) { checkCapacity(t, -1) }),
 		newCase("refine_commit", "after a failure nothing changes",
 			refinement{ceiling: 1000, failedBefore: true}.check),
-	}, rankedCases())
+	})
 }
 
 // rankedCases are those in which who grows or goes depends on all splats.

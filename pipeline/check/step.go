@@ -103,12 +103,11 @@ func (s *optimizing) dispatch(d *model) {
 		p.Push = shaders.ProjectBwdAdamPush{FirstId: first, ChunkSplats: chunkSplats, NParams: uint32(d.NParams)}
 		switch {
 		case with.depth:
-			return vk.Like(&shaders.ProjectBwdAdamDepth{VBeside: beside}, &p)
+			return vk.Derive(&p, func(p *shaders.ProjectBwdAdamDepth) { p.VBeside = beside })
 		case b.v.Lens == nil:
 			return &p
 		}
-		return vk.Like(&shaders.ProjectBwdAdamLens{Lens: lens,
-			Spec: shaders.ProjectBwdAdamLensSpec{Shutter: b.v.Motion != nil}}, &p)
+		return vk.Derive(&p, func(p *shaders.ProjectBwdAdamLens) { p.Lens, p.Spec.Shutter = lens, b.v.Motion != nil })
 	})
 }
 
@@ -137,7 +136,7 @@ func (s *optimizing) dispatchBatch(d *model) {
 		if !with.depth {
 			return &p
 		}
-		return vk.Like(&shaders.ProjectBwdAdamViewsDepth{VBesideViews: beside}, &p)
+		return vk.Derive(&p, func(p *shaders.ProjectBwdAdamViewsDepth) { p.VBesideViews = beside })
 	})
 }
 
@@ -305,7 +304,7 @@ func (b *backward) want() *ref.Params[float64] {
 	return ref.ProjectBwd(ref.ConvertParams[float64](b.p), ref.ConvertView[float64](b.v), b.proj, b.grad64())
 }
 
-// paints are what project makes of the parameters; colours decide where gradients pass the clamp.
+// paints are the output of project; colours decide where gradients pass the clamp.
 func (b *backward) paints() [][4]float32 {
 	out := make([][4]float32, b.p.N)
 	for i, s := range b.proj.Splats {

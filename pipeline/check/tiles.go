@@ -39,7 +39,7 @@ func tileCases() []Case {
 			checkTileOffsets(t, 700, 20, 15, 0, 1)
 			checkTileOffsets(t, 700, 20, 15, 299, 300)
 		}},
-	}), scanTilesCases())
+	}))
 }
 
 // scanTilesCases are cases of scan_tiles, which must find what count_tiles and the scan find.
@@ -114,7 +114,7 @@ func checkScanTilesOverflow(t *trial, n int) {
 	same("tile_ids", is.tiles, nil)
 }
 
-// isects is what count_tiles, the scan and emit_isects write for one band.
+// isects is the output of count_tiles, the scan and emit_isects for one band.
 type isects struct {
 	ranks             []uint32 // splat_from_rank
 	first             []uint32

@@ -146,9 +146,9 @@ func (c *File) appearances() int {
 	return 0
 }
 
-// Ceiling returns the ceiling of splats for a run of cfg that goes on with the checkpoint: that of the run so far,
+// Ceiling returns the ceiling of splats for a run of cfg that resumes from the checkpoint: that of the run so far,
 // unless cfg has another one, or unless memory ran short and the ceiling came down, which it need not stay where there
-// is more; then 0. A model that has more splats than cfg allows goes on with them and does not grow.
+// is more; then 0. A model that has more splats than cfg allows keeps them and does not grow.
 func (c *File) Ceiling(cfg recipe.Config) int {
 	lowered := slices.ContainsFunc(c.Header.Deviations, func(d Deviation) bool {
 		return strings.HasPrefix(d.Reason, RanShort)

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"vksplat/internal/fault"
+	"vksplat/internal/filetest"
 	must "vksplat/internal/musttest"
 	"vksplat/pipeline/recipe"
 	"vksplat/scene"
@@ -308,13 +309,7 @@ func TestPartsChanged(t *testing.T) {
 
 // TestCheckpointInPython opens a checkpoint with the package that defines the layout.
 func TestCheckpointInPython(t *testing.T) {
-	python, err := exec.LookPath("python3")
-	if err != nil || exec.Command(python, "-c", "import safetensors, numpy").Run() != nil {
-		if os.Getenv("VKSPLAT_PACKAGES") == "1" {
-			t.Fatal("the packages were installed and cannot be used")
-		}
-		t.Skip("no python3 with safetensors and numpy")
-	}
+	filetest.NeedPython(t, "safetensors, numpy")
 	script := `
 import sys, json, safetensors
 with safetensors.safe_open(sys.argv[1], "np") as f:
@@ -337,7 +332,7 @@ with safetensors.safe_open(sys.argv[1], "np") as f:
 `
 	for script, path := range map[string]string{script: smallCheckpoint(t, func(*Header) {}),
 		mixed: smallCheckpoint(t, asMixed)} {
-		if out, err := exec.Command(python, "-c", script, path).CombinedOutput(); err != nil {
+		if out, err := exec.Command("python3", "-c", script, path).CombinedOutput(); err != nil {
 			t.Errorf("%v\n%s", err, out)
 		}
 	}

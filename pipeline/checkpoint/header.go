@@ -18,7 +18,7 @@ const (
 	generatorName = "philox4x32-10 keyed by seed; counters are step and splat, or epoch and view"
 )
 
-// Header is what a checkpoint says beside its tensors.
+// Header is everything in a checkpoint but its tensors.
 type Header struct {
 	Format       int    `json:"format_version"`
 	Version      string `json:"vksplat_version"`

@@ -70,7 +70,7 @@ func (s State) infos() (list []safetensors.TensorInfo) {
 	return list
 }
 
-// save writes a file; so many of its splats may be no finite numbers.
+// save writes a file; some of its splats may be non-finite.
 func (s State) save(path string, metadata map[string]string, strays int) error {
 	g, err := s.stage(vk.Readback)
 	if err != nil {

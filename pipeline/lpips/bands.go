@@ -23,7 +23,7 @@ type bands struct {
 	rows [][]layout.MapRows // [bands][maps]
 }
 
-// newBands plans bands of so many rows of pictures that are not smaller than leastSide.
+// newBands plans bands of the given height for pictures not smaller than leastSide.
 func newBands(layers []metric.LPIPSLayer, width, height, input int) *bands {
 	b := &bands{maps: []featureMaps{{channels: 3, width: width, height: height}}}
 	for i, l := range layers {
@@ -47,7 +47,7 @@ func newBands(layers []metric.LPIPSLayer, width, height, input int) *bands {
 	return b
 }
 
-// completeRows returns how many rows a layer can make of the first so many of an input of a height.
+// completeRows returns how many rows a layer can make of the first rows of an input of a height.
 func completeRows(l metric.LPIPSLayer, have, height int) int {
 	if have == height {
 		return l.Rows(height)

@@ -132,12 +132,12 @@ func sizesOf(layers []metric.LPIPSLayer, cams []scene.Camera) (sizes [][2]int) {
 	return sizes
 }
 
-// bandsOf plans bands of so many pixels, and of a row at least.
+// bandsOf plans bands of the given number of pixels, and of at least a row.
 func bandsOf(layers []metric.LPIPSLayer, size [2]int, pixels int) *bands {
 	return newBands(layers, size[0], size[1], max(1, min(size[1], pixels/size[0])))
 }
 
-// countsOf says what pictures of sizes take, in bands of so many pixels.
+// countsOf says what pictures of sizes take, in bands of the given number of pixels.
 func countsOf(layers []metric.LPIPSLayer, sizes [][2]int, pixels int) (c counts) {
 	for _, size := range sizes {
 		c = c.union(bandsOf(layers, size, pixels).counts(layers))

@@ -39,7 +39,7 @@ type Scorer struct {
 	prepared *program  // for pictures of the last one's size; nil: none
 }
 
-// weights are what a layer has on the device.
+// weights are a layer's buffers on the device.
 type weights struct {
 	kernels, biases, channels vk.Slice[float32] // kernels [In][Side][Side][Out]
 }

@@ -66,7 +66,7 @@ type Cache struct {
 	entries []entry
 	queue   queue
 	next    int   // number in queue from which on photos may have to be loaded
-	urgent  []int // views that someone waits for and nobody loads
+	urgent  []int // views that are waited for and not being loaded
 	spare   []scene.Image
 	held    int64 // bytes of photos, of those being loaded and of spare
 	flight  int64 // bytes of what decoding takes at the moment
@@ -172,7 +172,7 @@ func facesOf(cams []scene.Camera) [][]int {
 	return faces
 }
 
-// readAhead returns for how many photos that nobody has asked for yet others may have to go; total is the size of all.
+// readAhead returns how many photos that are read ahead may evict others; total is the size of all.
 // Reading far ahead costs hits: what goes for a photo now may be needed sooner than one that is free only after its
 // next use. So it is a quarter of the cache; but as many as can be decoded at once, if they leave room for the photo in
 // use and the next, because where most photos have to be decoded again the cores are what counts.
@@ -281,7 +281,7 @@ func (c *Cache) forget() {
 	}
 }
 
-// Empty gives the memory of all photos back that nobody has at the moment, for something else: also of those that are
+// Empty gives back the memory of all photos that are not in use: also of those that are
 // being decoded, for which it waits. Reading ahead goes on when the next photo is asked for.
 func (c *Cache) Empty() {
 	c.mu.Lock()

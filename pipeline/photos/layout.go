@@ -38,7 +38,7 @@ func isJPEG(c *scene.Camera) bool {
 	return ext == ".jpg" || ext == ".jpeg"
 }
 
-// colorWords returns the words that the colours of so many pixels take.
+// colorWords returns the number of words for the colours of n pixels.
 func colorWords(pixels int, packed bool) int {
 	if packed {
 		return (3*pixels + 3) / 4

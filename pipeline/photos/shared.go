@@ -7,7 +7,7 @@ import (
 	"vksplat/scene"
 )
 
-// shared hands one source of photos to several devices. What they say that they will ask for comes to the source in the
+// shared hands one source of photos to the devices. What they say that they will ask for comes to the source in the
 // order in which steps will ask.
 type shared struct {
 	src Source
@@ -21,26 +21,22 @@ type shared struct {
 // source, the view.
 type asks struct {
 	coming    []Ask
-	announced int // so many of them the source knows of
+	announced int // number of them announced to the source
 	end       int // Never where the device has all photos
 }
 
 // Ask is the photo that a device gets from the source for a step.
 type Ask struct{ Step, View int }
 
-func Shared(src Source, n int) []Source {
-	if n == 1 {
-		return []Source{src}
-	}
+func Shared(src Source, n int) (list []*Share) {
 	s := &shared{src: src, asks: make([]asks, n)}
-	list := make([]Source, n)
-	for i := range list {
-		list[i] = &Share{s, i}
+	for i := range n {
+		list = append(list, &Share{s, i})
 	}
 	return list
 }
 
-// Share is what one device has of the source.
+// Share is one device's view of the source.
 type Share struct {
 	*shared
 	rank int
@@ -60,7 +56,7 @@ func (p *Share) took(view int) {
 	}
 }
 
-// Release gives a photo's pixels back.
+// Release gives a photo's pixels back, once for every photo.
 func (p *Share) Release(view int) {
 	if r, ok := p.src.(Releaser); ok {
 		r.Release(view)
@@ -68,7 +64,7 @@ func (p *Share) Release(view int) {
 }
 
 // Expect says that the device, which is at step from, will ask for these photos, and for no others before step end. The
-// source is told as far as all devices have said so.
+// the source learns as much as all devices have announced.
 func (p *Share) Expect(from int, list []Ask, end int) {
 	e, ok := p.src.(Planner)
 	if !ok {

@@ -14,7 +14,7 @@ import (
 func TestSharedMerges(t *testing.T) {
 	src := &expectedPhotos{Images: make(Images, 100)}
 	shares := Shared(src, 2)
-	a, b := shares[0].(*Share), shares[1].(*Share)
+	a, b := shares[0], shares[1]
 	heard := func(want ...int) {
 		t.Helper()
 		if !slices.Equal(src.queue, want) {

@@ -17,7 +17,7 @@ const (
 // gsplat's value).
 const AbsGradThreshold = 8e-4
 
-// unlisted is what Config holds that is no setting.
+// unlisted is the part of Config that is no setting.
 type unlisted struct {
 	startedFor int // see StartedFor; 0: Iterations
 }
@@ -59,7 +59,7 @@ func (c Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-// StartedFor returns the configuration of a run that was started for so many steps, whatever its Iterations are now.
+// StartedFor returns the configuration of a run that was started for n steps, whatever its Iterations are now.
 func (c Config) StartedFor(steps int) Config {
 	c.startedFor = steps
 	return c

@@ -26,8 +26,8 @@ type Config struct {
 	Background [3]float32 `json:"background"`
 	// train against a random background colour in every step
 	RandomBackground bool `json:"random_background"`
-	// precision of what is trained; full stores float32; mixed stores spherical harmonics, the
-	// optimiser's moments and what a step keeps of pixels in half the bytes, so that more splats fit
+	// precision of the training state; full: float32; mixed: half the bytes for spherical harmonics,
+	// the optimiser's moments and the per-pixel state of a step, so that more splats fit
 	Precision string `json:"precision"`
 	// compensate opacity for the pixel filter
 	Antialiased bool `json:"antialiased"`
@@ -49,8 +49,8 @@ type Config struct {
 	OpacityReg float64 `json:"opacity_reg"`
 	// weight of the mean scale in the loss (default 0; mcmc 0.01)
 	ScaleReg float64 `json:"scale_reg"`
-	// learn the exposure of each photo, from what its EXIF says on; their mean is zero: the model has
-	// the brightness of the mean photo
+	// learn each photo's exposure, starting from its EXIF; their mean is zero, so the model has the
+	// brightness of the mean photo
 	Exposure bool `json:"exposure"`
 	// learning rate of positions, times the scene's size, 0 to 10
 	LRMeans float64 `json:"lr_means"`
@@ -71,7 +71,7 @@ type Config struct {
 	// size of the first splats, times the mean distance to three neighbours (default 1; mcmc 0.1)
 	InitScale float64 `json:"init_scale"`
 	// how splats are added and removed; 3dgs grows and prunes by gradients [3DGS]; mcmc relocates a
-	// given number of splats [3DGS-MCMC]; without a preset either brings the one of its name
+	// given number of splats [3DGS-MCMC]; without a preset, it selects the preset of the same name
 	Strategy string `json:"strategy"`
 	// stop growing at N splats; 0: what memory holds (default: by preset)
 	MaxSplats int `json:"max_splats"`
@@ -95,7 +95,7 @@ type Config struct {
 	GrowScale float64 `json:"grow_scale"`
 	// remove splats whose opacity is below X; mcmc relocates them
 	PruneOpacity float64 `json:"prune_opacity"`
-	// remove splats larger than X times the scene; from the first reset of opacities on
+	// remove splats larger than X times the scene, after the first reset of opacities
 	PruneScale float64 `json:"prune_scale"`
 	// highest opacity after a reset
 	ResetOpacity float64 `json:"reset_opacity"`
@@ -103,62 +103,61 @@ type Config struct {
 	GrowFactor float64 `json:"grow_factor"`
 	// mcmc: exploration noise, times the learning rate of positions
 	NoiseLR float64 `json:"noise_lr"`
-	// in every training step, move each channel of the background by a random number between -X and X;
-	// it may leave 0 to 1
+	// in every step, shift each channel of the background by a random number from -X to X, possibly
+	// beyond 0 to 1
 	BackgroundNoise float64 `json:"background_noise"`
-	// begin also with splats of a far shell, where photos that agree show the sky and no point
+	// also start with splats on a far shell, where photos agree that they show sky and there are no
+	// points
 	Sky bool `json:"sky"`
-	// learn the white balance of each photo; their mean is zero: the model has the colours of the mean
+	// learn each photo's white balance; their mean is zero, so the model has the colours of the mean
 	// photo
 	WhiteBalance bool `json:"white_balance"`
 	// learn how each camera darkens its photos away from the centre
 	Vignetting bool `json:"vignetting"`
-	// train on photos as their lenses and rolling shutters took them; off: distortion is taken out of
-	// them first, and the camera stands still
+	// train on the original photos, modelling lens distortion and rolling shutter; off: photos are
+	// undistorted first, and cameras are assumed still
 	NativeLens bool `json:"native_lens"`
-	// learn from what photos agree on: leave out what differs much from a photo where other photos
-	// agree with the model, as it does where something moved through the picture
+	// ignore what moves: leave out regions that differ strongly from a photo where other photos agree
+	// with the model
 	Robust bool `json:"robust"`
-	// with robust, a difference is large from X times the mean one on; never below 0.1 of white
+	// with robust, differences above X times the mean are large; never below 0.1 of white
 	RobustFactor float64 `json:"robust_factor"`
-	// learn the poses of photos and the focal lengths of cameras, too, from pose_start on, if a trial
-	// shows that they are a little off
+	// also refine the poses of photos and the focal lengths of cameras, from pose_start on, if a trial
+	// shows that they are slightly off
 	RefinePoses bool `json:"refine_poses"`
-	// with refine_poses, weight of the distance, in pixels, from where the capture has each camera
+	// with refine_poses, weight of each camera's distance, in pixels, from its place in the capture
 	PoseAnchor float64 `json:"pose_anchor"`
-	// below this difference of colour the L1 term is quadratic (Huber loss); 0: plain L1
+	// make the L1 term quadratic below colour differences of X (Huber loss); 0: plain L1
 	Huber float64 `json:"huber"`
-	// with vignetting, weight of the square of its centre's distance from the photo's
+	// with vignetting, weight of its centre's squared distance from the photo's
 	VignettingReg float64 `json:"vignetting_reg"`
-	// weight of the mean difference between inverse depths of the picture and those known of the
-	// photo, times the scene's size
+	// weight of the mean difference between rendered and known inverse depths, times the scene's size
 	DepthLambda float64 `json:"depth_lambda"`
 	// fraction of depth_lambda left at the end; decays exponentially
 	DepthLambdaFinal float64 `json:"depth_lambda_final"`
-	// weight of the mean sine by which surfaces of the picture are tilted against the normals known of
-	// the photo
+	// weight of the mean sine of the angle between rendered and known normals
 	NormalLambda float64 `json:"normal_lambda"`
 	// fraction of normal_lambda left at the end; decays exponentially
 	NormalLambdaFinal float64 `json:"normal_lambda_final"`
-	// share X of the run, at its end, over which all learning rates of splats fall exponentially; a
-	// run that is extended goes on with the last ones
+	// decay all learning rates of splats exponentially over the last part X of the run, 0 to 1; an
+	// extended run continues with the final rates
 	LRCooldown float64 `json:"lr_cooldown"`
-	// share X of the learning rates left after lr_cooldown
+	// fraction of the learning rates left after lr_cooldown
 	LRCooldownFinal float64 `json:"lr_cooldown_final"`
-	// begin to learn exposure, white_balance and vignetting after step N
+	// start learning exposure, white_balance and vignetting after step N
 	AppearanceStart int `json:"appearance_start"`
-	// learning rate of exposure, white_balance and vignetting, 0 to 10; it is for 30,000 steps that
-	// each step all photos, and larger for fewer steps and more photos
+	// learning rate of exposure, white_balance and vignetting, 0 to 10, for 30,000 steps that each
+	// step all photos; scaled up for fewer steps and more photos
 	LRAppearance float64 `json:"lr_appearance"`
 	// fraction of lr_appearance left at the end; decays exponentially
 	LRAppearanceFinal float64 `json:"lr_appearance_final"`
-	// begin with refine_poses after step N
+	// start refine_poses after step N
 	PoseStart int `json:"pose_start"`
-	// with refine_poses, refine poses if a part of some photos that is held back in a trial fits
-	// better by this share; -1: always, without a trial
+	// with refine_poses, refine poses if held-back parts of some photos fit better by this fraction in
+	// a trial; -1: always, without a trial
 	PoseGain float64 `json:"pose_gain"`
-	// learning rate of poses: radians, and median camera distances, that a photo moves in one of its
-	// first steps; it is for 100 steps of each photo, and larger for fewer, up to 0.01
+	// learning rate of poses: how far a photo moves in one of its first steps, in radians and median
+	// camera distances, at 100 steps per photo; scaled up for fewer, up to 0.01
 	LRPoses float64 `json:"lr_poses"`
 	// fraction of lr_poses left at the end; decays exponentially
 	LRPosesFinal float64 `json:"lr_poses_final"`
@@ -334,8 +333,8 @@ var Settings = []Setting{
 	{
 		Name:  "background_noise",
 		Group: "Training",
-		Help: "in every training step, move each channel of the background by a random number between -`X` and " +
-			"`X`; it may leave 0 to 1",
+		Help: "in every step, shift each channel of the background by a random number from -`X` to `X`, " +
+			"possibly beyond 0 to 1",
 		Source: "Brush",
 		Range:  Range{Most: 1},
 		Of:     func(c *Config) any { return &c.BackgroundNoise },
@@ -384,22 +383,23 @@ var Settings = []Setting{
 	{
 		Name:  "sky",
 		Group: "Training",
-		Help:  "begin also with splats of a far shell, where photos that agree show the sky and no point",
+		Help: "also start with splats on a far shell, where photos agree that they show sky and there are no " +
+			"points",
 		Needs: []Need{{"strategy", "mcmc"}},
 		Of:    func(c *Config) any { return &c.Sky },
 	},
 	{
 		Name:  "exposure",
 		Group: "Training",
-		Help: "learn the exposure of each photo, from what its EXIF says on; their mean is zero: the model has " +
-			"the brightness of the mean photo",
+		Help: "learn each photo's exposure, starting from its EXIF; their mean is zero, so the model has the " +
+			"brightness of the mean photo",
 		Source: "PPISP",
 		Of:     func(c *Config) any { return &c.Exposure },
 	},
 	{
 		Name:  "white_balance",
 		Group: "Training",
-		Help: "learn the white balance of each photo; their mean is zero: the model has the colours of the mean " +
+		Help: "learn each photo's white balance; their mean is zero, so the model has the colours of the mean " +
 			"photo",
 		Source: "PPISP",
 		Of:     func(c *Config) any { return &c.WhiteBalance },
@@ -414,22 +414,22 @@ var Settings = []Setting{
 	{
 		Name:  "native_lens",
 		Group: "Training",
-		Help: "train on photos as their lenses and rolling shutters took them; off: distortion is taken out of " +
-			"them first, and the camera stands still",
+		Help: "train on the original photos, modelling lens distortion and rolling shutter; off: photos are " +
+			"undistorted first, and cameras are assumed still",
 		Of: func(c *Config) any { return &c.NativeLens },
 	},
 	{
 		Name:  "robust",
 		Group: "Training",
-		Help: "learn from what photos agree on: leave out what differs much from a photo where other photos " +
-			"agree with the model, as it does where something moved through the picture",
+		Help: "ignore what moves: leave out regions that differ strongly from a photo where other photos agree " +
+			"with the model",
 		Source: "RobustNeRF",
 		Of:     func(c *Config) any { return &c.Robust },
 	},
 	{
 		Name:  "robust_factor",
 		Group: "Training",
-		Help:  "with {robust}, a difference is large from `X` times the mean one on; never below 0.1 of white",
+		Help:  "with {robust}, differences above `X` times the mean are large; never below 0.1 of white",
 		Range: Range{Most: math.MaxFloat32, AboveLeast: true},
 		Needs: []Need{{"robust", ""}},
 		Of:    func(c *Config) any { return &c.RobustFactor },
@@ -437,8 +437,8 @@ var Settings = []Setting{
 	{
 		Name:  "refine_poses",
 		Group: "Training",
-		Help: "learn the poses of photos and the focal lengths of cameras, too, from {pose_start} on, if a " +
-			"trial shows that they are a little off",
+		Help: "also refine the poses of photos and the focal lengths of cameras, from {pose_start} on, if a " +
+			"trial shows that they are slightly off",
 		Source:  "nerfstudio",
 		Aliases: []string{"pose-opt"},
 		Of:      func(c *Config) any { return &c.RefinePoses },
@@ -446,7 +446,7 @@ var Settings = []Setting{
 	{
 		Name:  "pose_anchor",
 		Group: "Training",
-		Help:  "with {refine_poses}, weight of the distance, in pixels, from where the capture has each camera",
+		Help:  "with {refine_poses}, weight of each camera's distance, in pixels, from its place in the capture",
 		Range: Range{Most: math.MaxFloat32},
 		Needs: []Need{{"refine_poses", ""}},
 		Of:    func(c *Config) any { return &c.PoseAnchor },
@@ -455,7 +455,7 @@ var Settings = []Setting{
 		Name:  "strategy",
 		Group: "How splats are added and removed",
 		Help: "how splats are added and removed; 3dgs grows and prunes by gradients [3DGS]; mcmc relocates a " +
-			"given number of splats [3DGS-MCMC]; without a preset either brings the one of its name",
+			"given number of splats [3DGS-MCMC]; without a preset, it selects the preset of the same name",
 		Words: []string{"3dgs", "mcmc"},
 		Of:    func(c *Config) any { return &c.Strategy },
 	},
@@ -576,7 +576,7 @@ var Settings = []Setting{
 	{
 		Name:    "prune_scale",
 		Group:   "Refinement, advanced",
-		Help:    "remove splats larger than `X` times the scene; from the first reset of opacities on",
+		Help:    "remove splats larger than `X` times the scene, after the first reset of opacities",
 		Source:  "3DGS",
 		Aliases: []string{"prune-scale3d"},
 		Range:   Range{Most: math.MaxFloat32},
@@ -613,7 +613,7 @@ var Settings = []Setting{
 	{
 		Name:   "huber",
 		Group:  "Loss",
-		Help:   "below this difference of colour the L1 term is quadratic (Huber loss); 0: plain L1",
+		Help:   "make the L1 term quadratic below colour differences of `X` (Huber loss); 0: plain L1",
 		Source: "Huber",
 		Range:  Range{Most: 1},
 		Of:     func(c *Config) any { return &c.Huber },
@@ -653,17 +653,16 @@ var Settings = []Setting{
 	{
 		Name:   "vignetting_reg",
 		Group:  "Loss",
-		Help:   "with {vignetting}, weight of the square of its centre's distance from the photo's",
+		Help:   "with {vignetting}, weight of its centre's squared distance from the photo's",
 		Source: "PPISP",
 		Range:  Range{Most: math.MaxFloat32},
 		Needs:  []Need{{"vignetting", ""}},
 		Of:     func(c *Config) any { return &c.VignettingReg },
 	},
 	{
-		Name:  "depth_lambda",
-		Group: "Loss",
-		Help: "weight of the mean difference between inverse depths of the picture and those known of the " +
-			"photo, times the scene's size",
+		Name:    "depth_lambda",
+		Group:   "Loss",
+		Help:    "weight of the mean difference between rendered and known inverse depths, times the scene's size",
 		Source:  "gsplat",
 		Aliases: []string{"depth-loss-weight", "depth-l1-weight-init"},
 		Range:   Range{Most: math.MaxFloat32},
@@ -680,8 +679,7 @@ var Settings = []Setting{
 	{
 		Name:  "normal_lambda",
 		Group: "Loss",
-		Help: "weight of the mean sine by which surfaces of the picture are tilted against the normals known of " +
-			"the photo",
+		Help:  "weight of the mean sine of the angle between rendered and known normals",
 		Range: Range{Most: math.MaxFloat32},
 		Of:    func(c *Config) any { return &c.NormalLambda },
 	},
@@ -714,15 +712,15 @@ var Settings = []Setting{
 	{
 		Name:  "lr_cooldown",
 		Group: "Learning rates",
-		Help: "share `X` of the run, at its end, over which all learning rates of splats fall exponentially; a " +
-			"run that is extended goes on with the last ones",
+		Help: "decay all learning rates of splats exponentially over the last part `X` of the run, 0 to 1; an " +
+			"extended run continues with the final rates",
 		Range: Range{Most: 1},
 		Of:    func(c *Config) any { return &c.LRCooldown },
 	},
 	{
 		Name:  "lr_cooldown_final",
 		Group: "Learning rates",
-		Help:  "share `X` of the learning rates left after {lr_cooldown}",
+		Help:  "fraction of the learning rates left after {lr_cooldown}",
 		Range: Range{Most: 1, AboveLeast: true},
 		Needs: []Need{{"lr_cooldown", ""}},
 		Of:    func(c *Config) any { return &c.LRCooldownFinal },
@@ -786,7 +784,7 @@ var Settings = []Setting{
 	{
 		Name:  "appearance_start",
 		Group: "Learning rates",
-		Help:  "begin to learn {exposure}, {white_balance} and {vignetting} after step `N`",
+		Help:  "start learning {exposure}, {white_balance} and {vignetting} after step `N`",
 		Steps: true,
 		Range: Range{Most: math.Inf(1)},
 		Needs: []Need{{"exposure", "or white_balance or vignetting"}},
@@ -795,8 +793,8 @@ var Settings = []Setting{
 	{
 		Name:  "lr_appearance",
 		Group: "Learning rates",
-		Help: "learning rate of {exposure}, {white_balance} and {vignetting}, 0 to 10; it is for 30,000 steps " +
-			"that each step all photos, and larger for fewer steps and more photos",
+		Help: "learning rate of {exposure}, {white_balance} and {vignetting}, 0 to 10, for 30,000 steps that " +
+			"each step all photos; scaled up for fewer steps and more photos",
 		Source:    "PPISP",
 		Range:     Range{Most: math.MaxFloat32},
 		MostAsked: 10,
@@ -814,7 +812,7 @@ var Settings = []Setting{
 	{
 		Name:  "pose_start",
 		Group: "Learning rates",
-		Help:  "begin with {refine_poses} after step `N`",
+		Help:  "start {refine_poses} after step `N`",
 		Steps: true,
 		Range: Range{Most: math.Inf(1)},
 		Needs: []Need{{"refine_poses", ""}},
@@ -823,8 +821,8 @@ var Settings = []Setting{
 	{
 		Name:  "pose_gain",
 		Group: "Learning rates",
-		Help: "with {refine_poses}, refine poses if a part of some photos that is held back in a trial fits " +
-			"better by this share; -1: always, without a trial",
+		Help: "with {refine_poses}, refine poses if held-back parts of some photos fit better by this fraction " +
+			"in a trial; -1: always, without a trial",
 		Range: Range{Least: -1, Most: 1},
 		Needs: []Need{{"refine_poses", ""}},
 		Of:    func(c *Config) any { return &c.PoseGain },
@@ -832,8 +830,8 @@ var Settings = []Setting{
 	{
 		Name:  "lr_poses",
 		Group: "Learning rates",
-		Help: "learning rate of poses: radians, and median camera distances, that a photo moves in one of its " +
-			"first steps; it is for 100 steps of each photo, and larger for fewer, up to 0.01",
+		Help: "learning rate of poses: how far a photo moves in one of its first steps, in radians and median " +
+			"camera distances, at 100 steps per photo; scaled up for fewer, up to 0.01",
 		Range: Range{Most: 0.1},
 		Needs: []Need{{"refine_poses", ""}},
 		Of:    func(c *Config) any { return &c.LRPoses },
@@ -849,8 +847,8 @@ var Settings = []Setting{
 	{
 		Name:  "precision",
 		Group: "Device and memory",
-		Help: "precision of what is trained; full stores float32; mixed stores spherical harmonics, the " +
-			"optimiser's moments and what a step keeps of pixels in half the bytes, so that more splats fit",
+		Help: "precision of the training state; full: float32; mixed: half the bytes for spherical harmonics, " +
+			"the optimiser's moments and the per-pixel state of a step, so that more splats fit",
 		Words: []string{"full", "mixed"},
 		Of:    func(c *Config) any { return &c.Precision },
 	},

@@ -2,81 +2,77 @@ package recipe
 
 import "math"
 
-// Given is a layer of values that are known beforehand.
-func Given(origin Origin, values map[string]any) Source {
-	return func(*Resolved) Layer { return Layer{Origin: origin, Values: values} }
+// Given are values that are known beforehand.
+func Given(values map[string]any) func(*Resolved) map[string]any {
+	return func(*Resolved) map[string]any { return values }
 }
 
 // OfPreset stretches the numbers of steps that a preset gives to the iterations that are asked for, where the preset
 // has a number of its own: its recipe is meant as a whole. values are the preset's.
-func OfPreset(values map[string]any) Source {
-	return func(below *Resolved) Layer {
+func OfPreset(values map[string]any) func(*Resolved) map[string]any {
+	return func(below *Resolved) map[string]any {
 		own, has := values["iterations"].(int)
-		if !has || !below.Asked("iterations") || below.Config.Iterations < 1 { // Validate refuses that
-			return Layer{}
+		if !has || !below.Chosen("iterations") || below.Config.Iterations < 1 { // Validate refuses that
+			return nil
 		}
 		scaled := below.Config.Scaled(float64(below.Config.Iterations) / float64(own))
-		l := Layer{Origin: FromPreset, Values: map[string]any{}}
+		l := map[string]any{}
 		for name := range values {
-			if s := SettingNamed(name); s != nil && s.Steps && !below.Asked(name) {
-				l.Values[name] = s.Value(&scaled)
+			if s := SettingNamed(name); s != nil && s.Steps && !below.Chosen(name) {
+				l[name] = s.Value(&scaled)
 			}
 		}
 		return l
 	}
 }
 
-// Derived sets what follows from other settings, unless it was asked for.
-func Derived(below *Resolved) Layer {
-	c, l := &below.Config, Layer{Origin: FromPreset, Values: map[string]any{}}
+// Derived gives settings that follow from others, unless the user chose them.
+func Derived(below *Resolved) map[string]any {
+	c, l := &below.Config, map[string]any{}
 	if c.AbsGrad && below.Origin("grow_grad2d") == FromDefault {
-		l.Values["grow_grad2d"] = AbsGradThreshold
+		l["grow_grad2d"] = AbsGradThreshold
 	}
 	mcmc := c.Strategy == StrategyMCMC && c.Splats > 0 // never exceeds Splats: no memory for more
-	if c.MaxSplats > 0 && (mcmc || c.Splats > c.MaxSplats) && !below.Asked("max_splats") {
-		l.Values["max_splats"] = c.Splats
+	if c.MaxSplats > 0 && (mcmc || c.Splats > c.MaxSplats) && !below.Chosen("max_splats") {
+		l["max_splats"] = c.Splats
 	}
 	return l
 }
 
 // Stretched multiplies all numbers of steps.
-func Stretched(factor float64) Source {
-	return func(below *Resolved) Layer {
-		if factor == 1 {
-			return Layer{Multiplies: true}
-		}
-		return multiplied(below.Config.Scaled(factor))
-	}
-}
+func Stretched(factor float64) Layer { return multiplied(factor, Config.Scaled) }
 
 // Shared is Config.ForShare.
-func Shared(share float64) Source {
-	return func(below *Resolved) Layer { return multiplied(below.Config.ForShare(share)) }
-}
+func Shared(share float64) Layer { return multiplied(share, Config.ForShare) }
 
-// multiplied is a layer of the numbers of steps and rates of c.
-func multiplied(c Config) Layer {
-	l := Layer{Multiplies: true, Values: map[string]any{}}
-	for i := range Settings {
-		if s := &Settings[i]; s.Steps || s.Rate {
-			l.Values[s.Name] = s.Value(&c)
+// multiplied is a layer of the numbers of steps and rates that f makes by a factor.
+func multiplied(factor float64, f func(Config, float64) Config) Layer {
+	return Layer{Values: func(below *Resolved) map[string]any {
+		c, l := below.Config, map[string]any{}
+		if factor != 1 {
+			c = f(c, factor)
 		}
-	}
-	return l
+		for i := range Settings {
+			if s := &Settings[i]; s.Steps || s.Rate {
+				l[s.Name] = s.Value(&c)
+			}
+		}
+		return l
+	}}
 }
 
 // Resumed is what a run was begun with, but for settings that are asked for now or computed again.
-func Resumed(was Config, computed func(s *Setting) bool) Source {
-	return func(below *Resolved) Layer {
-		l := Layer{Origin: FromCheckpoint, Values: map[string]any{}}
+func Resumed(was Config, computed func(s *Setting) bool) func(*Resolved) map[string]any {
+	return func(below *Resolved) map[string]any {
+		l := map[string]any{}
 		for i := range Settings {
-			if s := &Settings[i]; !computed(s) && !below.Asked(s.Name) {
-				l.Values[s.Name] = s.Value(&was)
+			if s := &Settings[i]; !computed(s) && !below.Chosen(s.Name) {
+				l[s.Name] = s.Value(&was)
 			}
 		}
-		_, resumed := l.Values["absgrad"]
-		if !resumed && below.Config.AbsGrad && !was.AbsGrad && !below.Asked("grow_grad2d") {
-			l.Values["grow_grad2d"] = AbsGradThreshold
+		_, resumed := l["absgrad"]
+		if !resumed && below.Config.AbsGrad && !was.AbsGrad && !below.Chosen("grow_grad2d") {
+			l["grow_grad2d"] = AbsGradThreshold
 		}
 		return l
 	}
@@ -112,24 +108,24 @@ type Followed struct {
 	Ceiling  int                 // splats that a run had room for when it was begun; 0: unknown
 }
 
-// Layer is the layer of what it chooses.
-func (f *Followed) Layer(below *Resolved) Layer {
-	l := Layer{Origin: FromCapture, Values: map[string]any{}}
+// Values gives the settings that it chooses.
+func (f *Followed) Values(below *Resolved) map[string]any {
+	l := map[string]any{}
 	c := below.Config
-	f.stretch(below, &l)
+	f.stretch(below, l)
 	if f.IterationsFactor > 0 || f.Adapts {
 		if n := c.NumDownscales; below.MayChange(StepsFactor, "num_downscales") {
 			for n > 0 && f.Smallest>>n < leastStart {
 				n--
 			}
-			l.Values["num_downscales"] = n
+			l["num_downscales"] = n
 		}
 	}
-	f.chooseSplats(below, &l)
+	f.chooseSplats(below, l)
 	if times := f.Penalty(); times > 1 {
 		for name, weight := range map[string]float64{"opacity_reg": c.OpacityReg, "scale_reg": c.ScaleReg} {
 			if weight > 0 && below.MayChange(FewPhotos, name) {
-				l.Values[name] = weight * times
+				l[name] = weight * times
 			}
 		}
 	}
@@ -138,7 +134,7 @@ func (f *Followed) Layer(below *Resolved) Layer {
 
 // stretch makes the schedule IterationsFactor times a power of the number of photos. A block that is trained for its
 // photos' share of the steps has that share of the whole capture's.
-func (f *Followed) stretch(below *Resolved, l *Layer) {
+func (f *Followed) stretch(below *Resolved, l map[string]any) {
 	if f.IterationsFactor == 0 {
 		return
 	}
@@ -149,15 +145,15 @@ func (f *Followed) stretch(below *Resolved, l *Layer) {
 	stretched.Iterations = int(steps)
 	for i := range Settings {
 		if s := &Settings[i]; s.Steps && below.MayChange(StepsFactor, s.Name) {
-			l.Values[s.Name] = s.Value(&stretched)
+			l[s.Name] = s.Value(&stretched)
 		}
 	}
 }
 
 // chooseSplats chooses the number of splats to end with, where no number was asked for and refinements make any.
-func (f *Followed) chooseSplats(below *Resolved, l *Layer) {
+func (f *Followed) chooseSplats(below *Resolved, l map[string]any) {
 	c := below.Config
-	for name, n := range l.Values { // refinements go by the schedule that was chosen
+	for name, n := range l { // refinements go by the schedule that was chosen
 		if p, isInt := SettingNamed(name).Of(&c).(*int); isInt {
 			*p = n.(int)
 		}
@@ -170,12 +166,12 @@ func (f *Followed) chooseSplats(below *Resolved, l *Layer) {
 		splats = min(splats, c.MaxSplats)
 	}
 	if c.Strategy == StrategyMCMC && below.MayChange(SplatsFactor, "max_splats") {
-		l.Values["max_splats"] = splats // which it never exceeds: memory for more is better spent on pairs
+		l["max_splats"] = splats // which it never exceeds: memory for more is better spent on pairs
 	}
 	if f.Ceiling > 0 {
 		splats = min(splats, f.Ceiling)
 	}
-	l.Values["splats"] = splats
+	l["splats"] = splats
 }
 
 // Penalty is by how much the penalties of opacity and scale rise. They hold down splats that few photos say anything
@@ -198,6 +194,6 @@ const (
 // MayChange reports whether a factor may change a setting. It never changes what the caller asked for. It changes what
 // a file gave only if the factor itself was asked for.
 func (r *Resolved) MayChange(factor, name string) bool {
-	by := r.AskedBy(name)
-	return by == FromDefault || by == FromFile && r.Asked(factor)
+	by := r.ChosenBy(name)
+	return by == FromDefault || by == FromFile && r.Chosen(factor)
 }

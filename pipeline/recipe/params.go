@@ -8,7 +8,7 @@ import (
 )
 
 // OptimiserParams fills the settings, the learning rates and Adam's bias corrections of a step counted from 0 that
-// trains on so many views. More than one are a batch, for which learning rates grow by the root of their number, and
+// trains on several views. More than one are a batch, for which learning rates grow by the root of their number, and
 // Adam's averages go back over as many views as for one (Malladi et al. 2022; gsplat, Grendel).
 func (c *Config) OptimiserParams(p *layout.StepParams, step int, sceneScale float64, views int) {
 	root := math.Sqrt(float64(views))

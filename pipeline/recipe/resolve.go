@@ -1,57 +1,60 @@
 package recipe
 
 import (
+	"cmp"
 	"reflect"
 	"strings"
 )
 
 // Origin says where the value of a setting comes from.
-type Origin int
+type Origin struct {
+	Name   string
+	Chosen bool // by the user: what follows from something else leaves it as it is, see MayChange
+}
 
-const (
-	FromDefault Origin = iota
-	FromPreset
-	FromFile       // a configuration file
-	FromCaller     // flags of the command, or options of the Go API
-	FromCheckpoint // the run that is resumed
-	FromCapture    // its photos, its points, and the memory for them
-	FromTimeLimit
+// The origins of values. What is known of one stands here; its strength is its place in the list that Resolve gets.
+var (
+	FromDefault    = Origin{Name: "the defaults"}
+	FromPreset     = Origin{Name: "the preset"}
+	FromFile       = Origin{"the configuration file", true}
+	FromCaller     = Origin{"the command line", true} // or options of the Go API
+	FromCommand    = Origin{Name: "the command"}      // whatever was asked for
+	FromCheckpoint = Origin{"the run so far", true}
+	FromCapture    = Origin{Name: "the capture"} // its photos, its points, and the memory for them
+	FromTimeLimit  = Origin{"the time limit", true}
 )
 
 // Layer gives settings their values, by name. Names that are no setting of Config have an origin alone.
 type Layer struct {
-	Origin Origin
-	Values map[string]any
-	// The values are those below, multiplied: their origins stay.
-	Multiplies bool
+	// Of its values. The zero Origin is that of a layer that multiplies values, which keep theirs.
+	Origin
+	// Values computes them from what the layers below give, and from nothing that changes. A layer without it is left
+	// out.
+	Values func(below *Resolved) map[string]any
 }
-
-// Source computes a layer from what the layers below it give. It depends on nothing that changes.
-type Source func(below *Resolved) Layer
 
 // Resolved is a configuration, and where its values come from.
 type Resolved struct {
 	Config  Config
 	Written Config // before numbers of steps were multiplied
 	origins map[string]Origin
-	asked   map[string]Origin
+	chosen  map[string]Origin
 }
 
-// Resolve lays sources upon each other, the weakest first, on a configuration of defaults. Sources that are nil are
-// left out.
-func Resolve(defaults Config, sources ...Source) *Resolved {
-	r := &Resolved{Config: defaults, origins: map[string]Origin{}, asked: map[string]Origin{}}
+// Resolve lays layers upon each other, the weakest first, on a configuration of defaults.
+func Resolve(defaults Config, layers ...Layer) *Resolved {
+	r := &Resolved{Config: defaults, origins: map[string]Origin{}, chosen: map[string]Origin{}}
 	multiplied := false
-	for _, source := range sources {
-		if source == nil {
+	for _, l := range layers {
+		if l.Values == nil {
 			continue
 		}
-		l := source(r)
-		if l.Multiplies && !multiplied {
+		values := l.Values(r)
+		if l.Origin == (Origin{}) && !multiplied {
 			r.Written, multiplied = r.Config, true
 		}
-		for name, value := range l.Values {
-			r.put(strings.ReplaceAll(name, "-", "_"), value, &l)
+		for name, value := range values {
+			r.put(strings.ReplaceAll(name, "-", "_"), value, l.Origin)
 		}
 	}
 	if !multiplied {
@@ -60,29 +63,32 @@ func Resolve(defaults Config, sources ...Source) *Resolved {
 	return r
 }
 
-// put gives a setting a value of a layer.
-func (r *Resolved) put(key string, value any, l *Layer) {
+// put gives a setting a value.
+func (r *Resolved) put(key string, value any, from Origin) {
 	if s := SettingNamed(key); s != nil {
 		reflect.ValueOf(s.Of(&r.Config)).Elem().Set(reflect.ValueOf(value))
 	}
-	if l.Multiplies {
-		return
+	if from != (Origin{}) {
+		r.origins[key] = from
 	}
-	r.origins[key] = l.Origin
-	if l.Origin == FromFile || l.Origin == FromCaller || l.Origin == FromTimeLimit {
-		r.asked[key] = l.Origin
+	if from.Chosen {
+		r.chosen[key] = from
 	}
 }
 
 // Origin returns where a setting has its value from. Names may have dashes.
-func (r *Resolved) Origin(name string) Origin { return r.origins[strings.ReplaceAll(name, "-", "_")] }
+func (r *Resolved) Origin(name string) Origin {
+	return cmp.Or(r.origins[strings.ReplaceAll(name, "-", "_")], FromDefault)
+}
 
-// AskedBy returns who asked for a value of a setting, whatever a higher layer made of it: the file, the caller or the
-// time limit. FromDefault: none of them did.
-func (r *Resolved) AskedBy(name string) Origin { return r.asked[strings.ReplaceAll(name, "-", "_")] }
+// ChosenBy returns by what the user chose a value of a setting, whatever a stronger layer made of it. FromDefault: by
+// nothing.
+func (r *Resolved) ChosenBy(name string) Origin {
+	return cmp.Or(r.chosen[strings.ReplaceAll(name, "-", "_")], FromDefault)
+}
 
-// Asked reports whether the file, the caller or the time limit asked for a value of a setting.
-func (r *Resolved) Asked(name string) bool { return r.AskedBy(name) != FromDefault }
+// Chosen reports whether the user chose a value of a setting.
+func (r *Resolved) Chosen(name string) bool { return r.ChosenBy(name).Chosen }
 
 // Value returns the value of a setting.
 func (s *Setting) Value(c *Config) any { return reflect.ValueOf(s.Of(c)).Elem().Interface() }

@@ -6,11 +6,11 @@ import "testing"
 // whatever a stronger layer made of it.
 func TestResolve(t *testing.T) {
 	r := Resolve(Default(),
-		Given(FromPreset, map[string]any{"iterations": 7000, "refine-stop": 6000, "sh_degree": 2}),
-		Given(FromFile, map[string]any{"refine_stop": 5000, "eval": nil}),
-		Given(FromCaller, map[string]any{"seed": uint64(7)}),
-		nil, Stretched(0.5), Stretched(2),
-		Given(FromCapture, map[string]any{"refine_stop": 100}))
+		Layer{FromPreset, Given(map[string]any{"iterations": 7000, "refine-stop": 6000, "sh_degree": 2})},
+		Layer{FromFile, Given(map[string]any{"refine_stop": 5000, "eval": nil})},
+		Layer{FromCaller, Given(map[string]any{"seed": uint64(7)})},
+		Layer{}, Stretched(0.5), Stretched(2),
+		Layer{FromCapture, Given(map[string]any{"refine_stop": 100})})
 	c := &r.Config
 	if c.Iterations != 7000 || c.RefineStop != 100 || c.SHDegree != 2 || c.Seed != 7 || c.RefineEvery != 100 {
 		t.Errorf("%+v", c)
@@ -21,21 +21,21 @@ func TestResolve(t *testing.T) {
 	for name, want := range map[string][2]Origin{"iterations": {FromPreset, FromDefault},
 		"refine-stop": {FromCapture, FromFile}, "eval": {FromFile, FromFile}, "seed": {FromCaller, FromCaller},
 		"near": {FromDefault, FromDefault}} {
-		if r.Origin(name) != want[0] || r.AskedBy(name) != want[1] || r.Asked(name) != (want[1] != FromDefault) {
-			t.Errorf("%s is from %d, asked for by %d, want %v", name, r.Origin(name), r.AskedBy(name), want)
+		if r.Origin(name) != want[0] || r.ChosenBy(name) != want[1] || r.Chosen(name) != (want[1] != FromDefault) {
+			t.Errorf("%s is from %v, chosen by %v, want %v", name, r.Origin(name), r.ChosenBy(name), want)
 		}
 	}
 }
 
 // TestMayChange lets a factor change what was not asked for, and what a file gave if the factor itself was asked for.
 func TestMayChange(t *testing.T) {
-	file := Given(FromFile, map[string]any{"refine_stop": 5000})
-	caller := Given(FromCaller, map[string]any{"refine_stop": 5000})
-	factor := Given(FromCaller, map[string]any{StepsFactor: nil})
+	file := Layer{FromFile, Given(map[string]any{"refine_stop": 5000})}
+	caller := Layer{FromCaller, Given(map[string]any{"refine_stop": 5000})}
+	factor := Layer{FromCaller, Given(map[string]any{StepsFactor: nil})}
 	for i, tt := range []struct {
-		layers []Source
+		layers []Layer
 		want   bool
-	}{{nil, true}, {[]Source{file}, false}, {[]Source{file, factor}, true}, {[]Source{caller, factor}, false}} {
+	}{{nil, true}, {[]Layer{file}, false}, {[]Layer{file, factor}, true}, {[]Layer{caller, factor}, false}} {
 		if got := Resolve(Default(), tt.layers...).MayChange(StepsFactor, "refine_stop"); got != tt.want {
 			t.Errorf("%d: %v", i, got)
 		}

@@ -110,7 +110,7 @@ func (n Need) Met(c *Config) bool {
 	return true
 }
 
-// String is what is needed, with the setting's name in braces.
+// String names the need, with the setting's name in braces.
 func (n Need) String() string {
 	if list := n.switches(); list != nil {
 		return "{" + strings.Join(list, "} or {") + "}"

@@ -11,7 +11,7 @@ type AdamConfig struct {
 	Beta1, Beta2, Eps float64
 }
 
-// DefaultAdam is what every published 3DGS recipe uses.
+// DefaultAdam has the constants of every published 3DGS recipe.
 var DefaultAdam = AdamConfig{Beta1: 0.9, Beta2: 0.999, Eps: 1e-15}
 
 // Batch returns the constants for steps on the mean gradient of some views, each of which stands for so many steps on

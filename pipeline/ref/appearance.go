@@ -121,7 +121,7 @@ func (a *Appearance[T]) vignette(c Camera, p, channel int) (factor T, by [channe
 // leastBrightness is the sum of channels below which a pixel has no chromaticity to change.
 const leastBrightness = 1e-5
 
-// pixel is what a pixel is on its way through the corrections.
+// pixel is a pixel's state between the corrections.
 type pixel[T Real] struct {
 	exposed, factor, seen, turned, colour vec3[T]
 	by                                    [3][channelTerms]T

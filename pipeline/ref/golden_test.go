@@ -42,15 +42,6 @@ func testGolden[T ref.Real](t *testing.T, g *goldentest.Golden) {
 	}
 }
 
-// within fails the test unless got <= limit; a NaN fails too.
-func within(t *testing.T, name string, got, limit float64) {
-	t.Helper()
-	t.Logf("%-16s %.3g", name, got)
-	if !(got <= limit) {
-		t.Errorf("%s: %.3g exceeds %g", name, got, limit)
-	}
-}
-
 func testRender[T ref.Real](t *testing.T, c *goldentest.RenderCase) {
 	p, v := ref.ConvertParams[T](c.Params), ref.ConvertView[T](c.View)
 	proj, img := ref.Render(p, v, 1)
@@ -76,8 +67,8 @@ func testRender[T ref.Real](t *testing.T, c *goldentest.RenderCase) {
 	}
 	t.Logf("visible here but not in the reference: %d of %d", missed, p.N)
 	both := func(i int) bool { return proj.Visible(i) && c.Seen(i) }
-	within(t, "means2d", goldentest.RelNormWhere(means, c.Means2D, 2, both), 1e-4)
-	within(t, "conics", goldentest.RelNormWhere(conics, c.Conics, 3, both), 1e-4)
+	goldentest.Within(t, "means2d", goldentest.RelNormWhere(means, c.Means2D, 2, both), 1e-4)
+	goldentest.Within(t, "conics", goldentest.RelNormWhere(conics, c.Conics, 3, both), 1e-4)
 
 	up := make([][4]T, len(c.VRender))
 	for i, x := range c.VRender {
@@ -86,14 +77,14 @@ func testRender[T ref.Real](t *testing.T, c *goldentest.RenderCase) {
 	vProjected, g := ref.Backward(p, v, proj, up, 1)
 	want := c.VParams.Tensors()
 	for k, tensor := range g.Tensors() {
-		within(t, "v_"+tensor.Name, ref.RelNorm(tensor.Data, want[k].Data), 1e-3)
+		goldentest.Within(t, "v_"+tensor.Name, ref.RelNorm(tensor.Data, want[k].Data), 1e-3)
 	}
 	var vMeans2D []T
 	for _, x := range vProjected {
 		vMeans2D = append(vMeans2D, x[0], x[1])
 	}
-	within(t, "v_means2d", ref.RelNorm(vMeans2D, c.VMeans2D), 1e-3)
-	within(t, "v_means2d_abs", ref.RelNorm(absMeans2D(p, v, proj, up), c.AbsMeans2D), 1e-3)
+	goldentest.Within(t, "v_means2d", ref.RelNorm(vMeans2D, c.VMeans2D), 1e-3)
+	goldentest.Within(t, "v_means2d_abs", ref.RelNorm(absMeans2D(p, v, proj, up), c.AbsMeans2D), 1e-3)
 }
 
 // absMeans2D returns each splat's absolute gradients of the mean, each component summed over pixels. [N*2]
@@ -117,14 +108,14 @@ func testLoss[T ref.Real](t *testing.T, c *goldentest.LossCase) {
 	}
 	r := ref.Loss(render, ref.ConvertSlice[T](c.Target), c.Width, c.Height,
 		ref.LossConfig[T]{Lambda: T(c.Lambda), Same: c.Same})
-	within(t, "loss", math.Abs(float64(r.Loss)-c.Loss), 1e-6)
-	within(t, "l1", math.Abs(float64(r.L1)-c.L1), 1e-6)
-	within(t, "ssim", math.Abs(float64(r.SSIM)-c.SSIM), 1e-6)
+	goldentest.Within(t, "loss", math.Abs(float64(r.Loss)-c.Loss), 1e-6)
+	goldentest.Within(t, "l1", math.Abs(float64(r.L1)-c.L1), 1e-6)
+	goldentest.Within(t, "ssim", math.Abs(float64(r.SSIM)-c.SSIM), 1e-6)
 	var g []T
 	for _, v := range r.VRender {
 		g = append(g, v[:3]...)
 	}
-	within(t, "v_image", ref.RelNorm(g, c.VImage), 1e-4)
+	goldentest.Within(t, "v_image", ref.RelNorm(g, c.VImage), 1e-4)
 }
 
 func testAdam[T ref.Real](t *testing.T, c *goldentest.AdamCase) {
@@ -138,7 +129,7 @@ func testAdam[T ref.Real](t *testing.T, c *goldentest.AdamCase) {
 		got[i] = float64(w[i]) - float64(c.Start[i])
 		want[i] = float64(c.End[i]) - float64(c.Start[i])
 	}
-	within(t, "adam", ref.RelNorm(got, want), 1e-3)
+	goldentest.Within(t, "adam", ref.RelNorm(got, want), 1e-3)
 }
 
 func testRelocation[T ref.Real](t *testing.T, c *goldentest.RelocationCase) {
@@ -147,8 +138,8 @@ func testRelocation[T ref.Real](t *testing.T, c *goldentest.RelocationCase) {
 		o, s := ref.Relocate(T(c.Opacities[i]), [3]T(ref.ConvertSlice[T](c.Scales[3*i:3*i+3])), n)
 		opacities, scales = append(opacities, o), append(scales, s[:]...)
 	}
-	within(t, "opacities", ref.RelNorm(opacities, c.NewOpacities), 1e-4)
-	within(t, "scales", ref.RelNorm(scales, c.NewScales), 1e-4)
+	goldentest.Within(t, "opacities", ref.RelNorm(opacities, c.NewOpacities), 1e-4)
+	goldentest.Within(t, "scales", ref.RelNorm(scales, c.NewScales), 1e-4)
 }
 
 // testTrain runs the first steps of a training run; the GPU runs all of it.
@@ -169,8 +160,8 @@ func testTrain[T ref.Real](t *testing.T, c *goldentest.TrainCase, steps int) {
 		worstPSNR = max(worstPSNR, math.Abs(psnr(g.Image.Render, target)-c.PSNR[step]))
 		worstMSE = max(worstMSE, math.Abs(-10*math.Log10(float64(g.Loss.MSE))-c.PSNR[step]))
 	}
-	within(t, "loss", worstLoss, 0.005)
-	within(t, "psnr", worstPSNR, 0.05)
+	goldentest.Within(t, "loss", worstLoss, 0.005)
+	goldentest.Within(t, "psnr", worstPSNR, 0.05)
 	t.Logf("psnr of the unclamped rendering differs by %.3g dB", worstMSE)
 }
 

@@ -2,7 +2,7 @@ package ref
 
 // twin: look
 
-// Look is what a picture shows: the model's colours, or else.
+// Look is the kind of picture: the model's colours, or a diagnostic one.
 type Look uint32
 
 // The looks, as in shaders/shared/const.glsl.

@@ -228,7 +228,7 @@ func (s *ssimPlane[T]) compare(x, y []T) (sum float64, grad []T) {
 	return sum, gMu
 }
 
-// Shrink returns a photo of so many numbers a pixel at 2^-level of its width and height, rounded down: the means of its
+// Shrink returns a photo with the given channels at 2^-level of its width and height, rounded down: the means of its
 // texels.
 func Shrink[T Real](photo []T, width, height, channels, level int) []T {
 	w, h, side := width>>level, height>>level, 1<<level

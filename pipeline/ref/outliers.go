@@ -29,7 +29,7 @@ const NoSquare = 0xFFFFFFFF
 type History []uint32
 
 type Outliers[T Real] struct {
-	Factor  T // errors are large from so many times their mean on
+	Factor  T // errors above this factor times their mean are large
 	History History
 	Places  []uint32 // of the squares, tile by tile
 	Mask    []uint32 // as in LossConfig

@@ -12,7 +12,7 @@ import (
 // splitShrink is ln 1.6: children of a split are 1.6 times smaller (Kerbl et al. 2023, section 5.2).
 const splitShrink = 0.4700036292457356
 
-// Action is what refinement decides for a splat.
+// Action is the decision of refinement for a splat.
 type Action uint32
 
 // Values of Action.
@@ -37,7 +37,7 @@ type RefineConfig[T Real] struct {
 	Step           uint32
 }
 
-// RefinePlan is what a refinement will do.
+// RefinePlan is the plan of a refinement.
 type RefinePlan struct {
 	Actions []Action  // [N] before anything is limited
 	Scores  []float64 // [N] by which those that may grow are ranked
@@ -148,7 +148,7 @@ func (m *Model[T]) isFinite(i int) bool {
 // Refine runs one refinement: duplicates, splits and prunes, in place and in a fixed order. Items to place are the new
 // splats by parent, then the splats that live on at or beyond the new count; places are the holes below the new count,
 // then the ids from the old count on. Item k goes to place k. Added splats and both children of a split start with zero
-// moments; the statistics of all start anew.
+// moments; the statistics of all start again.
 func Refine[T Real](model *Model[T], c RefineConfig[T]) RefinePlan {
 	plan := Classify(model, c)
 	plan.choose(func(i int) float64 { return float64(Sigmoid(model.LogitOpacities[i])) })

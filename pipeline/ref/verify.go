@@ -8,7 +8,7 @@ import (
 
 // twin: verify
 
-// Verification is what one check looks at.
+// Verification is one check.
 type Verification struct {
 	Mode        uint32 // layout.Verify*
 	Data, Index []uint32

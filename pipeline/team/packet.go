@@ -12,7 +12,7 @@ const (
 	mostInPiece = 1 << 18
 )
 
-// piecesOf returns in how many pieces packets of so many records go.
+// piecesOf returns the number of pieces of a packet of n records.
 func piecesOf(records, inPiece int) int { return min((records+inPiece-1)/inPiece, MostPieces) }
 
 // The two exchanges of a step.
@@ -42,7 +42,7 @@ const (
 	AbsWords     = 2
 )
 
-// Packet is what one device sends another of the splats that a view sees.
+// Packet carries the splats that a view sees from one device to another.
 type Packet struct {
 	Shapes vk.Slice[[4]float32] // [records][2]
 	Paints vk.Slice[[4]float32] // [records]

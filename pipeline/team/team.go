@@ -101,7 +101,7 @@ func (t *Team) Imported() bool { return t.rooms[0][1].Imported() }
 // PieceRecords sets how many records of a packet are worth a piece more. It holds from the next Resize on.
 func (t *Team) PieceRecords(n int) { t.inPiece = n }
 
-// Resize makes packets of so many records, in place of those there are. Nothing may be in flight; programs must be
+// Resize replaces the packets by packets of n records. Nothing may be in flight; programs must be
 // built anew.
 func (t *Team) Resize(records int) error {
 	records = RoundUp(max(records, 1))

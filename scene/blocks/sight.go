@@ -21,7 +21,7 @@ const (
 	// has to be explained, or it would be by floaters within the block; but it need not be good, because the merged
 	// scene has it from other blocks.
 	thinning = 8
-	// maxProjected is about how many points are projected into a camera that no track tells of.
+	// maxProjected is about how many points are projected into a camera without tracks.
 	maxProjected = 1 << 16
 )
 

@@ -52,8 +52,8 @@ func split(list []weighed, columns, rows int) ([]Rect, error) {
 	return out, err
 }
 
-// errNoRoom is the error of places that cannot be told apart by so many cuts.
-var errNoRoom = errors.New("cameras and points stand too close together for so many blocks")
+// errNoRoom is the error of places that this many cuts cannot separate.
+var errNoRoom = errors.New("cameras and points are too close together for this many blocks")
 
 // cut divides an area along an axis into parts of equal weight, half-way between what lies on both sides of each cut.
 func cut(area Rect, list []weighed, axis, parts int) ([]Rect, error) {
@@ -96,7 +96,7 @@ func margin(core, bounds Rect, overlap float64) Rect {
 	return core
 }
 
-// Shape returns columns and rows for so many blocks at least, of sides as equal as can be.
+// Shape returns columns and rows for at least n blocks, as square as possible.
 func (s *Sight) Shape(n int) (columns, rows int) {
 	size := s.bounds.size()
 	long := math.Max(size[0], 1e-9)

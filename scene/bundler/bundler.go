@@ -19,7 +19,7 @@ import (
 	"vksplat/scene/photo"
 )
 
-// mark is what a bundle begins with.
+// mark is the first line of a bundle.
 const mark = "# Bundle file v"
 
 // maxList bounds a list of photos, in bytes.
@@ -228,7 +228,7 @@ func list(c *scene.Capture, n int) ([]string, error) {
 	}
 	return nil, &fault.Error{Op: "read " + filepath.Base(c.Model), Path: c.Model,
 		Err:  fmt.Errorf("there is no list of its %d photos", n),
-		Hint: "put the list of photos beside it, list.txt, one name a line, in the order of the cameras"}
+		Hint: "put the list of photos next to it, list.txt, one name per line, in the order of the cameras"}
 }
 
 // wholeLines is a head without a line that it may have cut.

@@ -4,10 +4,10 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 
+	"vksplat/internal/filetest"
 	must "vksplat/internal/musttest"
 	"vksplat/scene"
 	"vksplat/scene/load"
@@ -69,11 +69,9 @@ func TestFirstLine(t *testing.T) {
 	file := filepath.Join(root, "bundle", "bundle.out")
 	must.Do(t, os.WriteFile(file, []byte("# Bundle file v0.3"), 0o666))
 	must.Do(t, os.Truncate(file, 64<<20))
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
+	allocated := filetest.Allocated()
 	_, err := load.Capture(root, loadtest.AnyModel())
-	runtime.ReadMemStats(&after)
-	if used := after.TotalAlloc - before.TotalAlloc; err == nil || used > 16<<20 {
+	if used := allocated(); err == nil || used > 16<<20 {
 		t.Errorf("%d MB for %v", used>>20, err)
 	}
 }
@@ -87,12 +85,10 @@ func TestOtherTexts(t *testing.T) {
 	}
 	long := strings.Repeat("a_photo_of_another_capture.jpg\n", 3000)
 	must.Do(t, os.WriteFile(filepath.Join(root, "bundle", "d.txt"), []byte(long), 0o666))
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
+	allocated := filetest.Allocated()
 	c := loadtest.MustLoad(t, root, loadtest.AnyModel())
-	runtime.ReadMemStats(&after)
 	loadtest.CheckFixture(t, c, true)
-	if used := after.TotalAlloc - before.TotalAlloc; used > 16<<20 {
+	if used := allocated(); used > 16<<20 {
 		t.Errorf("%d MB are taken", used>>20)
 	}
 }

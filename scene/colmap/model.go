@@ -186,12 +186,18 @@ type colmapRefusal string
 
 func (r colmapRefusal) Error() string { return string(r) }
 
-// Write writes cameras.bin, images.bin and points3D.bin into dir, which is made if it is missing: one camera per set of
-// equal intrinsics, PINHOLE or that of its lens, poses as quaternions, no 2D points and no tracks. Cameras and points
-// are written in the frame they are in. Each file is written in full or not at all. Cameras must be pinhole cameras or
-// have a lens of COLMAP's, and names that hold no NUL.
+// Write is WriteTracks without tracks.
 func Write(dir string, cams []scene.Camera, pts []scene.Point) error {
-	m := &Model{Cameras: map[uint32]scene.Calibration{}}
+	return WriteTracks(dir, cams, pts, nil)
+}
+
+// WriteTracks writes cameras.bin, images.bin and points3D.bin into dir, which is made if it is missing: one camera per
+// set of equal intrinsics, PINHOLE or that of its lens, poses as quaternions, and of each camera the points that its
+// photo shows, by their places from 1; nil: none of any. Cameras and points are written in the frame they are in. Each
+// file is written in full or not at all. Cameras must be pinhole cameras or have a lens of COLMAP's, and names that hold
+// no NUL.
+func WriteTracks(dir string, cams []scene.Camera, pts []scene.Point, seen [][]Seen) error {
+	m := &Model{Cameras: map[uint32]scene.Calibration{}, Seen: seen}
 	ids := map[string]uint32{}
 	for i := range cams {
 		c := &cams[i]

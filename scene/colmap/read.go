@@ -121,10 +121,7 @@ func FormOf(dir string) (f *Form, ok bool) {
 // CountImages gives the number of images that a model claims, 0 if it cannot be read.
 func (f *Form) CountImages(dir string) uint64 {
 	file := filepath.Join(dir, "images"+f.Ext)
-	if fault.Regular(file) != nil {
-		return 0
-	}
-	r, err := os.Open(file)
+	r, _, err := fault.Open(file)
 	if err != nil {
 		return 0
 	}
@@ -170,16 +167,12 @@ func (f *Form) read(c *scene.Capture, name string, parse func(r io.Reader) error
 func Folder(dir string) scene.Files {
 	return func(name string) (io.ReadCloser, int64, error) {
 		path := filepath.Join(dir, name)
-		r, err := openRegular(path)
-		if err == nil {
-			var info os.FileInfo
-			if info, err = r.Stat(); err == nil {
-				return r, info.Size(), nil
-			}
-			r.Close() // only read from
+		r, size, err := fault.Open(path)
+		if err != nil {
+			return nil, 0, &fault.Error{Op: "read calibrated cameras", Path: path, Err: err, Kind: fault.ReadKind(err),
+				Hint: "put the folder back that train wrote, or train again"}
 		}
-		return nil, 0, &fault.Error{Op: "read calibrated cameras", Path: path, Err: fault.TrimPath(err),
-			Kind: fault.ReadKind(err), Hint: "put the folder back that train wrote, or train again"}
+		return r, size, nil
 	}
 }
 
@@ -207,13 +200,6 @@ func Read(c *scene.Capture, f *Form) ([]scene.Record, error) {
 	return records, nil
 }
 
-func openRegular(path string) (*os.File, error) {
-	if err := fault.Regular(path); err != nil {
-		return nil, err
-	}
-	return os.Open(path)
-}
-
 // cloud gives the PLY that holds a model's points in place of points3D, without tracks, as networks that estimate poses
 // write it. "" if there is none, or points3D is there.
 func (f *Form) cloud(dir string) string {
@@ -227,9 +213,9 @@ func (f *Form) cloud(dir string) string {
 // Read opens one file of a model and parses it.
 func (f *Form) Read(file string, parse func(r io.Reader) error) error {
 	op := "read " + filepath.Base(file)
-	r, err := openRegular(file)
+	r, _, err := fault.Open(file)
 	if err != nil {
-		return &fault.Error{Op: op, Path: file, Err: fault.TrimPath(err), Kind: fault.ReadKind(err),
+		return &fault.Error{Op: op, Path: file, Err: err, Kind: fault.ReadKind(err),
 			Hint: fmt.Sprintf("a COLMAP model needs cameras%s, images%[1]s and points3D%[1]s in one folder, all "+
 				"readable", f.Ext)}
 	}
@@ -338,7 +324,7 @@ func makeCamera(k Camera, v Image) (scene.Camera, error) {
 	r, ok := geom.RotationFromQuat(v.Quat)
 	if !ok {
 		return scene.Camera{Name: name},
-			scene.PoseError{Cause: fmt.Errorf("image %s has the rotation %g, which is none", quoted, v.Quat)}
+			scene.PoseError{Cause: fmt.Errorf("image %s has the rotation %g, which is not one", quoted, v.Quat)}
 	}
 	if !scene.InRange(v.T) {
 		return scene.Camera{Name: name},

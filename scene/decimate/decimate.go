@@ -77,7 +77,7 @@ func disjoint(list []Pair, n int) []Pair {
 	})
 }
 
-// gaussian is what matters of a splat for merging it.
+// gaussian is the part of a splat that merging needs.
 type gaussian struct {
 	mean   [3]float64
 	cov    [6]float64 // xx xy xz yy yz zz
@@ -85,7 +85,7 @@ type gaussian struct {
 	colour [3]float64 // seen from nowhere in particular
 }
 
-// most is the greatest opacity that is told from 1.
+// most is the greatest opacity that differs from 1.
 const most = 0.99
 
 func gaussianOf(s *scene.Splats, i int) gaussian {

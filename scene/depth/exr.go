@@ -27,7 +27,7 @@ const (
 // Compressions, with the scanlines of a block.
 var exrLines = map[byte]int{0: 1, 2: 1, 3: 16} // none, ZIPS, ZIP
 
-// exrFile is what the header says.
+// exrFile is the header's content.
 type exrFile struct {
 	names       []string
 	types       []uint32
@@ -213,7 +213,7 @@ func (f *exrFile) value(i int, b []byte) float32 {
 	return float32(le.Uint32(b))
 }
 
-// unpack returns a block of so many bytes. What compression does not make smaller is stored as it is.
+// unpack returns a block of the given size. What compression does not make smaller is stored as it is.
 func (f *exrFile) unpack(packed []byte, size int) ([]byte, error) {
 	if len(packed) == size {
 		return packed, nil

@@ -19,7 +19,7 @@ import (
 	"vksplat/shaders/layout"
 )
 
-// form is what maps of one kind have in common.
+// form is the file format of one kind of maps.
 type form struct {
 	op, setting, hint string
 	kind              string                                  // what render writes before the extension
@@ -69,7 +69,7 @@ func readFile(file string, f *form) (*mapFile, error) {
 	return m, nil
 }
 
-// newMap makes a map, of a size that data of so many bytes may hold.
+// newMap makes a map whose size fits the number of bytes.
 func newMap(width, height, channels, bytes int) (*mapFile, error) {
 	const mostPerByte = 1 << 14 // as of photos, which deflate packs
 	if err := scene.Plausible(width, height, mostPerByte, bytes); err != nil {

@@ -1,11 +1,9 @@
 package depth
 
 import (
-	"encoding/json"
 	"errors"
 	"io/fs"
 	"math"
-	"os"
 	"slices"
 
 	"vksplat/internal/fault"
@@ -39,27 +37,14 @@ const (
 	leastRange  = 1e-3
 )
 
-// maxParams bounds the bytes of a file of scales: a million photos.
-const maxParams = 128 << 20
-
 // readParams reads the scales and offsets of photos by their names without extension; nil: there is no such file.
 func readParams(file string) (params map[string]inverseFit, err error) {
-	info, err := os.Stat(file)
+	err = strictjson.ReadFile(file, &params)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
-	var data []byte
-	if err == nil && (!info.Mode().IsRegular() || info.Size() > maxParams) {
-		err = errors.New("not a file of scales and offsets")
-	}
-	if err == nil {
-		data, err = os.ReadFile(file)
-	}
-	if err == nil {
-		err = strictjson.JSONError(json.Unmarshal(data, &params))
-	}
 	if err != nil {
-		return nil, &fault.Error{Op: opMaps, Path: file, Err: fault.TrimPath(err), Kind: fault.ReadKind(err),
+		return nil, &fault.Error{Op: opMaps, Path: file, Err: err, Kind: fault.ReadKind(err),
 			Hint: "make it again, or remove it: scales and offsets then follow from the capture's points"}
 	}
 	return params, nil
@@ -119,7 +104,7 @@ func fitInverse(r *reading) inverseFit {
 	return p
 }
 
-// fitInverse takes so many rounds of least squares. Each is weighed by what the one before left over, but not by less
+// fitInverse repeats least squares fitRounds times. Each is weighed by what the one before left over, but not by less
 // than this share of the points' mean distance from their median.
 const (
 	fitRounds = 20

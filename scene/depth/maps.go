@@ -103,10 +103,7 @@ func (r *Result) choose(files []string, params bool) {
 
 // filesOf finds the maps of all photos below dir, which it returns as a path, and names those that have none.
 func filesOf(c *scene.Capture, dir string, f *form) (folder string, files, missing []string, err error) {
-	if !filepath.IsAbs(dir) {
-		dir = filepath.Join(c.Root, dir)
-	}
-	if err := refuseFolder(dir, f); err != nil {
+	if dir, err = photo.Below(c.Root, dir, f.op, f.setting); err != nil {
 		return dir, nil, nil, err
 	}
 	files, locator := make([]string, len(c.Cameras)), photo.NewLocator(dir)
@@ -181,7 +178,7 @@ func readMap(c *scene.Camera, file, kind string, points []scene.KnownDepth) (r r
 	return r, nil
 }
 
-// inversePNG is what 1 is in PNG files of inverse depth, before scale and offset.
+// inversePNG is the PNG value of inverse depth 1, before scale and offset.
 const inversePNG = 65536
 
 // measure brings depths to the capture's unit.

@@ -89,15 +89,17 @@ func (n *Normals) judge(dir string, maps []normalReading) error {
 		used, odd, negative = used+maps[i].used, odd+maps[i].odd, negative || maps[i].negative
 	}
 	if used+odd == 0 {
-		return fault.Data(opNormals, dir, normalForm.hint, "the normal maps know no normal")
+		return fault.Data(opNormals, dir, normalForm.hint, "the normal maps hold no normal")
 	}
 	n.Odd = float64(odd) / float64(used+odd)
 	if n.Odd > mostOdd {
-		return fault.Data(opNormals, dir, "maps of floats hold directions of length 1, in numbers from -1 to 1; in PNG "+
-			"files black to white stand for these", "%.0f %% of the pixels are no directions of length 1", 100*n.Odd)
+		return fault.Data(opNormals, dir, "maps of floats hold directions of length 1, in numbers from -1 to 1; in "+
+			"PNG "+
+			"files black to white stand for these", "%.0f %% of the pixels are not directions of length 1", 100*n.Odd)
 	}
 	if !negative && n.Frame != FrameWorld {
-		return fault.Data(opNormals, dir, "write 2 x - 1 of maps that hold numbers from 0 to 1; for normals of the world "+
+		return fault.Data(opNormals, dir, "write 2 x - 1 of maps that hold numbers from 0 to 1; for normals of the "+
+			"world "+
 			"that all look up give "+fault.Setting("normal-frame")+" world", "no number of the maps is below 0")
 	}
 	return nil
@@ -232,7 +234,7 @@ func (n *Normals) choose(dir string, maps []normalReading) error {
 	}
 	n.Facing = shares[n.Frame]
 	if math.IsNaN(n.Facing) { // of no cell pixels agree
-		return fault.Data(opNormals, dir, normalForm.hint, "the normal maps know no normal")
+		return fault.Data(opNormals, dir, normalForm.hint, "the normal maps hold no normal")
 	}
 	if n.Facing < leastFacing {
 		return fault.Data(opNormals, dir, fmt.Sprintf("see what %s says: %.0f %% face it in axes of opencv, %.0f %% "+

@@ -19,6 +19,7 @@ import (
 	"vksplat/scene"
 	"vksplat/scene/picture"
 	"vksplat/scene/scenetest"
+	"vksplat/scene/synth/synthtest"
 )
 
 // normalsNPY is an array of NumPy of single precision: row by row, or axis by axis.
@@ -113,7 +114,7 @@ func TestReadNormals(t *testing.T) {
 		t.Run(m.name, func(t *testing.T) {
 			dir := t.TempDir()
 			for i := 1; i < len(c.Cameras); i++ {
-				normals := s.Normals(i)
+				normals := synthtest.Normals(s, i)
 				for p := range normals {
 					if normals[p] = m.axes(&c.Cameras[i], normals[p]); p%10 == 3 {
 						normals[p] = [3]float64{-1, -1, -1} // black
@@ -130,7 +131,7 @@ func TestReadNormals(t *testing.T) {
 				t.Errorf("frame %s, %.2f face the camera, missing %v", n.Frame, n.Facing, n.Missing)
 			}
 			for i := 1; i < len(n.Known); i++ {
-				checkNormals(t, &n.Known[i], s.Normals(i), m.limit)
+				checkNormals(t, &n.Known[i], synthtest.Normals(s, i), m.limit)
 			}
 		})
 	}
@@ -261,7 +262,7 @@ func exrNamed(names ...string) []byte {
 func TestNormalsRefuse(t *testing.T) {
 	c, s := drawn(t, 100)
 	first := strings.TrimSuffix(c.Cameras[0].Name, ".png")
-	normals := s.Normals(0)
+	normals := synthtest.Normals(s, 0)
 	none, long, coded := make([][3]float64, len(normals)), slices.Clone(normals), slices.Clone(normals)
 	for i, n := range normals {
 		for k := range n {
@@ -275,8 +276,8 @@ func TestNormalsRefuse(t *testing.T) {
 		{"no map", "other.png", "", "no map of any photo", "a/b.npy", normalsPNG(t, 96, normals, 8)},
 		{"the wrong axes", first + ".png", FrameOpenGL, "of the normals face the camera in axes of opengl",
 			"100 % face it in axes of opencv", normalsPNG(t, 96, normals, 8)},
-		{"no normal", first + ".npy", "", "know no normal", "three floats", normalsNPY(96, none, false)},
-		{"of another length", first + ".npy", "", "100 % of the pixels are no directions of length 1", "length 1",
+		{"no normal", first + ".npy", "", "hold no normal", "three floats", normalsNPY(96, none, false)},
+		{"of another length", first + ".npy", "", "100 % of the pixels are not directions of length 1", "length 1",
 			normalsNPY(96, long, false)},
 		{"from 0 to 1", first + ".npy", "", "no number of the maps is below 0", "2 x - 1",
 			normalsNPY(96, coded, false)},

@@ -3,9 +3,7 @@ package depth
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"math"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -13,24 +11,6 @@ import (
 	"vksplat/scene"
 	"vksplat/scene/photo"
 )
-
-func refuseFolder(dir string, f *form) error {
-	info, err := os.Stat(dir)
-	e := &fault.Error{Op: f.op, Path: dir,
-		Hint: fault.Setting(f.setting) + " names a folder below the capture's, or an absolute one"}
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		e.Err = errors.New("no such folder")
-	case err != nil:
-		e.Err, e.Kind = fault.TrimPath(err), fault.ReadKind(err)
-	case !info.IsDir():
-		e.Err = errors.New("this is a file, and a folder of maps is wanted")
-		e.Hint += ": of one map give the folder that it is in"
-	default:
-		return nil
-	}
-	return e
-}
 
 // refuseMaps is the error of the maps of dir that cannot be used, nil if all can: that of the first, which counts the
 // others and names some. Several cameras may have one photo, and one map.
@@ -77,7 +57,8 @@ func (m *mapFile) checkShape(c *scene.Camera, file string, f *form) error {
 	if sameShape(m.width, m.height, width, height) {
 		return nil
 	}
-	why, hint := "it is stretched or cropped", "give maps of whole photos as their files have them, with the distortion "+
+	why, hint := "it is stretched or cropped", "give maps of whole photos as their files have them, with the "+
+		"distortion "+
 		"of the lens; they may be smaller, of the same aspect"
 	if sameShape(m.height, m.width, width, height) {
 		why, hint = "it is turned", "turn the maps to the rows and columns that the photos' files have"

@@ -110,7 +110,7 @@ func TestRefuseFolder(t *testing.T) {
 	c := &scene.Capture{Root: t.TempDir(), Cameras: []scene.Camera{{Name: "a.png"}}}
 	scenetest.Put(t, filepath.Join(c.Root, "a.npy"), mapsOf(8, 6)["depths"])
 	for dir, want := range map[string][2]string{
-		"a.npy":   {"this is a file, and a folder of maps is wanted", "give the folder that it is in"},
+		"a.npy":   {"this is a file, and a folder is wanted", "give the folder that it is in"},
 		"nowhere": {"no such folder", "a folder below the capture's"},
 	} {
 		for setting, err := range readBoth(c, dir) {

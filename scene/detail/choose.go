@@ -119,10 +119,11 @@ func (m *Model) Choose(c *scene.Camera, most int) ([]int, error) {
 		n = m.coarsen(list, n, most)
 	}
 	if n > most {
-		return nil, fault.Usagef(fmt.Sprintf("raise %s to %d or more, and %s (%s where the device uses RAM) if there is "+
+		return nil, fault.Usagef(fmt.Sprintf("raise %s to %d or more, and %s (%s where the device uses RAM) if there "+
+			"is "+
 			"no room for these; or make more levels: %s", fault.Setting("max-splats"), n, fault.Setting("max-vram"),
 			fault.Setting("max-ram"), fault.Command("convert --lod N")),
-			"%s: the coarsest level in view takes room for %d splats, at most %d are to be drawn",
+			"%s: the coarsest level in view needs room for %d splats, but at most %d may be drawn",
 			fault.Named("max-splats"), n, most)
 	}
 	parts := make([]int, 0, len(list))
@@ -218,7 +219,7 @@ func (v *viewed) perUnit(l *leaf) float64 {
 // splats of one standard deviation, which is no more than half of it, and a splat is seen up to sqrt(2 ln 255) of them.
 const reach = 3.34
 
-// outside reports whether a leaf's box, so many times as large, is outside the picture.
+// outside reports whether a leaf's box, scaled by a factor, is outside the picture.
 func (v *viewed) outside(l *leaf, times float64) bool {
 	for _, n := range v.planes {
 		// the corner that is farthest along the normal, which is turned to the model's axes

@@ -11,7 +11,7 @@ import (
 // store reads parts, those that are needed next on several cores ahead of time, within a limit of memory.
 type store struct {
 	m     *Model
-	limit int64 // bytes of parts that nobody has taken, and as many of folders
+	limit int64 // bytes of read-ahead parts not yet used, and as many of folders
 
 	mu      sync.Mutex
 	changed *sync.Cond
@@ -40,7 +40,7 @@ type folderUse struct {
 	decoded bool
 }
 
-// Use makes the model ready: it is drawn in a frame, by a device that keeps pages of so many splats. LimitRAM says what
+// Use makes the model ready: it is drawn in a frame, by a device whose pages hold that many splats. LimitRAM says what
 // it may take.
 func (m *Model) Use(frame scene.Frame, origin [3]float64, page int) {
 	m.frame, m.origin, m.page = frame, origin, page
@@ -191,7 +191,7 @@ func (s *store) read(part int) {
 func (s *store) Read(part int) (*scene.Splats, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.parts[part] == nil { // nobody has begun it: it does not wait for room
+	if s.parts[part] == nil { // not yet begun: it does not wait for room
 		s.wanted = slices.DeleteFunc(s.wanted, func(other int) bool { return other == part })
 		s.begin(part)
 		s.mu.Unlock()
@@ -212,7 +212,7 @@ func (s *store) release(folder int) {
 	s.evict(0)
 }
 
-// evict forgets folders that nobody reads until there is room for need bytes more: first what was read the longest time
+// evict forgets unused folders until there is room for need bytes more: first what was read the longest time
 // ago.
 func (s *store) evict(need int64) {
 	for s.kept+need > s.limit {

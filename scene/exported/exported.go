@@ -69,9 +69,7 @@ func Parse(file string, parse func(data []byte) ([]scene.Record, error)) ([]scen
 }
 
 func Open(file string) (f *os.File, err error) {
-	if err = fault.Regular(file); err == nil {
-		f, err = os.Open(file)
-	}
+	f, _, err = fault.Open(file)
 	return f, unread(file, err)
 }
 

@@ -45,7 +45,7 @@ type Fingerprint struct {
 	err          error
 }
 
-// fileNote is what is known of a file before it is read.
+// fileNote describes a file before it is read.
 type fileNote struct {
 	path string
 	size int64
@@ -173,7 +173,7 @@ func (f *Fingerprint) note(cams []scene.Camera) error {
 			i, known := at[path]
 			if !known {
 				info, err := os.Stat(path)
-				if err == nil && !info.Mode().IsRegular() { // to open a pipe that nobody writes to would block
+				if err == nil && !info.Mode().IsRegular() { // opening a pipe without a writer would block
 					err = fault.ErrNotRegular
 				}
 				if err != nil {
@@ -230,10 +230,7 @@ func (f *Fingerprint) hash(ctx context.Context, workers int) (sum [sha256.Size]b
 
 // hash reads a whole file, in pieces between which ctx may end it.
 func (n *fileNote) hash(ctx context.Context) (sum [sha256.Size]byte, err error) {
-	if err := fault.Regular(n.path); err != nil {
-		return sum, fingerprintError(n.path, err)
-	}
-	file, err := os.Open(n.path)
+	file, _, err := fault.Open(n.path)
 	if err != nil {
 		return sum, fingerprintError(n.path, err)
 	}

@@ -23,13 +23,9 @@ const (
 // as the mean distance to the three nearest other points (to all others if there are fewer; at least minSpacing) times
 // scale, the given opacity, the point's colour from every side, and a random rotation that depends on seed and the
 // point's index alone. Points that are not finite as float32 are left out. degree is clamped to 0..MaxSHDegree; opacity
-// must be between 0 and 1, scale positive. The published recipe has opacity 0.1 and scale 1.
-func Initialise(points []scene.Point, seed uint64, degree int, opacity, scale float64) *scene.Splats {
-	return initialise(context.Background(), points, seed, degree, opacity, scale)
-}
-
-// initialise is Initialise that ends early, with splats of no use, when ctx ends.
-func initialise(ctx context.Context, points []scene.Point, seed uint64, degree int,
+// must be between 0 and 1, scale positive. The published recipe has opacity 0.1 and scale 1. When ctx ends it returns
+// early, with splats of no use.
+func Initialise(ctx context.Context, points []scene.Point, seed uint64, degree int,
 	opacity, scale float64) *scene.Splats {
 	points = finitePoints(points)
 	// first: what it takes beside them is free again when the splats are made

@@ -99,7 +99,7 @@ func TestNearest(t *testing.T) {
 
 func TestInitialise(t *testing.T) {
 	points := cloud(1000)
-	s := Initialise(points, 42, 3, 0.1, 1)
+	s := Initialise(t.Context(), points, 42, 3, 0.1, 1)
 	if s.N != 1000 || s.Degree != 3 {
 		t.Fatalf("%d splats of degree %d", s.N, s.Degree)
 	}
@@ -167,13 +167,13 @@ func TestInitialiseFewPoints(t *testing.T) {
 		{[]scene.Point{at(3), at(3)}, minSpacing},
 		{[]scene.Point{at(math.NaN()), at(1), at(math.Inf(1)), at(2), at(1e300)}, 1},
 	} {
-		s := Initialise(c.points, 1, 0, 0.1, 1)
+		s := Initialise(t.Context(), c.points, 1, 0, 0.1, 1)
 		must.Do(t, s.Validate())
 		if s.N > 0 && math.Abs(math.Exp(float64(s.LogScales[0]))-c.want) > 1e-6*c.want {
 			t.Errorf("%v: scale %v, want %v", c.points, math.Exp(float64(s.LogScales[0])), c.want)
 		}
 	}
-	if s := Initialise(cloud(5), 1, 9, 0.1, 1); s.Degree != scene.MaxSHDegree {
+	if s := Initialise(t.Context(), cloud(5), 1, 9, 0.1, 1); s.Degree != scene.MaxSHDegree {
 		t.Errorf("degree %d", s.Degree)
 	}
 }
@@ -181,9 +181,9 @@ func TestInitialiseFewPoints(t *testing.T) {
 func TestInitialiseDoesNotDependOnCores(t *testing.T) {
 	points := cloud(30000)
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
-	one := Initialise(points, 5, 1, 0.1, 1)
+	one := Initialise(t.Context(), points, 5, 1, 0.1, 1)
 	runtime.GOMAXPROCS(2)
-	two := Initialise(points, 5, 1, 0.1, 1)
+	two := Initialise(t.Context(), points, 5, 1, 0.1, 1)
 	for i, t1 := range one.Tensors() {
 		if !slices.Equal(t1.Data, two.Tensors()[i].Data) {
 			t.Errorf("%s differ", t1.Name)
@@ -194,6 +194,6 @@ func TestInitialiseDoesNotDependOnCores(t *testing.T) {
 func BenchmarkInitialise1M(b *testing.B) {
 	points := cloud(1 << 20)
 	for b.Loop() {
-		Initialise(points, 1, 3, 0.1, 1)
+		Initialise(b.Context(), points, 1, 3, 0.1, 1)
 	}
 }

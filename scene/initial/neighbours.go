@@ -63,7 +63,7 @@ func splitRanges(n int) int {
 	return ranges - 1
 }
 
-// build orders range k, with so many goroutines; the tree does not depend on their number.
+// build orders range k on several goroutines; the tree does not depend on their number.
 func (t *pointTree) build(ctx context.Context, k, lo, hi, workers int) {
 	var wg sync.WaitGroup
 	defer wg.Wait()

@@ -42,7 +42,7 @@ func randomPoints(ctx context.Context, c *scene.Capture, o Options) []scene.Poin
 		}
 	}
 	box := boxInView(c.Cameras, c.SceneScale)
-	// seen counts cameras, up to need; it gives less as soon as so many cannot be reached.
+	// seen counts cameras, up to need; it gives less as soon as need cannot be reached.
 	seen := func(p [3]float64, need int) (n int) {
 		for i := range cams {
 			if n >= need || n+len(cams)-i < need {

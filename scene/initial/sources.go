@@ -23,7 +23,7 @@ const (
 	InitPLY    = "ply"    // a file: a PLY file of points, or a model of splats, which are used as they are
 )
 
-// DefaultRandomPoints is how many points InitRandom makes unless told.
+// DefaultRandomPoints is the number of points that InitRandom makes by default.
 const DefaultRandomPoints = 100_000
 
 // SyntheticHalf is half the edge of the cube around the origin that holds a synthetic scene, in the capture's units:
@@ -180,7 +180,7 @@ func splatsFromPoints(ctx context.Context, c *scene.Capture, points []scene.Poin
 			return nil, err
 		}
 	}
-	s := initialise(ctx, points, o.Seed, o.Degree, o.Opacity, o.Scale)
+	s := Initialise(ctx, points, o.Seed, o.Degree, o.Opacity, o.Scale)
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}

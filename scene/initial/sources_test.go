@@ -16,6 +16,7 @@ import (
 	must "vksplat/internal/musttest"
 	"vksplat/scene"
 	"vksplat/scene/ply"
+	"vksplat/scene/ply/plytest"
 	"vksplat/scene/scenetest"
 )
 
@@ -36,7 +37,7 @@ func mustInit(t *testing.T, c *scene.Capture, o Options) *scene.Splats {
 func TestInitFromCapture(t *testing.T) {
 	c := scenetest.Ring(10, 1000)
 	c.Normalise()
-	want := Initialise(c.Points, 42, 1, 0.1, 1)
+	want := Initialise(t.Context(), c.Points, 42, 1, 0.1, 1)
 	for _, kind := range []string{InitAuto, InitPoints} {
 		if got := mustInit(t, c, initOptions(kind)); !reflect.DeepEqual(got, want) {
 			t.Errorf("%q differs", kind)
@@ -205,12 +206,12 @@ func TestInitFromPLY(t *testing.T) {
 	}
 
 	// A model is used as it is, whatever opacity and scale say.
-	model := Initialise(cloud(20), 1, 2, 0.3, 2)
+	model := Initialise(t.Context(), cloud(20), 1, 2, 0.3, 2)
 	for i := range model.SH {
 		model.SH[i] = float32(i) / 100
 	}
 	file := filepath.Join(dir, "model.ply")
-	must.Do(t, ply.Write(file, model, ply.Meta{Origin: &[3]float64{10, 20, 30}}))
+	must.Do(t, plytest.Write(file, model, ply.Meta{Origin: &[3]float64{10, 20, 30}}))
 	o = initOptions(InitPLY)
 	o.File = file
 	got := mustInit(t, c, o)
@@ -359,7 +360,7 @@ func TestCount(t *testing.T) {
 	c := scenetest.Ring(10, 50)
 	c.Normalise()
 	file := filepath.Join(t.TempDir(), "model.ply")
-	must.Do(t, ply.Write(file, Initialise(cloud(20), 1, 2, 0.3, 2), ply.Meta{}))
+	must.Do(t, plytest.Write(file, Initialise(t.Context(), cloud(20), 1, 2, 0.3, 2), ply.Meta{}))
 	for kind, want := range map[string]int{InitRandom: 77, InitPoints: len(c.Points), InitPLY: 20} {
 		o := initOptions(kind)
 		o.Points, o.File = 77, file

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"os"
 	"path/filepath"
@@ -290,10 +289,7 @@ func WriteCfgArgs(path string, a CfgArgs) error {
 		"white_background=%s, train_test_exp=False, data_device='cuda', eval=%s)",
 		a.SHDegree, pythonString(a.SourcePath), pythonString(a.ModelPath), pythonString(a.Images), a.Resolution,
 		pythonBool(a.WhiteBackground), pythonBool(a.Eval))
-	return atomicfile.Write(path, func(w io.Writer) error {
-		_, err := io.WriteString(w, text)
-		return err
-	})
+	return atomicfile.WriteText(path, text)
 }
 
 func pythonBool(b bool) string {

@@ -10,7 +10,8 @@ import (
 // to some photos late or never.
 func (r *Report) checkEnds(c *scene.Capture) {
 	names, all := photosThat(c, photo.CutShort)
-	r.about(SeverityWarning, "cut-photos", names, "%d of %d photos end early and cannot be decoded", len(names), all)
+	r.about(SeverityWarning, "cut-photos", names, "%d of %d photos cannot be decoded: the files end early",
+		len(names), all)
 }
 
 // photosThat names the photos whose files are of a kind, and counts all.

@@ -37,7 +37,7 @@ func (p Problem) warning() scene.Warning {
 	return scene.Warning{Code: p.Code, Count: p.Count, Names: p.Names, Text: p.Text, Remedy: p.Remedy}
 }
 
-// Report is what Inspect found. Distances are in the capture's own units.
+// Report is the result of Inspect. Distances are in the capture's own units.
 type Report struct {
 	Root   string `json:"root"`
 	Format string `json:"format,omitempty"` // as Capture.Format; COLMAP's text form is "colmap, text"
@@ -131,7 +131,7 @@ func Capture(ctx context.Context, c *scene.Capture, o Options) (*Report, error) 
 		if err := r.checkPixels(ctx, c); err != nil {
 			return nil, err
 		}
-	} else { // or decoding has told
+	} else { // or decoding has found out
 		r.checkEnds(c)
 	}
 	rank := []Severity{SeverityFatal, SeverityWarning, SeverityNote}
@@ -151,7 +151,7 @@ func FailedReport(root string, err error) *Report {
 		Problems: []Problem{{Severity: SeverityFatal, Code: "cannot-load", Text: text, Remedy: fault.Hint(err)}}}
 }
 
-// Warnings are what a training run tells: what was found while loading, and the warnings of the checks.
+// Warnings are those that a training run prints: of loading, and of the checks.
 func (r *Report) Warnings() []scene.Warning {
 	var out []scene.Warning
 	for _, p := range r.Problems {

@@ -39,7 +39,7 @@ func (r *Report) checkSizes(c *scene.Capture) {
 		len(small), len(groups), SmallPhoto, width, height)
 }
 
-// unlessLeft gives the severity of so many photos being useless.
+// unlessLeft gives the severity of some photos being useless.
 func (r *Report) unlessLeft(lost int) Severity {
 	if r.Photos-lost < scene.MinPhotos {
 		return SeverityFatal

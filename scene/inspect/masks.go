@@ -10,7 +10,7 @@ import (
 	"vksplat/scene/photo"
 )
 
-// maskFindings are what checkMasks found, by the names of photos.
+// maskFindings are the findings of checkMasks, by photo name.
 type maskFindings struct {
 	photos    int // with a mask
 	broken    []string
@@ -64,7 +64,7 @@ func (f *maskFindings) compare(cam *scene.Camera) bool {
 	}
 	pw, ph, err := photo.Size(cam.Path)
 	if err != nil || photo.SameAspect(w, h, pw, ph) {
-		return true // what is wrong with the photo is told elsewhere
+		return true // problems of the photo are reported elsewhere
 	}
 	if f.example == "" {
 		f.example = fmt.Sprintf("%s has %d x %d pixels, its photo %d x %d", wording.Printable(cam.Mask), w, h, pw, ph)

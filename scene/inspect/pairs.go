@@ -66,7 +66,7 @@ func FindPairs(renders, photos, masks string, inverted bool) (*Pairs, error) {
 	return p, p.checkMasks(masks)
 }
 
-// checkMasks wants masks of the photos' shape, and tells of those of another size: they are scaled.
+// checkMasks wants masks of the photos' shape, and reports those of another size, which are scaled.
 func (p *Pairs) checkMasks(dir string) error {
 	var f maskFindings
 	var scaled []string
@@ -125,7 +125,7 @@ func (p *Pairs) check(renders, photos string) error {
 			fmt.Sprintf("pictures of both folders have the same names, as in %s and %s", path.Base(missing[0]),
 				strings.TrimSuffix(path.Base(missing[0]), path.Ext(missing[0]))+".jpg"), "%s",
 			scene.Warning{Count: len(missing), Names: scene.FirstNames(missing),
-				Text: fmt.Sprintf("%d of %d pictures of %s are missing", len(missing), len(p.Renders),
+				Text: fmt.Sprintf("%d of %d pictures of %s cannot be found", len(missing), len(p.Renders),
 					wording.Printable(renders))})
 	}
 	sizes := make([][4]int, len(p.Renders))

@@ -85,7 +85,7 @@ func (r *Report) checkSamePoses(cams []scene.Camera, centres [][3]float64) {
 		len(photos))
 }
 
-// NeedsInit reports whether nothing in a capture says where to begin: training has to be told, as by --init random.
+// NeedsInit reports whether nothing in a capture says where to begin: training needs a flag such as --init random.
 func NeedsInit(c *scene.Capture) bool {
 	return len(c.Points) == 0 && !c.Synthetic && !initial.Options{}.Random(c)
 }

@@ -13,7 +13,7 @@ var (
 	errCode    = errors.New("the coded data holds an invalid code")
 	errRun     = errors.New("the coded data holds a run beyond its block")
 	errShort   = errors.New("the coded data ends early")
-	errNoTable = errors.New("a component uses a table that the file has not")
+	errNoTable = errors.New("a component uses a table that the file does not have")
 )
 
 // jpegScan is the part of the file that holds some components, or some bits of them.
@@ -60,7 +60,7 @@ func (d *jpegDecoder) scanHeader(content []byte) (*jpegScan, error) {
 		id, tables := content[1+2*i], content[2+2*i]
 		c := d.component(id)
 		if c == nil {
-			return nil, fmt.Errorf("a scan is of component %d, which the frame has not", id)
+			return nil, fmt.Errorf("a scan is of component %d, which the frame does not have", id)
 		}
 		for _, other := range s.components {
 			if other == c {
@@ -165,7 +165,7 @@ func (d *jpegDecoder) scanData(s *jpegScan) error {
 	return nil
 }
 
-// dataError is what went wrong in coded data: if it ran out, that is why.
+// dataError explains bad coded data: if it ran out, that is the cause.
 func (d *jpegDecoder) dataError(err error) error {
 	if !d.bits.exhausted() {
 		return err

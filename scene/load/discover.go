@@ -31,7 +31,7 @@ var modelPlaces = [...]struct {
 	{".", false},
 }
 
-// found is what describes a capture.
+// found is a file or model that describes a capture.
 type found struct {
 	format string
 	root   string // the capture's folder

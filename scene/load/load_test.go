@@ -153,7 +153,7 @@ func badModels() []badInput {
 				scenetest.WritePhoto(t, file, scenetest.TinyWidth, scenetest.TinyHeight)
 			}
 			loadtest.TinyModel(t, root, cams, scenetest.TinyPoints())
-		}, options: loadtest.AnyModel(), want: []string{"5 of 5 photos are missing: ../p0.png.x.png"},
+		}, options: loadtest.AnyModel(), want: []string{"5 of 5 photos cannot be found: ../p0.png.x.png"},
 			hint: "of a name from another machine the longest end", kind: nil},
 		{name: "no name", change: func(t *testing.T, root string) {
 			cams := scenetest.TinyCameras()
@@ -184,14 +184,14 @@ func badFolders() []badInput {
 			want: []string{"3"}, hint: "auto", kind: fault.ErrUsage},
 		{name: "all photos missing",
 			change: loadtest.Removed("images/p0.png", "images/p1.png", "images/p2.png", "images/p3.png",
-				"images/p4.png"), options: loadtest.AnyModel(), want: []string{"5 of 5 photos are missing", "p0.png"},
+				"images/p4.png"), options: loadtest.AnyModel(), want: []string{"5 of 5 photos cannot be found", "p0.png"},
 			hint: "images", kind: nil},
 		{name: "no photo folder", change: loadtest.Removed("images"), options: loadtest.AnyModel(),
 			want: []string{"no folder images"}, hint: "images", kind: nil},
 		{name: "images option", change: nil, options: scene.LoadOptions{Model: scene.AnyModel, Images: "nowhere"},
 			want: []string{"nowhere", "no such folder"}, hint: "images", kind: nil},
 		{name: "missing, strict", change: loadtest.Removed("images/p1.png"), options: strict,
-			want: []string{"1 of 5 photos are missing", "p1.png"}, hint: "images", kind: nil},
+			want: []string{"1 of 5 photos cannot be found", "p1.png"}, hint: "leave out", kind: nil},
 		{name: "broken, strict", change: func(t *testing.T, root string) {
 			scenetest.Put(t, filepath.Join(root, "images", "p3.png"), []byte("no photo"))
 		}, options: strict, want: []string{"1 of 5 photos cannot be read", "p3.png", "neither JPEG nor PNG"},

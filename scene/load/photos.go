@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"path"
 	"path/filepath"
 	"slices"
@@ -272,7 +271,7 @@ type lostPhotos struct {
 	cause   error // of the first of broken
 }
 
-// inPlace tells of a photo that only has to be converted, "" if there is none.
+// inPlace names a photo that only has to be converted, "" if there is none.
 func (l *lostPhotos) inPlace() string {
 	if l.foreign == "" {
 		return ""
@@ -323,16 +322,13 @@ func unreadable(path string, err error) error {
 
 // kindOf names what a file in place of a photo is, "" for what is not known.
 func kindOf(path string) (kind, hint string) {
-	if fault.Regular(path) != nil {
-		return "", ""
-	}
-	f, err := os.Open(path)
+	f, _, err := fault.Open(path)
 	if err != nil {
 		return "", ""
 	}
 	defer f.Close() // only read from
 	head := make([]byte, 512)
-	n, _ := io.ReadFull(f, head) // a shorter file is told by what it has
+	n, _ := io.ReadFull(f, head) // a shorter file is recognised by what it has
 	return filekind.Of("", head[:n])
 }
 
@@ -340,7 +336,7 @@ func refusePhotos(c *scene.Capture, all, kept int, lost lostPhotos) error {
 	var parts []string
 	if n := len(lost.missing); n > 0 {
 		parts = append(parts, scene.Warning{Count: n, Names: scene.FirstNames(lost.missing),
-			Text: fmt.Sprintf("%d of %d photos are missing%s", n, all, lost.inPlace())}.String())
+			Text: fmt.Sprintf("%d of %d photos cannot be found%s", n, all, lost.inPlace())}.String())
 	}
 	if n := len(lost.broken); n > 0 {
 		parts = append(parts, scene.Warning{Count: n, Names: scene.FirstNames(lost.broken),
@@ -354,12 +350,10 @@ func refusePhotos(c *scene.Capture, all, kept int, lost lostPhotos) error {
 	}
 	if len(lost.missing) == 0 {
 		hint = "copy or export these photos again as JPEG or PNG"
-		if kept >= scene.MinPhotos {
-			hint += ", or leave out " + fault.Setting("strict") + " to train without them"
-		}
 	}
-	if convert := cmp.Or(photo.ConversionHint(lost.foreign), fault.Hint(lost.cause)); convert != "" {
-		hint = convert
+	hint = cmp.Or(photo.ConversionHint(lost.foreign), fault.Hint(lost.cause), hint)
+	if kept >= scene.MinPhotos {
+		hint = "leave out " + fault.Setting("strict") + " to train without them, or " + hint
 	}
 	return &fault.Error{Op: "load photos", Path: c.Images, Err: errors.New(strings.Join(parts, "; ")), Hint: hint}
 }

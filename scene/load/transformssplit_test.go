@@ -213,7 +213,7 @@ func TestBadTransforms(t *testing.T) {
 		{"mirror", frame(scenetest.JsonObject{"transform_matrix": mirrored}),
 			"frame 2: field transform_matrix: it mirrors"},
 		{"shear", frame(scenetest.JsonObject{"transform_matrix": sheared}), "off a rotation by"},
-		{"zero", frame(scenetest.JsonObject{"transform_matrix": make([][4]float64, 3)}), "no rotation"},
+		{"zero", frame(scenetest.JsonObject{"transform_matrix": make([][4]float64, 3)}), "not a rotation"},
 		{"no focal", scenetest.JsonObject{"frames": scenetest.TinyFrames("images/")},
 			"frame 0: there is neither a field fl_x"},
 		{"focal 0", scenetest.TinyTop().With("fl_x", 0), "field fl_x is 0, it must be"},
@@ -288,7 +288,7 @@ func TestFoxTransforms(t *testing.T) {
 			fmt.Sprint(a) != fmt.Sprint(b) {
 			t.Fatalf("%s: %v, want %s: %v", r.Cam.Name, a, want.Cam.Name, b)
 		}
-		got, pose := r.Cam.ViewMat(), want.Cam.ViewMat()
+		got, pose := append(r.Cam.R[:], r.Cam.T[:]...), append(want.Cam.R[:], want.Cam.T[:]...)
 		for k := range got {
 			if math.Abs(got[k]-pose[k]) > 1e-6 {
 				t.Fatalf("%s: pose %v, want %v", r.Cam.Name, got, pose)

@@ -1,10 +1,11 @@
 package metashape
 
 import (
-	"runtime"
 	"strings"
 	"testing"
 
+	"vksplat/internal/filetest"
+	must "vksplat/internal/musttest"
 	"vksplat/scene"
 	"vksplat/scene/scenetest"
 )
@@ -33,11 +34,9 @@ func TestDeepGroups(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
+	allocated := filetest.Allocated()
 	cams := d.Chunks[0].Cameras.all(nil)
-	runtime.ReadMemStats(&after)
-	if used := after.TotalAlloc - before.TotalAlloc; len(cams) != deep || used > 16<<20 {
+	if used := allocated(); len(cams) != deep || used > 16<<20 {
 		t.Errorf("%d cameras take %d MB", len(cams), used>>20)
 	}
 }
@@ -57,9 +56,7 @@ func TestRig(t *testing.T) {
 			<transform>1 0 0 5 0 1 0 0 0 0 1 0 0 0 0 1</transform></camera>
 		<camera id="2" sensor_id="9" master_id="3" label="alone"/><camera id="3" sensor_id="8" label="lost"/>
 		</cameras></chunk></document>`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	var c scene.Capture
 	records, _, err := d.Chunks[0].records(&c)
 	if err != nil || len(records) != 2 || len(c.Warnings) != 1 || c.Warnings[0].Count != 2 {
@@ -78,9 +75,7 @@ func TestNoMaster(t *testing.T) {
 		<f>30</f></calibration></sensor></sensors><cameras><camera sensor_id="7" label="posed">
 		<transform>1 0 0 5 0 1 0 0 0 0 1 0 0 0 0 1</transform></camera><camera id="1" sensor_id="7" label="alone"/>
 		</cameras></chunk></document>`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	var c scene.Capture
 	records, _, err := d.Chunks[0].records(&c)
 	if err != nil || len(records) != 1 || len(c.Warnings) != 1 || c.Warnings[0].Count != 1 {

@@ -76,7 +76,7 @@ func (d *document) choose(c *scene.Capture) (*chunk, error) {
 	return chosen, nil
 }
 
-// frames are what the cameras of a chunk refer to.
+// frames are the coordinate frames of a chunk's cameras.
 type frames struct {
 	lenses map[string]exported.Lens
 	wrong  map[string]error      // of sensors whose lens is not read: an error only if a camera has them

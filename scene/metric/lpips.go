@@ -33,7 +33,7 @@ type LPIPSLayer struct {
 	index             int // among torchvision's features
 }
 
-// Rows returns the height, or the width, of what the layer makes of an input of so many pixels; not above 0 where no
+// Rows returns the height, or the width, of the layer's output for that of an input; not above 0 where no
 // window fits in.
 func (l LPIPSLayer) Rows(in int) int {
 	if in+2*l.Pad < l.Side {

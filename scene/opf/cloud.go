@@ -11,7 +11,7 @@ import (
 	"vksplat/scene/exported"
 )
 
-// gltf is what a cloud needs of a glTF.
+// gltf is the part of a glTF that a cloud needs.
 type gltf struct {
 	Nodes []struct {
 		Mesh   *int      `json:"mesh"`

@@ -6,11 +6,11 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
 
+	"vksplat/internal/filetest"
 	must "vksplat/internal/musttest"
 	"vksplat/scene"
 	"vksplat/scene/load/loadtest"
@@ -60,11 +60,9 @@ func TestPrimitives(t *testing.T) {
 	many := bytes.Replace(data, one[1], bytes.Join(slices.Repeat([][]byte{one[1]}, 200), []byte(",")), 1)
 	many = bytes.ReplaceAll(many, []byte(`"count": 8`), []byte(`"count": 0`))
 	must.Do(t, os.WriteFile(file, many, 0o666))
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
+	allocated := filetest.Allocated()
 	c := loadtest.MustLoad(t, root, loadtest.AnyModel())
-	runtime.ReadMemStats(&after)
-	if used := after.TotalAlloc - before.TotalAlloc; len(c.Points) > 0 || used > 200<<20 {
+	if used := allocated(); len(c.Points) > 0 || used > 200<<20 {
 		t.Errorf("200 primitives without points take %d MB", used>>20)
 	}
 	loadtest.CheckEdited(t, root, "tracks/tracks.gltf", `"mesh": 0`,

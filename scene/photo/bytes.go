@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"io"
-	"os"
 
 	"vksplat/internal/fault"
 	"vksplat/internal/parallel"
@@ -46,19 +45,11 @@ func decodingBytes(path string, width, height int) (n int64, w, h int) {
 	if w, h, err = Size(path); err != nil {
 		w, h = width, height
 	}
-	if fault.Regular(path) != nil { // to open a pipe that nobody writes to would block
-		return 0, w, h
-	}
-	f, err := os.Open(path)
+	f, file, err := fault.Open(path)
 	if err != nil {
 		return 0, w, h
 	}
-	defer f.Close() // only read from
-	info, err := f.Stat()
-	if err != nil {
-		return 0, w, h
-	}
-	file := info.Size()
+	defer f.Close()                  // only read from
 	if file >= pixelpool.PoolBytes { // see pixelpool.ReadFile
 		file += pixelpool.PoolBytes
 	}
@@ -89,7 +80,7 @@ func decoderBytes(r *bufio.Reader) float64 {
 }
 
 // jpegFrame reads the frame header of a JPEG: whether it is progressive, by the marker SOF2, and the samples that it
-// stores for a pixel. What cannot be told counts as progressive, with three components at full resolution.
+// stores for a pixel. An unknown kind counts as progressive, with three components at full resolution.
 func jpegFrame(r *bufio.Reader) (progressive bool, samples float64) {
 	progressive, samples = true, 3
 	// Whatever the error, a frame header that was found before it counts.

@@ -99,8 +99,6 @@ func storedPhoto(c *scene.Camera) (scene.Image, error) {
 // DecodeStored decodes what the first bytes say the data is, whatever its name.
 func DecodeStored(data []byte) (scene.Image, error) {
 	switch {
-	case len(data) == 0:
-		return scene.Image{}, errors.New("the file is empty")
 	case isJPEG(data):
 		return jpeg.Decode(data)
 	case isPNG(data):

@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"encoding/binary"
 	"io"
-	"os"
 
 	"vksplat/internal/fault"
 	"vksplat/scene/jpeg"
@@ -15,19 +14,14 @@ import (
 // bytes, and the whole of a JPEG with something behind its end, as phones append films. What cannot be read is not cut
 // short: decoding tells.
 func CutShort(path string) bool {
-	if fault.Regular(path) != nil { // to open a pipe that nobody writes to would block
-		return false
-	}
-	f, err := os.Open(path)
+	f, size, err := fault.Open(path)
 	if err != nil {
 		return false
 	}
 	defer f.Close() // only read from
-	info, err := f.Stat()
-	if err != nil || info.Size() == 0 {
+	if size == 0 {
 		return false
 	}
-	size := info.Size()
 	head, tail := make([]byte, min(size, riffHeader)), make([]byte, min(size, EndBytes))
 	if _, err := f.ReadAt(head, 0); err != nil {
 		return false

@@ -4,39 +4,26 @@ import (
 	"bytes"
 	"encoding/binary"
 	"io"
-	"os"
 	"strconv"
 
 	"vksplat/internal/fault"
 	"vksplat/scene/jpeg"
 )
 
-// Bounds on what is read of a file to find its orientation.
-const (
-	maxExif = 1 << 16 // bytes; a segment of JPEG cannot be longer
-
-)
+// maxExif bounds what is read of a file to find its orientation, in bytes: a segment of JPEG cannot be longer.
+const maxExif = 1 << 16
 
 // Orientation reads the EXIF orientation of a JPEG, PNG or WebP: 1 to 8, where 1 is upright and what is given for a
 // file without it, with a broken one or of another kind. Poses are of the pixels as stored, so decoding ignores it; it
 // tells why a photo and its calibration may disagree, and how to turn pictures for people. Only headers are read.
 // Errors are of type *fault.Error.
 func Orientation(path string) (int, error) {
-	if err := fault.Regular(path); err != nil {
-		return 1, &fault.Error{Op: "read photo", Path: path, Err: err, Hint: HintPhoto}
-	}
-	f, err := os.Open(path)
+	f, size, err := fault.Open(path)
 	if err != nil {
-		return 1, &fault.Error{Op: "read photo", Path: path, Err: fault.TrimPath(err), Kind: fault.ReadKind(err),
-			Hint: HintPhoto}
+		return 1, &fault.Error{Op: "read photo", Path: path, Err: err, Kind: fault.ReadKind(err), Hint: HintPhoto}
 	}
 	defer f.Close() // only read from
-	info, err := f.Stat()
-	if err != nil {
-		return 1, &fault.Error{Op: "read photo", Path: path, Err: fault.TrimPath(err), Kind: fault.ReadKind(err),
-			Hint: HintPhoto}
-	}
-	return orientation(f, info.Size()), nil
+	return orientation(f, size), nil
 }
 
 // SidewaysTag gives the EXIF orientation of a photo and says whether it swaps the sides of the pixels as stored.

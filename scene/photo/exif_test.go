@@ -154,10 +154,12 @@ func TestExifOrientationAbsent(t *testing.T) {
 	whole := scenetest.ExifBlock(binary.LittleEndian, 6)
 	shape := bytes.Clone(whole)
 	shape[12+12+2] = 4 // another type
+	text := bytes.Clone(whole)
+	text[12+12+2], text[12+12+8] = 2, '6'
 	far := bytes.Clone(whole)
 	copy(far[4:], "\xff\xff\xff\xff")
 	blocks := [][]byte{scenetest.ExifBlock(binary.LittleEndian, 0), scenetest.ExifBlock(binary.BigEndian, 9), shape,
-		far, []byte("XX*\x00"), nil}
+		text, far, []byte("XX*\x00"), nil}
 	for n := range 12 + 12 + 12 {
 		blocks = append(blocks, whole[:n])
 	}

@@ -7,9 +7,10 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"strconv"
 	"strings"
+
+	"vksplat/internal/fault"
 )
 
 // Tags of EXIF that tell cameras and lenses apart, and how much light a photo got.
@@ -63,16 +64,12 @@ func fraction(text string) float64 {
 
 // exifFolders reads the two folders of tags in a photo's EXIF block, empty ones where there are none.
 func exifFolders(path string) (first, second map[uint16]string) {
-	f, err := os.Open(path)
+	f, size, err := fault.Open(path)
 	if err != nil {
 		return nil, nil
 	}
 	defer f.Close() // only read from
-	info, err := f.Stat()
-	if err != nil || !info.Mode().IsRegular() {
-		return nil, nil
-	}
-	return tiffFolders(exifOf(f, info.Size()))
+	return tiffFolders(exifOf(f, size))
 }
 
 // tiffFolders reads the two folders of tags in what an EXIF block holds, a small TIFF file.
@@ -126,7 +123,11 @@ func exifTags(data []byte, order binary.ByteOrder, offset uint32) map[uint16]str
 		e := entries[:entrySize]
 		entries = entries[entrySize:]
 		value, count := uint64(order.Uint32(e[8:])), uint64(order.Uint32(e[4:]))
-		switch order.Uint16(e[2:]) {
+		tag, kind := order.Uint16(e), order.Uint16(e[2:])
+		if tag == tagOrientation && kind != typeShort { // which means nothing
+			continue
+		}
+		switch kind {
 		case typeText:
 			text := e[8:12]
 			if count > 4 {
@@ -135,16 +136,14 @@ func exifTags(data []byte, order binary.ByteOrder, offset uint32) map[uint16]str
 				}
 				text = data[value : value+count]
 			}
-			tags[order.Uint16(e)] = strings.TrimSpace(strings.Trim(string(text[:min(count, uint64(len(text)))]), "\x00"))
+			tags[tag] = strings.TrimSpace(strings.Trim(string(text[:min(count, uint64(len(text)))]), "\x00"))
 		case typeShort:
-			tags[order.Uint16(e)] = fmt.Sprint(order.Uint16(e[8:]))
+			tags[tag] = fmt.Sprint(order.Uint16(e[8:]))
 		case typeLong:
-			if tag := order.Uint16(e); tag != tagOrientation { // which has another type
-				tags[tag] = fmt.Sprint(value)
-			}
+			tags[tag] = fmt.Sprint(value)
 		case typeFraction:
 			if value+8 <= uint64(len(data)) {
-				tags[order.Uint16(e)] = fmt.Sprintf("%d/%d", order.Uint32(data[value:]), order.Uint32(data[value+4:]))
+				tags[tag] = fmt.Sprintf("%d/%d", order.Uint32(data[value:]), order.Uint32(data[value+4:]))
 			}
 		}
 	}

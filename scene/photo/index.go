@@ -27,14 +27,7 @@ var Folders = [...]string{"images", "input"}
 // absolute, or else the first of photoFolders that exists.
 func Dir(root, dir string) (string, error) {
 	if dir != "" {
-		if !filepath.IsAbs(dir) {
-			dir = filepath.Join(root, dir)
-		}
-		if !atomicfile.IsDir(dir) {
-			return "", &fault.Error{Op: "find photos", Path: dir, Err: errors.New("no such folder"),
-				Hint: fault.Setting("images") + " names a folder below the capture's, or an absolute one"}
-		}
-		return dir, nil
+		return Below(root, dir, "find photos", "images")
 	}
 	for _, name := range Folders {
 		if sub := filepath.Join(root, name); atomicfile.IsDir(sub) {
@@ -42,8 +35,31 @@ func Dir(root, dir string) (string, error) {
 		}
 	}
 	return "", &fault.Error{Op: "find photos", Path: root,
-		Err:  fmt.Errorf("there is no folder %s, and no photo of the model beside it", strings.Join(Folders[:], " or ")),
+		Err: fmt.Errorf("there is no folder %s, and no photo of the model next to it", strings.Join(Folders[:], " or "+
+			"")),
 		Hint: "put the photos into images/ or name their folder with " + fault.Setting("images") + " DIR"}
+}
+
+// Below gives the folder that a setting names, below root unless it is absolute.
+func Below(root, dir, op, setting string) (string, error) {
+	if !filepath.IsAbs(dir) {
+		dir = filepath.Join(root, dir)
+	}
+	info, err := os.Stat(dir)
+	e := &fault.Error{Op: op, Path: dir,
+		Hint: fault.Setting(setting) + " names a folder below the capture's, or an absolute one"}
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		e.Err = errors.New("no such folder")
+	case err != nil:
+		e.Err, e.Kind = fault.TrimPath(err), fault.ReadKind(err)
+	case !info.IsDir():
+		e.Err = errors.New("this is a file, and a folder is wanted")
+		e.Hint += ": of one file give the folder that it is in"
+	default:
+		return dir, nil
+	}
+	return "", e
 }
 
 // FolderOf finds where a capture without any of the usual folders has the photos of some names: beside its model, or in
@@ -208,8 +224,7 @@ func (x *Index) FindInOrder(cams []scene.Camera) {
 		return
 	}
 	for i, name := range x.Names {
-		x.used[name] = true
-		cams[i].Path = filepath.Join(x.dir, filepath.FromSlash(name))
+		x.take(&cams[i], name)
 	}
 }
 
@@ -226,16 +241,13 @@ func (x *Index) Unused() []string {
 
 // Size reads the size in pixels from the header of a JPEG, PNG or WebP.
 func Size(file string) (width, height int, err error) {
-	if err := fault.Regular(file); err != nil {
-		return 0, 0, err
-	}
-	f, err := os.Open(file)
+	f, _, err := fault.Open(file)
 	if err != nil {
-		return 0, 0, fault.TrimPath(err)
+		return 0, 0, err
 	}
 	defer f.Close() // only read from
 	r := bufio.NewReader(f)
-	head, _ := r.Peek(max(webpHead, 4+m2tsPacket+1)) // a shorter file is told by its first bytes
+	head, _ := r.Peek(max(webpHead, 4+m2tsPacket+1)) // a shorter file is recognised by its first bytes
 	switch {
 	case isJPEG(head):
 		width, height, err = jpeg.Size(r)

@@ -63,7 +63,7 @@ func ReadMask(file string, inverted bool) (*maskFile, error) {
 	img, err := DecodeStored(data)
 	if err != nil {
 		return nil, &fault.Error{Op: OpMask, Path: file, Err: err,
-			Hint: "Export the mask again as PNG, white where the photo counts, or take it away."}
+			Hint: "Export the mask again as PNG, white where the photo counts, or remove it."}
 	}
 	m := &maskFile{width: img.Width, height: img.Height, Words: make([]uint32, (img.Width*img.Height+31)/32)}
 	for i := range img.Width * img.Height {
@@ -189,17 +189,14 @@ func masksBeside(images string) string {
 // how many photos have masks, and which have none.
 func AttachMasks(c *scene.Capture, dir string, inverted bool) error {
 	asked := dir != ""
-	switch {
-	case !asked:
-		if dir = masksBeside(c.Images); dir == "" {
-			return nil
-		}
-	case !filepath.IsAbs(dir):
-		dir = filepath.Join(c.Root, dir)
+	var err error
+	if asked {
+		dir, err = Below(c.Root, dir, "find masks", "masks")
+	} else if dir = masksBeside(c.Images); dir == "" {
+		return nil
 	}
-	if !atomicfile.IsDir(dir) {
-		return &fault.Error{Op: "find masks", Path: dir, Err: errors.New("no such folder"),
-			Hint: fault.Setting("masks") + " names a folder below the capture's, or an absolute one"}
+	if err != nil {
+		return err
 	}
 	index, err := IndexDir(dir)
 	if err != nil {

@@ -7,11 +7,11 @@ import (
 	"image/jpeg"
 	"io/fs"
 	"path/filepath"
-	"runtime"
 	"runtime/debug"
 	"strconv"
 	"testing"
 
+	"vksplat/internal/filetest"
 	must "vksplat/internal/musttest"
 	"vksplat/internal/pixelpool"
 	"vksplat/scene"
@@ -66,14 +66,12 @@ func TestDecodingLeavesLittleGarbage(t *testing.T) {
 			Recycle(img)
 		}
 		decode()
-		var before, after runtime.MemStats
-		runtime.ReadMemStats(&before)
+		allocated := filetest.Allocated()
 		const n = 10
 		for range n {
 			decode()
 		}
-		runtime.ReadMemStats(&after)
-		if each := (after.TotalAlloc - before.TotalAlloc) / n; each > 4*w*h/4 {
+		if each := allocated() / n; each > 4*w*h/4 {
 			t.Errorf("at 1/%d: %d bytes of garbage a photo", scale, each)
 		}
 	}

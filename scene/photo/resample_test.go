@@ -11,7 +11,7 @@ import (
 	must "vksplat/internal/musttest"
 	"vksplat/internal/parallel"
 	"vksplat/scene"
-	"vksplat/scene/lenscases"
+	"vksplat/scene/lenstest"
 	"vksplat/scene/scenetest"
 )
 
@@ -195,7 +195,7 @@ func TestPanorama(t *testing.T) {
 
 // Interpolated places are those that the model gives, to 1/500 pixel.
 func TestPlacesAreExact(t *testing.T) {
-	for i, c := range lenscases.All {
+	for i, c := range lenstest.All {
 		views := must.Get(scene.Calibration{Model: scene.LensModel(c.Model), Width: 800, Height: 1000,
 			Params: c.Params}.Views(scene.Camera{Name: "a"}, 200, 250, 1))(t)
 		for _, cam := range views {
@@ -378,7 +378,7 @@ func BenchmarkUndistort(b *testing.B) {
 	}
 }
 
-func lensName(i int) string { return fmt.Sprintf("%d %v", i, lenscases.All[i].Model) }
+func lensName(i int) string { return fmt.Sprintf("%d %v", i, lenstest.All[i].Model) }
 
 func mustOptics(t testing.TB, k scene.Calibration, width, height int) *scene.Optics {
 	t.Helper()

@@ -16,7 +16,7 @@ import (
 	must "vksplat/internal/musttest"
 	"vksplat/scene"
 	"vksplat/scene/colmap"
-	"vksplat/scene/lenscases"
+	"vksplat/scene/lenstest"
 	"vksplat/scene/scenetest"
 )
 
@@ -285,7 +285,7 @@ func TestCalibrationRescales(t *testing.T) {
 
 // Random cameras never make Views hang, fail to say why, or want absurd sizes.
 func FuzzViews(f *testing.F) {
-	for i, c := range lenscases.All {
+	for i, c := range lenstest.All {
 		f.Add(int(c.Model), 800, 1000, 800, 1000, uint64(i), 0.0)
 	}
 	f.Add(4, 1, 1, 1, 1, uint64(9), 5.0)

@@ -83,7 +83,7 @@ type normalBand struct {
 	planes             []plane
 }
 
-// plane is what was fitted to the window around a pixel.
+// plane is the fit to the window around a pixel.
 type plane struct {
 	normal geom.Vec // towards the camera
 	off    float64  // mean square of the differences in inverse distance, in parts of it; negative: there is none

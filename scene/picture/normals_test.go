@@ -13,6 +13,7 @@ import (
 	"vksplat/scene"
 	"vksplat/scene/picture"
 	"vksplat/scene/synth"
+	"vksplat/scene/synth/synthtest"
 )
 
 // angles are those in degrees between the normals of pixels and true ones, sorted, and how many pixels have none.
@@ -46,7 +47,7 @@ func TestNormals(t *testing.T) {
 		p := drawnOf(made.Depths(i), c.Width, c.Height)
 		p.Depth[5*c.Width+7] = 0
 		p.Color[4*(9*c.Width+7)+3] = 0.6
-		truth := made.Normals(i)
+		truth := synthtest.Normals(made, i)
 		list, unknown := angles(p.Normals(picture.RaysOf(c)).Pix, func(i int) [3]float64 { return truth[i] })
 		at := func(share float64) float64 { return list[int(share*float64(len(list)-1))] }
 		t.Logf("%s: %.2f degrees of a half, %.2f of 95 in 100", c.Name, at(0.5), at(0.95))

@@ -15,7 +15,7 @@ import (
 	"vksplat/scene/photo"
 )
 
-// Picture is what was drawn of a camera. What was not asked for is empty.
+// Picture is a camera's rendering. What was not requested is empty.
 type Picture struct {
 	Width, Height int
 	// [Height][Width] RGBA: colour over the background, rounded to nearest and clamped, and coverage

@@ -76,7 +76,7 @@ func TestWritePLYPieces(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "f")
 	s := scenetest.RandomSplats(2500, 2)
-	must.Do(t, Write(path, s, Meta{Step: 7}))
+	must.Do(t, write(path, s, Meta{Step: 7}))
 	whole := must.Get(os.ReadFile(path))(t)
 	broken := errors.New("device lost")
 	for _, c := range []struct {

@@ -8,7 +8,7 @@ import (
 	"vksplat/scene"
 )
 
-// Meta is what the comments of a splat file say about its making.
+// Meta is how a splat file was made, from its comments.
 type Meta struct {
 	Generator   string      // program and version; empty leaves the comment out
 	Step        int         // training step, 0 leaves the comment out

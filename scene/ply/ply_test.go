@@ -20,11 +20,15 @@ import (
 	"vksplat/scene/scenetest"
 )
 
+func write(path string, s *scene.Splats, meta Meta) error {
+	return WritePieces(path, s.N, s.Degree, meta, func(put func(piece *scene.Splats) error) error { return put(s) })
+}
+
 // encodeSplats returns the bytes of a file.
 func encodeSplats(t *testing.T, s *scene.Splats, meta Meta) []byte {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "m.ply")
-	must.Do(t, Write(path, s, meta))
+	must.Do(t, write(path, s, meta))
 	data := must.Get(os.ReadFile(path))(t)
 	return data
 }
@@ -210,11 +214,11 @@ func TestPLYWriterRefuses(t *testing.T) {
 	for _, c := range cases {
 		s := scenetest.RandomSplats(2000, 1)
 		c.spoil(s)
-		if err := Write(path, s, Meta{}); err == nil || !strings.Contains(err.Error(), c.want) {
+		if err := write(path, s, Meta{}); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("error %v, want %q", err, c.want)
 		}
 	}
-	if err := Write(path, scenetest.RandomSplats(1, 0), Meta{Comments: []string{"a\nend_header"}}); err == nil {
+	if err := write(path, scenetest.RandomSplats(1, 0), Meta{Comments: []string{"a\nend_header"}}); err == nil {
 		t.Error("a comment with a line break passes")
 	}
 	if old, err := os.ReadFile(path); err != nil || string(old) != "old" {

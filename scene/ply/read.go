@@ -14,29 +14,22 @@ import (
 	"vksplat/internal/textnum"
 )
 
-func plyFile(path string) error {
+func openFile(path string) (*os.File, int64, error) {
 	if atomicfile.IsDir(path) {
-		return &fault.Error{Err: errors.New("it is a folder"),
+		return nil, 0, &fault.Error{Err: errors.New("it is a folder"),
 			Hint: "name the .ply file in it, for example point_cloud/iteration_30000/point_cloud.ply"}
 	}
-	return fault.Regular(path)
+	return fault.Open(path)
 }
 
 // ReadWith opens a file, passes it to read with its size and names it in errors.
 func ReadWith(path string, read func(r io.Reader, size int64) error) error {
-	if err := plyFile(path); err != nil {
-		return plyError(path, err)
-	}
-	f, err := os.Open(path)
+	f, size, err := openFile(path)
 	if err != nil {
 		return plyError(path, err)
 	}
 	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return plyError(path, err)
-	}
-	return plyError(path, read(f, info.Size()))
+	return plyError(path, read(f, size))
 }
 
 // plyError turns an error into one of kind fault.ErrData, nil into nil. An error that has a remedy keeps it.

@@ -14,7 +14,7 @@ import (
 	"vksplat/scene"
 )
 
-// Info is what a splat file says beside the splats.
+// Info is the metadata of a splat file.
 type Info struct {
 	Format    string   // ascii, binary_little_endian or binary_big_endian
 	Comments  []string // all of them, as written
@@ -80,14 +80,11 @@ type File struct {
 
 // Open reads the header of a file of splats. What Read says of errors and memory holds.
 func Open(path string) (*File, error) {
-	if err := plyFile(path); err != nil {
-		return nil, plyError(path, err)
-	}
-	file, err := os.Open(path)
+	file, size, err := openFile(path)
 	if err != nil {
 		return nil, plyError(path, err)
 	}
-	f := &File{path: path, file: file}
+	f := &File{path: path, file: file, size: size}
 	if err := f.open(); err != nil {
 		_ = file.Close() // the first error is the one to report
 		return nil, plyError(path, err)
@@ -95,12 +92,7 @@ func Open(path string) (*File, error) {
 	return f, nil
 }
 
-func (f *File) open() error {
-	st, err := f.file.Stat()
-	if err != nil {
-		return err
-	}
-	f.size = st.Size()
+func (f *File) open() (err error) {
 	if f.rows, err = newSplatRows(f.file, f.size); err != nil {
 		return err
 	}
@@ -124,7 +116,7 @@ func (h *plyHeader) firstRow(element int) int64 {
 	return at
 }
 
-// Read hands all splats to put, in order, in pieces of so many. A piece belongs to put until it returns. What put
+// Read hands all splats to put, in order, in pieces of that size. A piece belongs to put until it returns. What put
 // returns is returned as it is.
 func (f *File) Read(pieceSplats int, put func(piece *scene.Splats) error) error {
 	rows, err := newSplatRows(io.NewSectionReader(f.file, 0, f.size), f.size)
@@ -389,7 +381,7 @@ func (f *columnFinder) column(name string) int {
 	return i
 }
 
-// unused lists the properties nobody asked for, normals aside.
+// unused lists the properties that were not requested, normals aside.
 func (f *columnFinder) unused() []string {
 	var out []string
 	for i, p := range f.element.properties {

@@ -21,7 +21,7 @@ func (h *plyHeader) surplus(vertex int, size int64) (note string, err error) {
 	return Surplus("byte", left, h.elements[vertex].count, h.elements[vertex].rowBytes(h.format))
 }
 
-// Surplus judges how many bytes, or other units, follow the last of n rows, each of so many, in a file of any format.
+// Surplus judges how many bytes, or other units, follow the last of n rows of a given size, in a file of any format.
 // Where they are whole rows, or as many for each row, the header counts wrong: what was read is not what was written.
 // Others mean nothing, and the note says that they are there.
 func Surplus(unit string, surplus, n, row int64) (note string, err error) {
@@ -31,7 +31,7 @@ func Surplus(unit string, surplus, n, row int64) (note string, err error) {
 	case surplus <= 0:
 		return "", nil
 	case row > 0 && surplus%row == 0:
-		err = fmt.Errorf("the file goes on for %s of %s after the %d that the header declares",
+		err = fmt.Errorf("the file continues for %s of %s after the %d that the header declares",
 			wording.Count(surplus/row, "more row"), wording.Count(row, unit), n)
 	case n > 1 && (n >= chance || unit != "byte") && surplus%n == 0 && surplus/n < row:
 		err = fmt.Errorf("%d %ss follow the last row, %d for each of the %d: rows have %d, not %d as the header says",

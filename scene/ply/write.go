@@ -13,18 +13,11 @@ import (
 	"vksplat/scene"
 )
 
-// Write writes a model in the layout of INRIA's trainer, which viewers read:
-// binary little endian, float32, x y z nx ny nz f_dc f_rest opacity scale rot.
-// Opacities are logits, scales logarithms, rotations normalised w x y z. The
-// splats are written as they are: see scene.Splats.ToCapture for the frame. The file is
-// replaced as a whole (see atomicfile.Write). A NaN or infinite number and a rotation
-// of length zero are errors that name the splat.
-func Write(path string, s *scene.Splats, meta Meta) error {
-	return WritePieces(path, s.N, s.Degree, meta, func(put func(piece *scene.Splats) error) error { return put(s) })
-}
-
-// WritePieces is Write of n splats that need not be in memory together:
-// pieces hands them to put, in order. What fails in pieces fails the writing.
+// WritePieces writes a model of n splats in the layout of INRIA's trainer, which viewers read: binary little endian,
+// float32, x y z nx ny nz f_dc f_rest opacity scale rot. Opacities are logits, scales logarithms, rotations normalised
+// w x y z. The splats, which pieces hands to put in order, are written as they are: see scene.Splats.ToCapture for the
+// frame. The file is replaced as a whole (see atomicfile.Write). A NaN or infinite number and a rotation of length zero
+// are errors that name the splat. What fails in pieces fails the writing.
 func WritePieces(path string, n, degree int, meta Meta, pieces func(put func(piece *scene.Splats) error) error) error {
 	finish, err := StartPieces(path, n, degree, meta, pieces)
 	if err != nil {

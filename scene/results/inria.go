@@ -57,60 +57,29 @@ type StepScores struct {
 // no infinity. It belongs to a mean squared error of 1e-10.
 const maxPSNR = 100
 
-// inriaMean and inriaViews are the values of results.json and per_view.json.
-// LPIPS, INRIA's third key, is absent because it is not measured; scores
-// after colour correction have gsplat's names. The protocol is added, and how the model was drawn.
-type inriaMean struct {
-	SSIM float64
-	PSNR float64
-	Extra[*float64]
-
-	Protocol string `json:"protocol"`
-	Drawn    *Drawn `json:"drawn,omitempty"`
-}
-
-type inriaViews struct {
-	SSIM map[string]float64
-	PSNR map[string]float64
-	Extra[map[string]float64]
-
-	NearestDegrees  map[string]float64 `json:"nearest_degrees,omitempty"`
-	NearestDistance map[string]float64 `json:"nearest_distance,omitempty"`
-
-	Protocol string `json:"protocol"`
-	Drawn    *Drawn `json:"drawn,omitempty"`
-}
-
-// Mean returns the mean PSNR and SSIM over the views, each PSNR capped at 100 dB.
-func (s StepScores) Mean() (psnr, ssim float64) {
-	for _, v := range s.Views {
-		psnr += math.Min(v.PSNR, maxPSNR)
-		ssim += v.SSIM
-	}
-	n := float64(len(s.Views))
-	return psnr / n, ssim / n
-}
-
 // MeanExtra returns the means of the scores that all views have.
 func MeanExtra(views []ViewScore) (means Extra[*float64]) {
 	for k, mean := range means.All() {
-		sum := new(float64)
+		sum := 0.0
 		for i := range views {
 			x := *views[i].All()[k]
 			if x == nil {
-				sum = nil
+				sum = math.NaN()
 				break
 			}
-			*sum += math.Min(*x, maxPSNR) / float64(len(views))
+			sum += math.Min(*x, maxPSNR)
 		}
-		*mean = sum
+		if sum /= float64(len(views)); !math.IsNaN(sum) {
+			*mean = &sum
+		}
 	}
 	return means
 }
 
 // WriteResults writes results.json and per_view.json into dir with INRIA's keys: ours_<step> -> SSIM, PSNR, of a
-// protocol. All steps that the files shall show are given together. With goesOn what the files hold of other methods
-// than steps by that protocol stays. A view whose score is NaN is an error.
+// protocol. LPIPS, INRIA's third key, is absent because it is not measured. All steps that the files shall show are
+// given together. With goesOn what the files hold of other methods than steps by that protocol stays. A view whose
+// score is NaN is an error.
 func WriteResults(dir, protocol string, steps []StepScores, goesOn bool) error {
 	means, perView := map[string]any{}, map[string]any{}
 	if goesOn {
@@ -121,32 +90,31 @@ func WriteResults(dir, protocol string, steps []StepScores, goesOn bool) error {
 		if len(s.Views) == 0 {
 			return fmt.Errorf("write results: step %d: no view was measured", s.Step)
 		}
-		views := inriaViews{SSIM: map[string]float64{}, PSNR: map[string]float64{},
-			NearestDegrees: map[string]float64{}, NearestDistance: map[string]float64{},
-			Protocol: protocol, Drawn: s.Drawn}
-		for _, v := range s.Views {
-			if math.IsNaN(v.PSNR) || math.IsNaN(v.SSIM) {
-				return fmt.Errorf("write results: step %d: %q: PSNR %v, SSIM %v: %w", s.Step, v.Name, v.PSNR, v.SSIM,
-					scene.ErrNotFinite)
-			}
-			views.PSNR[v.Name] = math.Min(v.PSNR, maxPSNR)
-			views.SSIM[v.Name] = v.SSIM
-			for k, x := range v.All() {
-				if scores := views.All()[k]; *x != nil {
-					if *scores == nil {
-						*scores = map[string]float64{}
-					}
-					(*scores)[v.Name] = math.Min(**x, maxPSNR)
-				}
-			}
-			if n, known := s.Nearest[v.Name]; known {
-				views.NearestDegrees[v.Name], views.NearestDistance[v.Name] = n.Degrees, n.Distance
-			}
+		r := s.result(protocol)
+		var err error
+		if means[r.Method], perView[r.Method], err = r.entries(); err != nil {
+			return err
 		}
-		key := MethodName(s.Step)
-		psnr, ssim := s.Mean()
-		means[key] = inriaMean{SSIM: ssim, PSNR: psnr, Extra: MeanExtra(s.Views), Protocol: protocol, Drawn: s.Drawn}
-		perView[key] = views
 	}
 	return writeResults(dir, means, perView)
+}
+
+// extraKeys are what files call the scores that Extra.All lists.
+var extraKeys = [...]string{"cc_psnr", "cc_ssim", lensPSNRKey, lensSSIMKey, alignedPSNRKey, alignedSSIMKey}
+
+// result makes a Result of the scores of the step.
+func (s *StepScores) result(protocol string) *Result {
+	r := &Result{Method: MethodName(s.Step), Protocol: protocol, Drawn: s.Drawn, Nearest: s.Nearest}
+	for _, v := range s.Views {
+		scores := []Score{{"SSIM", v.SSIM, true}, {psnrKey, math.Min(v.PSNR, maxPSNR), true}}
+		for k, x := range v.All() {
+			score := Score{Name: extraKeys[k], Known: *x != nil}
+			if score.Known {
+				score.Value = math.Min(**x, maxPSNR)
+			}
+			scores = append(scores, score)
+		}
+		r.Views = append(r.Views, ViewScores{v.Name, scores})
+	}
+	return r
 }

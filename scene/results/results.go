@@ -24,7 +24,7 @@ const (
 	perViewFile = "per_view.json"
 	protocolKey = "protocol" // that a method's numbers were taken by
 	weightsKey  = "lpips_weights_sha256"
-	trainedKey  = "views_trained_on" // how many of the views the model was trained on; null: nobody knows
+	trainedKey  = "views_trained_on" // how many of the views the model was trained on; null: unknown
 	// a Drawn; absent of scores by versions before it, and of pictures of other programs
 	drawnKey = "drawn"
 	psnrKey  = "PSNR"
@@ -40,7 +40,7 @@ const (
 	NearestDistance = "nearest_distance"
 )
 
-// MethodName is what INRIA's files call the model of a step.
+// MethodName is the name of a step's model in INRIA's files.
 func MethodName(step int) string { return "ours_" + strconv.Itoa(step) }
 
 // Score is a named number. What could not be measured has none, and is in no file.
@@ -56,7 +56,7 @@ type ViewScores struct {
 	Scores []Score
 }
 
-// Result is what a model scored. Its views have the same scores in the same order.
+// Result is the scores of a model. Its views have the same scores in the same order.
 type Result struct {
 	Method   string // as in MethodName
 	Protocol string
@@ -69,7 +69,7 @@ type Result struct {
 	Nearest map[string]scene.Nearest // of held-out views by name; nil where that is not known
 }
 
-// Drawn is what decides the pixels of a score beside the splats and the camera. A file says what it can of it
+// Drawn is everything besides splats and camera that decides the pixels of a score. A file says what it can of it
 // (ply.Meta); the score names all of it.
 type Drawn struct {
 	Near        float64    `json:"near"`       // near plane of all views, the median camera distance being 1
@@ -130,7 +130,28 @@ func (r *Result) Means() []Score {
 // protocol stays, and of this one the scores that were not measured now, if the others are of the same model. Methods
 // of other protocols are replaced: their numbers are not to be mixed. It returns their names.
 func MergeResults(dir string, r *Result) (replaced []string, err error) {
-	means, perView := map[string]any{protocolKey: r.Protocol}, map[string]any{protocolKey: r.Protocol}
+	means, perView, err := r.entries()
+	if err != nil {
+		return nil, err
+	}
+	allMeans, err := readResults(filepath.Join(dir, resultsFile))
+	if err != nil {
+		return nil, err
+	}
+	allViews, err := readResults(filepath.Join(dir, perViewFile))
+	if err != nil {
+		return nil, err
+	}
+	keepFormer(r, means, perView, entryOf(allMeans[r.Method]), entryOf(allViews[r.Method]))
+	replaced = dropOthers(allMeans, r.Protocol)
+	dropOthers(allViews, r.Protocol)
+	allMeans[r.Method], allViews[r.Method] = means, perView
+	return replaced, writeResults(dir, allMeans, allViews)
+}
+
+// entries are what results.json and per_view.json say of the method. A score that is not finite is an error.
+func (r *Result) entries() (means, perView map[string]any, err error) {
+	means, perView = map[string]any{protocolKey: r.Protocol}, map[string]any{protocolKey: r.Protocol}
 	if r.Weights != "" {
 		means[weightsKey], perView[weightsKey] = r.Weights, r.Weights
 	}
@@ -150,7 +171,7 @@ func MergeResults(dir string, r *Result) (replaced []string, err error) {
 		views := make(map[string]float64, len(r.Views))
 		for _, v := range r.Views {
 			if x := v.Scores[k].Value; math.IsNaN(x) || math.IsInf(x, 0) {
-				return nil, fmt.Errorf("write results: %s of %q is %v: %w", m.Name, v.Name, x, scene.ErrNotFinite)
+				return nil, nil, fmt.Errorf("write results: %s of %q is %v: %w", m.Name, v.Name, x, scene.ErrNotFinite)
 			}
 			views[v.Name] = v.Scores[k].Value
 		}
@@ -159,23 +180,13 @@ func MergeResults(dir string, r *Result) (replaced []string, err error) {
 	if r.Nearest != nil {
 		degrees, distances := map[string]float64{}, map[string]float64{}
 		for _, v := range r.Views {
-			degrees[v.Name], distances[v.Name] = r.Nearest[v.Name].Degrees, r.Nearest[v.Name].Distance
+			if n, known := r.Nearest[v.Name]; known {
+				degrees[v.Name], distances[v.Name] = n.Degrees, n.Distance
+			}
 		}
 		perView[NearestDegrees], perView[NearestDistance] = degrees, distances
 	}
-	allMeans, err := readResults(filepath.Join(dir, resultsFile))
-	if err != nil {
-		return nil, err
-	}
-	allViews, err := readResults(filepath.Join(dir, perViewFile))
-	if err != nil {
-		return nil, err
-	}
-	keepFormer(r, means, perView, entryOf(allMeans[r.Method]), entryOf(allViews[r.Method]))
-	replaced = dropOthers(allMeans, r.Protocol)
-	dropOthers(allViews, r.Protocol)
-	allMeans[r.Method], allViews[r.Method] = means, perView
-	return replaced, writeResults(dir, allMeans, allViews)
+	return means, perView, nil
 }
 
 // dropOthers removes the methods of other protocols from what a file holds, and returns their names. What other
@@ -262,27 +273,11 @@ func CheckScores(dir, method string) error {
 	return nil
 }
 
-// maxResults bounds the bytes of a file of scores.
-const maxResults = 256 << 20
-
 // readResults reads a file of scores as far as the methods' names; without the file there are none.
 func readResults(path string) (map[string]any, error) {
 	var raw map[string]json.RawMessage
-	info, err := os.Stat(path)
-	if errors.Is(err, os.ErrNotExist) {
-		return map[string]any{}, nil
-	}
-	if err == nil && (!info.Mode().IsRegular() || info.Size() > maxResults) {
-		err = errors.New("not a scores file")
-	}
-	var data []byte
-	if err == nil {
-		data, err = os.ReadFile(path)
-	}
-	if err == nil {
-		err = strictjson.JSONError(json.Unmarshal(data, &raw))
-	}
-	if err != nil {
+	err := strictjson.ReadFile(path, &raw)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, &fault.Error{Op: "read scores", Path: path, Err: fault.TrimPath(err),
 			Hint: "move it away: scores are added to what it holds"}
 	}

@@ -205,8 +205,8 @@ func TestResults(t *testing.T) {
 	}
 	must.Do(t, WriteResults(dir, "gsplat", steps, false))
 	got := must.Get(os.ReadFile(filepath.Join(dir, "results.json")))(t)
-	want := "{\n \"ours_30000\": {\n  \"SSIM\": 1,\n  \"PSNR\": 100,\n  \"protocol\": \"gsplat\"\n },\n " +
-		"\"ours_7000\": {\n  \"SSIM\": 0.625,\n  \"PSNR\": 25,\n  \"protocol\": \"gsplat\"\n }\n}\n"
+	want := "{\n \"ours_30000\": {\n  \"PSNR\": 100,\n  \"SSIM\": 1,\n  \"protocol\": \"gsplat\"\n },\n " +
+		"\"ours_7000\": {\n  \"PSNR\": 25,\n  \"SSIM\": 0.625,\n  \"protocol\": \"gsplat\"\n }\n}\n"
 	if string(got) != want {
 		t.Errorf("got %s\nwant %s", got, want)
 	}

@@ -49,18 +49,11 @@ var ErrHash = errors.New("the file's hash is not the recorded one")
 // Open reads the header of a file and checks that the file holds exactly what the header says. Memory is bounded by the
 // size of the file, whatever the header claims. Errors are of kind fault.ErrData.
 func Open(path string) (*File, error) {
-	if err := fault.Regular(path); err != nil {
-		return nil, safetensorsError(path, err)
-	}
-	f, err := os.Open(path)
+	f, size, err := fault.Open(path)
 	if err != nil {
 		return nil, safetensorsError(path, err)
 	}
-	info, err := f.Stat()
-	var s *File
-	if err == nil {
-		s, err = NewFile(f, info.Size())
-	}
+	s, err := NewFile(f, size)
 	if err != nil {
 		head, _ := io.ReadAll(io.NewSectionReader(f, 0, 512)) // as much as can be read
 		if kind, hint := filekind.Of("", head); kind != "" && errors.Is(err, ErrNotSafetensors) {

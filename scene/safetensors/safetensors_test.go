@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"vksplat/internal/fault"
+	"vksplat/internal/filetest"
 	must "vksplat/internal/musttest"
 )
 
@@ -207,13 +208,7 @@ func TestSafetensorsWriterErrors(t *testing.T) {
 
 // TestSafetensorsInPython opens a file with the package that defines the layout.
 func TestSafetensorsInPython(t *testing.T) {
-	python, err := exec.LookPath("python3")
-	if err != nil || exec.Command(python, "-c", "import safetensors, numpy").Run() != nil {
-		if os.Getenv("VKSPLAT_PACKAGES") == "1" {
-			t.Fatal("the packages were installed and cannot be used")
-		}
-		t.Skip("no python3 with safetensors and numpy")
-	}
+	filetest.NeedPython(t, "safetensors, numpy")
 	script := `
 import sys, safetensors
 with safetensors.safe_open(sys.argv[1], "np") as f:
@@ -223,7 +218,7 @@ with safetensors.safe_open(sys.argv[1], "np") as f:
     assert f.get_tensor("flags").tolist() == [7, 8, 9]
     assert f.get_tensor('one "quoted"') == 0x04030201
 `
-	if out, err := exec.Command(python, "-c", script, sampleFile(t)).CombinedOutput(); err != nil {
+	if out, err := exec.Command("python3", "-c", script, sampleFile(t)).CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)
 	}
 }

@@ -25,7 +25,7 @@ const (
 	farPoints = 2   // times the distance that one point in a hundred exceeds
 )
 
-// Shell is what Find finds.
+// Shell is the result of Find.
 type Shell struct {
 	Radius float64       // around the origin of the training frame
 	Points []scene.Point // none where there is no sky

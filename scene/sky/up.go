@@ -9,7 +9,7 @@ import (
 )
 
 // meanUp returns the mean up direction of the photos as people see them: poses are of the pixels as stored, which
-// phones turn. If the photos agree on none, as those do whose tags somebody forgot to change, it is that of the pixels.
+// phones turn. If the photos agree on none, as when tags were not updated, it is that of the pixels.
 func meanUp(cams []scene.Camera) ([3]float64, error) {
 	shown := slices.Clone(cams)
 	parallel.For(len(cams), func(i int) {

@@ -23,7 +23,7 @@ var ErrNotCheckpoint = errors.New("the file holds no checkpoint of vksplat")
 // ErrOtherTensors says that a whole checkpoint lacks a tensor that this version needs.
 var ErrOtherTensors = errors.New("another version of vksplat wrote the file")
 
-// CheckpointHeader is what the header of a checkpoint says of its model. The rest of it is the trainer's:
+// CheckpointHeader is the part of a checkpoint's header that describes the model. The rest of it is the trainer's:
 // checkpoint.Header.
 type CheckpointHeader struct {
 	Format   int    `json:"format_version"`

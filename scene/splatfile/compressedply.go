@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -28,7 +27,7 @@ var compressedPLY = &Format{
 		return bytes.HasPrefix(head, []byte("ply")) && bytes.Contains(head, []byte(" packed_position"))
 	},
 	Open:  openCompressedPLY,
-	Write: writeCompressedPLY,
+	Write: writer("write compressed ply", writeCompressedPLY),
 }
 
 const (
@@ -50,7 +49,7 @@ var packedBounds = [18]string{
 var packedWords = [4]string{"packed_position", "packed_rotation", "packed_scale", "packed_color"}
 
 type packed struct {
-	file               *os.File
+	file               io.ReaderAt
 	chunk, vertex, sh  *ply.Table
 	boundsAt           [18]int // in a row of chunk
 	wordAt             [4]int  // in a row of vertex
@@ -64,32 +63,27 @@ type packed struct {
 type bound struct{ low, high [9]float32 }
 
 func openCompressedPLY(path string) (Source, error) {
-	const op = "read compressed ply"
-	f, size, err := openFile(op, path)
+	return openRows("read compressed ply", path, newPacked)
+}
+
+func newPacked(f io.ReaderAt, size int64, info *Info) (load func(first int, into *scene.Splats) error, err error) {
+	tables, meta, err := ply.ReadTables(io.NewSectionReader(f, 0, size), size)
 	if err != nil {
 		return nil, err
 	}
-	tables, meta, err := ply.ReadTables(io.NewSectionReader(f, 0, size), size)
 	p := &packed{file: f}
-	info := Info{Format: compressedPLYName, Meta: meta}
-	if err == nil {
-		p.assign(tables)
-		err = p.check()
-	}
-	if err == nil {
+	p.assign(tables)
+	if err = p.check(); err == nil {
 		err = p.readBounds()
 	}
-	if err == nil {
-		end := &tables[len(tables)-1]
-		info.Notes, err = surplusNotes(packedNotes(tables), size-end.Offset-end.Rows*end.RowBytes, p.vertex.Rows,
-			p.vertex.RowBytes)
-	}
 	if err != nil {
-		_ = f.Close() // the first error is the one to report
-		return nil, readError(op, path, err, "")
+		return nil, err
 	}
-	info.N, info.Degree = int(p.vertex.Rows), p.degree
-	return newRows(info, op, f, p.load), nil
+	*info = Info{Format: compressedPLYName, Meta: meta, N: int(p.vertex.Rows), Degree: p.degree}
+	end := &tables[len(tables)-1]
+	info.Notes, err = surplusNotes(packedNotes(tables), size-end.Offset-end.Rows*end.RowBytes, p.vertex.Rows,
+		p.vertex.RowBytes)
+	return p.load, err
 }
 
 func (p *packed) assign(tables []ply.Table) {
@@ -105,7 +99,7 @@ func (p *packed) assign(tables []ply.Table) {
 	}
 }
 
-// packedNotes tells of properties that have no meaning here.
+// packedNotes lists properties that have no meaning here.
 func packedNotes(tables []ply.Table) (notes []string) {
 	for i := range tables {
 		for _, name := range tables[i].Columns() {

@@ -298,7 +298,7 @@ func TestPackedSky(t *testing.T) {
 	}
 	order := must.Get(packedOrder(Memory(s, ply.Meta{})))(t)
 	path := filepath.Join(t.TempDir(), "m.compressed.ply")
-	must.Get(writeCompressedPLY(path, Memory(s, ply.Meta{}), WriteOptions{}))(t)
+	must.Get(compressedPLY.Write(path, Memory(s, ply.Meta{}), WriteOptions{}))(t)
 	got, _ := readModel(t, compressedPLY, path)
 	var logits, lost []float32 // of the scene, and of its splats that are elsewhere
 	found := make([]bool, s.N)

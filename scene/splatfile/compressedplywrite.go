@@ -30,13 +30,9 @@ type packer struct {
 }
 
 func writeCompressedPLY(path string, model Source, o WriteOptions) (lost []string, err error) {
-	const op = "write compressed ply"
-	if err := checkVersion(op, path, o.Version); err != nil {
-		return nil, err
-	}
 	m, err := arrange(model, o.FolderFor(path), packedOrder)
 	if err != nil {
-		return nil, writeError(op, path, err, "")
+		return nil, err
 	}
 	defer func() { err = errors.Join(err, m.free()) }()
 	p := &packer{info: m.Info()}
@@ -53,7 +49,7 @@ func writeCompressedPLY(path string, model Source, o WriteOptions) (lost []strin
 		})
 	}
 	if err != nil {
-		return nil, writeError(op, path, err, "")
+		return nil, err
 	}
 	lost = lostSome(nil, p.cutScales, fmt.Sprintf("scales outside e^-%d to e^%d became that", packedLog, packedLog))
 	return lostSome(lost, p.cutRest, "coefficients of the spherical harmonics outside -4 to 4 became that"), nil

@@ -18,7 +18,7 @@ var dotSplat = &Format{
 	Extensions: []string{".splat"},
 	Plain:      true,
 	Open:       openDotSplat,
-	Write:      writeDotSplat,
+	Write:      writer("write splat", writeDotSplat),
 }
 
 const (
@@ -29,19 +29,15 @@ const (
 )
 
 func openDotSplat(path string) (Source, error) {
-	const op = "read splat"
-	f, size, err := openFile(op, path)
-	if err != nil {
-		return nil, err
-	}
-	if n := size / dotSplatRow; size%dotSplatRow != 0 || n > math.MaxUint32 {
-		_ = f.Close() // the size is what is to report
-		return nil, readError(op, path,
-			fmt.Errorf("%d bytes are not a whole number of splats of %d bytes, or too many", size, dotSplatRow), "")
-	}
-	var room []byte
-	return newRows(Info{Format: dotSplatName, N: int(size / dotSplatRow)}, op, f,
-		func(first int, into *scene.Splats) error {
+	return openRows("read splat", path, func(f io.ReaderAt, size int64, info *Info) (func(int, *scene.Splats) error,
+		error) {
+		if n := size / dotSplatRow; size%dotSplatRow != 0 || n > math.MaxUint32 {
+			return nil, fmt.Errorf("%d bytes are not a whole number of splats of %d bytes, or too many", size,
+				dotSplatRow)
+		}
+		*info = Info{Format: dotSplatName, N: int(size / dotSplatRow)}
+		var room []byte
+		return func(first int, into *scene.Splats) error {
 			rows, err := readRows(f, 0, dotSplatRow, first, into.N, &room)
 			if err != nil {
 				return err
@@ -50,7 +46,8 @@ func openDotSplat(path string) (Source, error) {
 				unpackDotSplat(rows[dotSplatRow*i:dotSplatRow*(i+1)], into, i)
 			}
 			return nil
-		}), nil
+		}, nil
+	})
 }
 
 func unpackDotSplat(row []byte, into *scene.Splats, i int) {
@@ -65,13 +62,9 @@ func unpackDotSplat(row []byte, into *scene.Splats, i int) {
 }
 
 func writeDotSplat(path string, model Source, o WriteOptions) (lost []string, err error) {
-	const op = "write splat"
-	if err := checkVersion(op, path, o.Version); err != nil {
-		return nil, err
-	}
 	m, err := arrange(model, o.FolderFor(path), importanceOrder)
 	if err != nil {
-		return nil, writeError(op, path, err, "")
+		return nil, err
 	}
 	defer func() { err = errors.Join(err, m.free()) }()
 	cut := 0
@@ -87,7 +80,7 @@ func writeDotSplat(path string, model Source, o WriteOptions) (lost []string, er
 		})
 	})
 	if err != nil {
-		return nil, writeError(op, path, err, "")
+		return nil, err
 	}
 	info := m.Info()
 	if info.Degree > 0 {

@@ -6,45 +6,26 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 
 	"vksplat/internal/fault"
 	"vksplat/internal/filekind"
 	"vksplat/scene/ply"
 )
 
-// openFile opens a file for reading anywhere, and gives its size.
-func openFile(op, path string) (*os.File, int64, error) {
-	info, err := os.Stat(path)
-	if err == nil && !info.Mode().IsRegular() {
-		err = errNoFile
-	}
-	var f *os.File
-	if err == nil {
-		f, err = os.Open(path)
-	}
-	if err != nil {
-		return nil, 0, readError(op, path, err, "")
-	}
-	return f, info.Size(), nil
-}
-
 // openWith opens a file as a model, which closes it.
 func openWith(op, path string, open func(path string, r io.ReaderAt, size int64, closer io.Closer) (Source,
 	error)) (Source, error) {
-	file, size, err := openFile(op, path)
+	file, size, err := fault.Open(path)
 	if err != nil {
-		return nil, err
+		return nil, readError(op, path, err, "")
 	}
 	source, err := open(path, file, size, file)
 	if err != nil {
 		_ = file.Close() // the first error is the one to report
-		return nil, err
+		return nil, readError(op, path, err, "")
 	}
 	return source, nil
 }
-
-var errNoFile = errors.New("not a file")
 
 // readError names the file that was to be read in an error, and says what to do about it: hint, unless the error itself
 // tells. Nil stays nil.
@@ -62,7 +43,7 @@ func readError(op, path string, err error, hint string) error {
 	}
 	out := &fault.Error{Op: op, Path: path, Err: withoutPath(err), Hint: hint}
 	switch {
-	case errors.Is(err, errNoFile):
+	case errors.Is(err, fault.ErrNotRegular):
 		out.Hint = "name a file on a disk"
 	case errors.Is(err, fs.ErrPermission):
 		out.Hint, out.Kind = "make the file readable for this user", fault.ErrTryAgain

@@ -5,10 +5,10 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"runtime"
 	"testing"
 
 	"vksplat/internal/fault"
+	"vksplat/internal/filetest"
 	must "vksplat/internal/musttest"
 	"vksplat/scene"
 	"vksplat/scene/ply"
@@ -49,11 +49,9 @@ func FuzzCheckpoint(f *testing.F) {
 
 // readAny reads a file of so many bytes whose content may be anything.
 func readAny(t *testing.T, path string, size int) {
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
+	allocated := filetest.Allocated()
 	defer func() {
-		runtime.ReadMemStats(&after)
-		if grown := after.TotalAlloc - before.TotalAlloc; grown > 64<<20+1000*uint64(size) {
+		if grown := allocated(); grown > 64<<20+1000*uint64(size) {
 			t.Errorf("%d bytes allocated for a file of %d", grown, size)
 		}
 	}()

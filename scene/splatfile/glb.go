@@ -19,7 +19,7 @@ var glb = &Format{
 	Extensions: []string{".glb"},
 	Detect:     isGLB,
 	Open:       openGLB,
-	Write:      writeGLB,
+	Write:      writer("write glb", writeGLB, glbVersion),
 }
 
 const (
@@ -157,7 +157,7 @@ func readGLB(r io.ReaderAt, size int64) (*glbFile, error) {
 	begin := int64(glbHeader + glbChunk)
 	switch {
 	case version != glbVersion:
-		return nil, fmt.Errorf("it is binary glTF of version %d, known is %d", version, glbVersion)
+		return nil, fmt.Errorf("it is binary glTF of version %d, only %d is supported", version, glbVersion)
 	case length > size:
 		return nil, fmt.Errorf("the header claims %d bytes, the file has %d", length, size)
 	case kind != glbChunkJSON || text > length-begin:

@@ -9,11 +9,11 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 
 	"vksplat/internal/fault"
+	"vksplat/internal/filetest"
 	must "vksplat/internal/musttest"
 	"vksplat/scene"
 	"vksplat/scene/ply"
@@ -272,23 +272,27 @@ func badGLBs() map[string][]byte {
 }
 
 func TestGLBReadRefuses(t *testing.T) {
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	for want, data := range badGLBs() {
-		if want == "it is not an SPZ" { // a node that moves SPZ is refused before
-			data = bytes.Replace(data, []byte(`"mesh":1,`), []byte(`"n":1,   `), 1)
-		}
-		m, err := openGLBBytes(data)
+	bad := badGLBs()
+	const spz = "it is not an SPZ" // a node that moves SPZ is refused before
+	bad[spz] = bytes.Replace(bad[spz], []byte(`"mesh":1,`), []byte(`"n":1,   `), 1)
+	refusesAll(t, "a.glb", bad, openGLBBytes, 16<<20)
+}
+
+// refusesAll wants a reader to refuse each file with the error under which it is listed, before much is allocated.
+func refusesAll[S Source](t *testing.T, name string, bad map[string][]byte, open func([]byte) (S, error), most uint64) {
+	t.Helper()
+	allocated := filetest.Allocated()
+	for want, data := range bad {
+		m, err := open(data)
 		if err == nil {
 			_, err = All(m)
 		}
 		if err == nil || !strings.Contains(err.Error(), want) || !errors.Is(err, fault.ErrData) ||
-			fault.Hint(err) == "" || !strings.Contains(err.Error(), "a.glb") {
+			fault.Hint(err) == "" || !strings.Contains(err.Error(), name) {
 			t.Errorf("error %v, hint %q, want %q", err, fault.Hint(err), want)
 		}
 	}
-	runtime.ReadMemStats(&after)
-	if used := after.TotalAlloc - before.TotalAlloc; used > 16<<20 {
+	if used := allocated(); used > most {
 		t.Errorf("%d bytes allocated for a handful of small files", used)
 	}
 }

@@ -3,8 +3,6 @@ package splatfile
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
-	"io"
 	"math"
 	"strings"
 
@@ -18,27 +16,27 @@ const spzAxesOfGLTF = "gltf"
 // writeGLBPacked writes binary glTF whose splats are packed as SPZ (KHR_gaussian_splatting_compression_spz_2, which is
 // not ratified), and says what was cut. Drafts of the extension have readers turn SPZ's axes to glTF's; CesiumJS, for
 // which these files are, takes coordinates as they are, so that they are glTF's.
-func writeGLBPacked(op, path string, model Source, o WriteOptions) (s spzPacked, err error) {
+func writeGLBPacked(path string, model Source, o WriteOptions) (s spzPacked, err error) {
 	info := model.Info()
 	turned := &changed{model, info, func(piece *scene.Splats) *scene.Splats {
 		// to where the writer's own turn makes glTF's axes of it
 		flip(piece, glbFrame[0]*spzFrame[0], glbFrame[1]*spzFrame[1], glbFrame[2]*spzFrame[2])
 		return piece
 	}}
-	if s, err = packSPZFile(op, path, turned, o); err != nil {
+	if s, err = packSPZFile(path, turned, o); err != nil {
 		return s, err
 	}
 	defer func() { _ = s.planes.close() }() // what it held is written, or has failed
 	var packed bytes.Buffer
 	if err := s.write(&packed); err != nil {
-		return s, writeError(op, path, err, "")
+		return s, err
 	}
 	size := packed.Len()
 	for packed.Len()%4 != 0 {
 		packed.WriteByte(0)
 	}
 	if packed.Len() > math.MaxUint32-(1<<20) {
-		return s, writeError(op, path, errors.New("binary glTF ends at 4 GiB"), "write smaller tiles")
+		return s, refusal("write smaller tiles", "binary glTF ends at 4 GiB")
 	}
 	positions := emptyBox()
 	err = eachPiece(model, func(_ int, piece *scene.Splats) error {
@@ -47,19 +45,15 @@ func writeGLBPacked(op, path string, model Source, o WriteOptions) (s spzPacked,
 		return nil
 	})
 	if err != nil {
-		return s, writeError(op, path, err, "")
+		return s, err
 	}
 	text, err := json.Marshal(glbPackedJSON(info, size, packed.Len(), positions))
 	if err != nil {
-		return s, writeError(op, path, err, "")
+		return s, err
 	}
 	text = append(text, strings.Repeat(" ", -len(text)&3)...)
-	err = atomicfile.Write(path, func(w io.Writer) error {
-		_, err := w.Write(append(glbHead(text, int64(packed.Len())), packed.Bytes()...))
-		return err
-	})
-	if err != nil {
-		return s, writeError(op, path, err, "")
+	if err := atomicfile.WriteText(path, append(glbHead(text, int64(packed.Len())), packed.Bytes()...)); err != nil {
+		return s, err
 	}
 	return s, nil
 }

@@ -3,7 +3,6 @@ package splatfile
 import (
 	"encoding/binary"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -39,11 +38,6 @@ func glbAttributes(degree int) []glbAttribute {
 }
 
 func writeGLB(path string, model Source, o WriteOptions) ([]string, error) {
-	const op = "write glb"
-	if err := checkVersion(op, path, o.Version, glbVersion); err != nil {
-		return nil, err
-	}
-	refuse := func(err error, hint string) error { return writeError(op, path, err, hint) }
 	info := model.Info()
 	attributes := glbAttributes(info.Degree)
 	widths := make([]int, len(attributes))
@@ -53,11 +47,10 @@ func writeGLB(path string, model Source, o WriteOptions) ([]string, error) {
 	p := newPlanes(info.N, widths, planesInMemory, o.FolderFor(path))
 	switch {
 	case info.N == 0:
-		return nil, refuse(errors.New("glTF cannot hold a model without splats"), "write another format")
+		return nil, refusal("write another format", "glTF cannot hold a model without splats")
 	case p.size() > math.MaxUint32-(1<<20): // what is left is more than the JSON takes
-		return nil, refuse(fmt.Errorf("%d splats of degree %d take %d bytes, and binary glTF ends at 4 GiB", info.N,
-			info.Degree, p.size()),
-			"lower the degree of the spherical harmonics, write fewer splats, or another format")
+		return nil, refusal("lower the degree of the spherical harmonics, write fewer splats, or another format",
+			"%d splats of degree %d take %d bytes, and binary glTF ends at 4 GiB", info.N, info.Degree, p.size())
 	}
 	defer func() { _ = p.close() }() // what it held is written, or has failed
 	positions := emptyBox()
@@ -66,11 +59,11 @@ func writeGLB(path string, model Source, o WriteOptions) ([]string, error) {
 		return packGLB(first, piece, packed)
 	})
 	if err != nil {
-		return nil, refuse(err, "")
+		return nil, err
 	}
 	text, err := json.Marshal(glbJSON(info, attributes, p, positions))
 	if err != nil {
-		return nil, refuse(err, "")
+		return nil, err
 	}
 	for len(text)%4 != 0 {
 		text = append(text, ' ')
@@ -82,13 +75,7 @@ func writeGLB(path string, model Source, o WriteOptions) ([]string, error) {
 		_, err := io.Copy(w, p.all())
 		return err
 	})
-	if err != nil {
-		return nil, refuse(err, "")
-	}
-	if len(info.Meta.Comments) > 0 {
-		return []string{"glTF cannot store comments"}, nil
-	}
-	return nil, nil
+	return lostComments(info, "glTF"), err
 }
 
 // glbHead gives the bytes before the binary data. The planes' widths are multiples of 4 bytes, so that nothing needs

@@ -2,7 +2,7 @@ package splatfile
 
 import (
 	"fmt"
-	"os"
+	"io"
 
 	"vksplat/scene"
 )
@@ -51,14 +51,16 @@ func (m *indexed) Gather(ids []uint32, into *scene.Splats) error {
 // rowSource is a model in a file of rows: nothing but rows that are wanted is in memory.
 type rowSource struct {
 	indexed
-	file *os.File
+	io.Closer
 }
 
-// newRows makes a model of a file whose headers have been read. op is for errors: "read splat".
-func newRows(info Info, op string, file *os.File, load func(first int, into *scene.Splats) error) *rowSource {
-	return &rowSource{indexed{info, func(first int, into *scene.Splats) error {
-		return readError(op, file.Name(), load(first, into), "")
-	}}, file}
+// openRows opens a file of rows. open reads its headers, and returns how to read splats.
+func openRows(op, path string, open func(f io.ReaderAt, size int64, info *Info) (
+	load func(first int, into *scene.Splats) error, err error)) (Source, error) {
+	return openWith(op, path, func(path string, f io.ReaderAt, size int64, closer io.Closer) (Source, error) {
+		r := &rowSource{Closer: closer}
+		load, err := open(f, size, &r.info)
+		r.decode = func(first int, into *scene.Splats) error { return readError(op, path, load(first, into), "") }
+		return r, err
+	})
 }
-
-func (r *rowSource) Close() error { return r.file.Close() }

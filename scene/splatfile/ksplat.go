@@ -4,8 +4,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"math"
-	"os"
 	"slices"
 	"sort"
 
@@ -63,7 +63,7 @@ type ksplatPart struct {
 
 // ksplatFile is a file whose headers have been read.
 type ksplatFile struct {
-	file      *os.File
+	file      io.ReaderAt
 	size      int64
 	level     int
 	low, high float64 // of the coefficients in bytes
@@ -72,21 +72,16 @@ type ksplatFile struct {
 }
 
 func openKsplat(path string) (Source, error) {
-	const op = "read ksplat"
-	f, size, err := openFile(op, path)
-	if err != nil {
-		return nil, err
-	}
-	k := &ksplatFile{file: f, size: size}
-	info := Info{Format: ksplatName}
-	if err = k.readHeaders(&info); err != nil {
-		_ = f.Close() // the first error is the one to report
-		return nil, readError(op, path, err, "")
-	}
-	for i := range k.parts {
-		info.Degree = max(info.Degree, k.parts[i].degree)
-	}
-	return newRows(info, op, f, k.load), nil
+	return openRows("read ksplat", path, func(f io.ReaderAt, size int64, info *Info) (func(int, *scene.Splats) error,
+		error) {
+		k := &ksplatFile{file: f, size: size}
+		info.Format = ksplatName
+		err := k.readHeaders(info)
+		for i := range k.parts {
+			info.Degree = max(info.Degree, k.parts[i].degree)
+		}
+		return k.load, err
+	})
 }
 
 // readHeaders reads all but the splats.
@@ -97,7 +92,7 @@ func (k *ksplatFile) readHeaders(info *Info) error {
 		return fmt.Errorf("its header: %w", err)
 	}
 	if h[0] != 0 || h[1] < 1 {
-		return fmt.Errorf("version %d.%d is not known, 0.1 is", h[0], h[1])
+		return fmt.Errorf("version %d.%d is not supported, only 0.1 is", h[0], h[1])
 	}
 	sections, n := int64(binary.LittleEndian.Uint32(h[4:])), int64(binary.LittleEndian.Uint32(h[16:]))
 	if k.level = int(binary.LittleEndian.Uint16(h[20:])); k.level >= len(ksplatLevels) {

@@ -18,7 +18,7 @@ type losslessImage struct {
 	height   int
 }
 
-// losslessFilter is what happens to pixels before their bytes are coded.
+// losslessFilter transforms pixels before their bytes are coded.
 type losslessFilter struct {
 	subtractGreen bool
 	predict       int // 0 or one of the numbers of the format's predictors

@@ -6,11 +6,11 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 
 	"vksplat/internal/fault"
+	"vksplat/internal/filetest"
 	must "vksplat/internal/musttest"
 	"vksplat/scene"
 	"vksplat/scene/ply"
@@ -267,10 +267,8 @@ func refused(t *testing.T, f *Format, what string, data []byte) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "bad"+f.Extensions[0])
 	must.Do(t, os.WriteFile(path, data, 0o600))
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
+	allocated := filetest.Allocated()
 	source, err := f.Open(path)
-	runtime.ReadMemStats(&after)
 	if err == nil {
 		source.Close()
 		t.Fatalf("%s: accepted, %+v", what, source.Info())
@@ -279,7 +277,7 @@ func refused(t *testing.T, f *Format, what string, data []byte) {
 	if !errors.As(err, &e) || !errors.Is(err, fault.ErrData) || e.Path != path || e.Hint == "" {
 		t.Errorf("%s: %v lacks kind, path or hint", what, err)
 	}
-	if n := after.TotalAlloc - before.TotalAlloc; n > uint64(4*len(data)+1<<20) {
+	if n := allocated(); n > uint64(4*len(data)+1<<20) {
 		t.Errorf("%s: %d bytes were allocated for a file of %d", what, n, len(data))
 	}
 }

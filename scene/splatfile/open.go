@@ -52,7 +52,7 @@ func FindStep(path string, step int) (string, error) {
 	}
 	if !st.IsDir() {
 		if !st.Mode().IsRegular() {
-			return "", readError(opOpen, path, errNoFile, "")
+			return "", readError(opOpen, path, fault.ErrNotRegular, "")
 		}
 		return path, nil
 	}

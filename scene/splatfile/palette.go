@@ -12,7 +12,7 @@ var inf32 = float32(math.Inf(1))
 // nothing else is asked for.
 const paletteIterations = 10
 
-// palette is a set of rows, of so many numbers each, such that every row of a model is near one of them.
+// palette is a codebook: every row of spherical harmonics of a model is near one of its rows.
 type palette struct {
 	width int
 	axes  [][]float32 // the basis in which distances are taken, see principalAxes

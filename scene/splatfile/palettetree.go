@@ -127,7 +127,7 @@ func (t *paletteTree) number() {
 	}
 }
 
-// treeGrower is what measuring and cutting cells needs.
+// treeGrower measures and cuts cells.
 type treeGrower struct {
 	points      []float32
 	stride      int

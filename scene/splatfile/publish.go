@@ -2,7 +2,6 @@ package splatfile
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -32,8 +31,8 @@ func named(err error, temp, path string) error {
 
 // taken is the error of something that is no part of an earlier model where a model is to be written.
 func taken(what string) error {
-	return &fault.Error{Err: fmt.Errorf("%s already exists and is not part of an earlier model", what),
-		Hint: "name a file in a folder of its own, or move away what is there"}
+	return refusal("name a file in a folder of its own, or move away what is there",
+		"%s already exists and is not part of an earlier model", what)
 }
 
 // checkPlaces refuses folders beside a path with something in them that is none of the files of an earlier model there.

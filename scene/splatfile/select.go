@@ -16,7 +16,7 @@ type Selection struct {
 	Sphere     *[4]float64 // x, y, z and radius, likewise
 	MinOpacity float64     // 0 to 1: splats of a lower opacity go
 	Outliers   float64     // above 0: splats that stand alone go, see outliers
-	MaxSplats  int         // above 0: so many stay, those of the greatest importance
+	MaxSplats  int         // above 0: keep this number of the most important
 	// Removed are the numbers of splats that go in any case; nil: none
 	Removed bitmap.Bitmap
 }

@@ -95,7 +95,7 @@ func (s Similarity) check() error {
 	return nil
 }
 
-// numbers parses so many finite numbers between commas.
+// numbers parses n finite numbers between commas.
 func numbers(text string, n int) ([]float64, error) {
 	parts := strings.FieldsFunc(text,
 		func(c rune) bool { return c == ',' || c == ' ' || c == ';' || c == '\t' || c == '\n' })

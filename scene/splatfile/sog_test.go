@@ -85,7 +85,7 @@ func shError(a, b []float32, k int) float64 {
 // writeSOGModel writes a SOG and reads it again, with the splats in the order of what was written.
 func writeSOGModel(t *testing.T, path string, s *scene.Splats, meta ply.Meta) (*scene.Splats, Info) {
 	t.Helper()
-	must.Get(writeSOG(path, Memory(s, meta), WriteOptions{Generator: "test 1"}))(t)
+	must.Get(sogFormat.Write(path, Memory(s, meta), WriteOptions{Generator: "test 1"}))(t)
 	read, info := readModel(t, sogFormat, path)
 	if read.N != s.N {
 		t.Fatalf("%d splats, want %d", read.N, s.N)
@@ -213,21 +213,22 @@ func TestSOGEdges(t *testing.T) {
 	}{{&huge.Means[31], math.NaN(), "splat 10: "}, {&huge.SH[12*20+5], math.Inf(1), "sh[5] is +Inf"}} {
 		old := *bad.where
 		*bad.where = float32(bad.value)
-		if _, err := writeSOG(path, Memory(huge, ply.Meta{}), WriteOptions{}); err == nil ||
+		if _, err := sogFormat.Write(path, Memory(huge, ply.Meta{}), WriteOptions{}); err == nil ||
 			!strings.Contains(err.Error(), bad.want) {
 			t.Errorf("%v, want %q", err, bad.want)
 		}
 		*bad.where = old
 	}
 	clear(huge.Quats[4*50 : 4*51])
-	if _, err := writeSOG(path, Memory(huge, ply.Meta{}), WriteOptions{}); err == nil ||
+	if _, err := sogFormat.Write(path, Memory(huge, ply.Meta{}), WriteOptions{}); err == nil ||
 		!strings.Contains(err.Error(), "splat 50: rotation") {
 		t.Errorf("rotation of length zero: %v", err)
 	}
-	if _, err := writeSOG(path, Memory(same, ply.Meta{}), WriteOptions{Version: 1}); !errors.Is(err, fault.ErrUsage) {
+	_, err := sogFormat.Write(path, Memory(same, ply.Meta{}), WriteOptions{Version: 1})
+	if !errors.Is(err, fault.ErrUsage) {
 		t.Errorf("version 1: %v", err)
 	}
-	lost, err := writeSOG(path, Memory(same, ply.Meta{Comments: []string{"a"}}), WriteOptions{})
+	lost, err := sogFormat.Write(path, Memory(same, ply.Meta{Comments: []string{"a"}}), WriteOptions{})
 	if err != nil || len(lost) != 1 {
 		t.Errorf("comments: lost %q, %v", lost, err)
 	}
@@ -241,7 +242,7 @@ func TestSOGSameBytes(t *testing.T) {
 	for cores := 1; cores <= 3; cores++ {
 		runtime.GOMAXPROCS(cores)
 		path := filepath.Join(t.TempDir(), "a.sog")
-		must.Get(writeSOG(path, Memory(s, ply.Meta{}), WriteOptions{Iterations: 3}))(t)
+		must.Get(sogFormat.Write(path, Memory(s, ply.Meta{}), WriteOptions{Iterations: 3}))(t)
 		data := must.Get(os.ReadFile(path))(t)
 		if first == nil {
 			first = data
@@ -260,7 +261,7 @@ func BenchmarkSOG(b *testing.B) {
 		path := filepath.Join(b.TempDir(), "a.sog")
 		b.Run(fmt.Sprintf("write/%d", n), func(b *testing.B) {
 			for b.Loop() {
-				if _, err := writeSOG(path, Memory(s, ply.Meta{}), WriteOptions{}); err != nil {
+				if _, err := sogFormat.Write(path, Memory(s, ply.Meta{}), WriteOptions{}); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -23,7 +23,7 @@ import (
 // sogFiles gives the files of a small SOG of degree 1.
 func sogFiles(t testing.TB, n int) map[string][]byte {
 	dir := t.TempDir()
-	must.Get(writeSOG(dir, Memory(shinySplats(n, 1), ply.Meta{}), WriteOptions{}))(t)
+	must.Get(sogFormat.Write(dir, Memory(shinySplats(n, 1), ply.Meta{}), WriteOptions{}))(t)
 	files := map[string][]byte{}
 	for _, name := range append([]string{sogMetaName}, sogNames[:]...) {
 		data := must.Get(os.ReadFile(filepath.Join(dir, name)))(t)

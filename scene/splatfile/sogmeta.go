@@ -146,7 +146,7 @@ func checkSogFiles(files []string, want int) error {
 			bad = bad || part == "" || part == "." || part == ".."
 		}
 		if bad {
-			return fmt.Errorf("file %q is not a name of a file beside meta.json", name)
+			return fmt.Errorf("file %q is not a name of a file next to meta.json", name)
 		}
 	}
 	return nil

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"vksplat/internal/fault"
 	"vksplat/internal/wording"
 	"vksplat/scene"
 )
@@ -20,7 +21,7 @@ import (
 // SOG format"): images of bytes, a pixel for each splat, with a meta.json that says what the bytes stand for; in a
 // folder or in one archive.
 var sogFormat = &Format{Name: sogName, Extensions: []string{sogMetaName, ".sog"}, Detect: detectSOG, Open: openSOG,
-	Write: writeSOG}
+	Write: writer("write sog", writeSOG, 2)}
 
 // detectSOG knows archives by the name of their first file, and meta.json by its first words.
 func detectSOG(head []byte) bool {
@@ -62,7 +63,7 @@ type sogSource struct {
 const (
 	opReadSOG   = "read sog"
 	hintSOG     = "the model may be cut short: copy or export it again"
-	hintSOGFile = "all images that meta.json names must lie beside it, or in the archive: copy or export the model " +
+	hintSOGFile = "all images that meta.json names must be next to it, or in the archive: copy or export the model " +
 		"again"
 )
 
@@ -96,7 +97,7 @@ func newSOG(path string) (*sogSource, error) {
 	case info.IsDir():
 		s.files = folder(path)
 	case !info.Mode().IsRegular():
-		err = errNoFile
+		err = fault.ErrNotRegular
 	case isZip(path):
 		limit = info.Size()
 		err = s.openZip(path)
@@ -291,7 +292,7 @@ func (s *sogSource) degree() (int, error) {
 		wording.Printable(p.Files[0]), size[0], p.Bands)
 }
 
-// sogData is what the images hold.
+// sogData is the content of the images.
 type sogData struct {
 	low, high      []uint8 // [N*3] bytes of the means
 	scales         []uint8 // [N*3]

@@ -2,7 +2,6 @@ package splatfile
 
 import (
 	"archive/zip"
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -55,22 +54,17 @@ type sogWriter struct {
 // writeSOG writes version 2: into one archive, or, if path is a folder or its name ends in meta.json, into files of
 // that folder.
 func writeSOG(path string, model Source, o WriteOptions) (lost []string, err error) {
-	const op = "write sog"
-	if err := checkVersion(op, path, o.Version, 2); err != nil {
-		return nil, err
-	}
 	info := model.Info()
 	if info.N > maxSogSplats {
-		return nil, writeError(op, path,
-			fmt.Errorf("%d splats, but images of %d pixels a side hold %d", info.N, maxWebPSide, maxSogSplats),
-			"write a part of the model")
+		return nil, refusal("write a part of the model", "%d splats, but images of %d pixels a side hold %d", info.N,
+			maxWebPSide, maxSogSplats)
 	}
 	w := &sogWriter{info: info}
 	if err := w.survey(model, o); err != nil {
-		return nil, writeError(op, path, err, "")
+		return nil, err
 	}
 	if err := w.quantise(model); err != nil {
-		return nil, writeError(op, path, err, "")
+		return nil, err
 	}
 	meta, err := w.meta(o)
 	if err != nil {
@@ -81,13 +75,7 @@ func writeSOG(path string, model Source, o WriteOptions) (lost []string, err err
 	} else {
 		err = atomicfile.Write(path, func(to io.Writer) error { return w.writeZip(to, meta) })
 	}
-	if err != nil {
-		return nil, err
-	}
-	if len(info.Meta.Comments) > 0 {
-		lost = append(lost, "SOG cannot store comments")
-	}
-	return lost, nil
+	return lostComments(info, "SOG"), err
 }
 
 // sogFolder gives the folder that files go to, if they do not go into an archive.
@@ -213,7 +201,7 @@ func sogPaletteSize(n int) int {
 	return max(k, min(n, 1<<10))
 }
 
-// quantisePalette finds the palette's codebook, makes its image, and goes on with what the image holds.
+// quantisePalette finds the palette's codebook, makes its image, and continues with the rounded values in the image.
 func (w *sogWriter) quantisePalette() {
 	rows := w.palette.rows()
 	h := newHistogram()
@@ -387,19 +375,13 @@ func (w *sogWriter) writeFolder(dir string, meta []byte) error {
 		return &fault.Error{Op: "replace", Path: main, Err: withoutPath(err),
 			Hint: "choose another output folder or change its permissions", Kind: fault.ErrTryAgain}
 	}
-	write := func(path string, data []byte) error {
-		return atomicfile.Write(path, func(to io.Writer) error {
-			_, err := io.Copy(to, bytes.NewReader(data))
-			return err
-		})
-	}
 	for i, data := range files {
 		if data == nil {
 			continue
 		}
-		if err := write(filepath.Join(dir, sogNames[i]), data); err != nil {
+		if err := atomicfile.WriteText(filepath.Join(dir, sogNames[i]), data); err != nil {
 			return err
 		}
 	}
-	return write(main, meta)
+	return atomicfile.WriteText(main, meta)
 }

@@ -18,7 +18,7 @@ import (
 // PieceSplats is how many splats a Source hands out at a time, at most.
 const PieceSplats = 1 << 14
 
-// Info is what is known of a model before its splats are read.
+// Info describes a model before its splats are read.
 type Info struct {
 	Format string   // name of the Format it was read from, "" for models in memory
 	N      int      // number of splats

@@ -9,6 +9,7 @@ import (
 	must "vksplat/internal/musttest"
 	"vksplat/scene"
 	"vksplat/scene/ply"
+	"vksplat/scene/ply/plytest"
 )
 
 // npmConverter is an independent converter (https://github.com/playcanvas/splat-transform).
@@ -84,14 +85,14 @@ func spzByConverter(t *testing.T, convert converter) {
 			compareModels(t, theirs, model, spzTolerance(12))
 
 			file, packed := filepath.Join(folder, "b.ply"), filepath.Join(folder, "b.spz")
-			must.Do(t, ply.Write(file, model, ply.Meta{}))
+			must.Do(t, plytest.Write(file, model, ply.Meta{}))
 			convert(t, "--spz-version", strconv.Itoa(version), file, packed)
 			read, _ := readModel(t, spz, packed)
 			flip(read, 1, -1, -1)
 			compareModels(t, read, model, spzTolerance(12))
 		}
 		file, binary := filepath.Join(folder, "c.ply"), filepath.Join(folder, "c.glb")
-		must.Do(t, ply.Write(file, model, ply.Meta{}))
+		must.Do(t, plytest.Write(file, model, ply.Meta{}))
 		convert(t, file, binary)
 		read, _ := readModel(t, glb, binary)
 		// It turns the model about an axis in float32, and leaves the axes of splats half turned: the same ellipsoids.

@@ -22,7 +22,7 @@ var spz = &Format{
 	Extensions: []string{".spz"},
 	Detect:     isSPZ,
 	Open:       openSPZ,
-	Write:      writeSPZ,
+	Write:      writer("write spz", writeSPZ, spzDefaultVersion, spzZstdVersion),
 }
 
 const (
@@ -59,7 +59,7 @@ const (
 
 var spzPlaneNames = [spzPlanes]string{"positions", "alphas", "colors", "scales", "rotations", "spherical harmonics"}
 
-// spzHeader is what a file says before its planes.
+// spzHeader is the header of a file.
 type spzHeader struct {
 	version int
 	n       int
@@ -99,7 +99,7 @@ func parseSPZHeader(b []byte) (h spzHeader, err error) {
 	switch {
 	case version < 1 || version > spzZstdVersion:
 		return h, &fault.Error{Op: opReadSPZ,
-			Err:  fmt.Errorf("it is of version %d, known are 1 to %d", version, spzZstdVersion),
+			Err:  fmt.Errorf("its version is %d, 1 to %d are supported", version, spzZstdVersion),
 			Hint: "export it again as version 3 or 4"}
 	case n > math.MaxInt32:
 		return h, fmt.Errorf("the header claims %d splats", n)
@@ -142,7 +142,7 @@ func (h spzHeader) planesBytes(planes int) (size int64) {
 	return size
 }
 
-// info is what Source.Info tells of the file.
+// info is the file's Source.Info.
 func (h spzHeader) info() Info {
 	info := Info{Format: spzName, N: h.n, Degree: min(h.degree, scene.MaxSHDegree), Packed: true}
 	info.Meta.Antialiased = h.flags&spzAntialiased != 0

@@ -143,7 +143,7 @@ func TestSPZWriteRefuses(t *testing.T) {
 		WriteOptions{Version: 2}); !errors.Is(err, fault.ErrUsage) {
 		t.Errorf("version 2: %v", err)
 	}
-	if _, err := createTemp(filepath.Join(t.TempDir(), "none"), 0); !errors.Is(writeError("write spz", path, err, ""),
+	if _, err := createTemp(filepath.Join(t.TempDir(), "none"), 0); !errors.Is(writeError("write spz", path, err),
 		fault.ErrTryAgain) {
 		t.Errorf("no folder for temporary files: %v", err)
 	}

@@ -8,7 +8,6 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -18,6 +17,7 @@ import (
 
 	"vksplat/internal/atomicfile"
 	"vksplat/internal/fault"
+	"vksplat/internal/filetest"
 	must "vksplat/internal/musttest"
 	"vksplat/scene"
 	"vksplat/scene/ply"
@@ -76,23 +76,7 @@ func badSPZs(t testing.TB) map[string][]byte {
 }
 
 func TestSPZReadRefuses(t *testing.T) {
-	var before, after runtime.MemStats
-	bad := badSPZs(t)
-	runtime.ReadMemStats(&before)
-	for want, data := range bad {
-		m, err := openBytes(data)
-		if err == nil {
-			_, err = All(m)
-		}
-		if err == nil || !strings.Contains(err.Error(), want) || !errors.Is(err, fault.ErrData) ||
-			fault.Hint(err) == "" || !strings.Contains(err.Error(), "a.spz") {
-			t.Errorf("error %v, hint %q, want %q", err, fault.Hint(err), want)
-		}
-	}
-	runtime.ReadMemStats(&after)
-	if used := after.TotalAlloc - before.TotalAlloc; used > 64<<20 {
-		t.Errorf("%d bytes allocated for a handful of small files", used)
-	}
+	refusesAll(t, "a.spz", badSPZs(t), openBytes, 64<<20)
 	missing := filepath.Join(t.TempDir(), "none.spz")
 	if _, err := spz.Open(missing); !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), missing) ||
 		fault.Hint(err) == "" {
@@ -164,8 +148,7 @@ func TestSPZUnpacksNothing(t *testing.T) {
 		must.Get(z.Write(zeros))(t)
 	}
 	must.Do(t, z.Close())
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
+	allocated := filetest.Allocated()
 	file := &countedReader{ReaderAt: bytes.NewReader(packed.Bytes())}
 	m, err := newSPZSource("a.spz", file, int64(packed.Len()), io.NopCloser(nil))
 	if err != nil || m.Info().N != n || !m.Info().Packed {
@@ -179,8 +162,7 @@ func TestSPZUnpacksNothing(t *testing.T) {
 		seen += piece.N
 		return nil
 	})
-	runtime.ReadMemStats(&after)
-	if used := after.TotalAlloc - before.TotalAlloc; err != nil || seen != n || used > 16<<20 {
+	if used := allocated(); err != nil || seen != n || used > 16<<20 {
 		t.Errorf("%d splats of %d with %d bytes of memory, %v", seen, n, used, err)
 	}
 	if left, err := os.ReadDir(os.TempDir()); err != nil || len(left) > 0 {

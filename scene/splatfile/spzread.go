@@ -170,7 +170,7 @@ func (s *spzSource) streams() ([]spzStream, error) {
 		data += int64(packed)
 		table = table[16:]
 	}
-	if data != s.size && len(table) == 0 { // streams of a file without splats have sizes that nobody needs
+	if data != s.size && len(table) == 0 { // sizes of streams do not matter in a file without splats
 		return nil, s.longer()
 	}
 	return out, nil

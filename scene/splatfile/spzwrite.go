@@ -31,19 +31,12 @@ const (
 )
 
 func writeSPZ(path string, model Source, o WriteOptions) ([]string, error) {
-	const op = "write spz"
-	if err := checkVersion(op, path, o.Version, spzDefaultVersion, spzZstdVersion); err != nil {
-		return nil, err
-	}
-	s, err := packSPZFile(op, path, model, o)
+	s, err := packSPZFile(path, model, o)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = s.planes.close() }() // what it held is written, or has failed
-	if err := atomicfile.Write(path, s.write); err != nil {
-		return nil, writeError(op, path, err, "")
-	}
-	return spzLost(model.Info(), s), nil
+	return s.lost(lostOf(model.Info(), "SPZ", true)), atomicfile.Write(path, s.write)
 }
 
 // spzPacked is a file of SPZ that is about to be written.
@@ -54,30 +47,28 @@ type spzPacked struct {
 	cut      spzCut
 }
 
-// packSPZFile fills the planes of a file, which the caller closes. Errors name path.
-func packSPZFile(op, path string, model Source, o WriteOptions) (s spzPacked, err error) {
+// packSPZFile fills the planes of a file, which the caller closes.
+func packSPZFile(path string, model Source, o WriteOptions) (s spzPacked, err error) {
 	info := model.Info()
 	s.head = spzHeader{version: spzDefaultVersion, n: info.N, degree: info.Degree}
 	if o.Version != 0 {
 		s.head.version = o.Version
 	}
 	if info.N > math.MaxInt32 {
-		return s, writeError(op, path, fmt.Errorf("%d splats are more than the format counts", info.N),
-			"write a part of the model")
+		return s, refusal("write a part of the model", "%d splats are more than the format counts", info.N)
 	}
 	if info.Meta.Antialiased {
 		s.head.flags |= spzAntialiased
 	}
 	if s.farthest, err = farthestCoordinate(model); err != nil {
-		return s, writeError(op, path, err, "")
+		return s, err
 	}
 	if s.head.bits, err = spzBitsFor(s.farthest); err != nil {
-		return s, writeError(op, path, err,
-			"move the model nearer to the origin of its coordinates, or leave out far splats")
+		return s, err
 	}
 	s.planes = newPlanes(s.head.n, s.head.widths(), planesInMemory, o.FolderFor(path))
 	if s.cut, err = packModel(model, s.head.bits, s.planes); err != nil {
-		return s, errors.Join(writeError(op, path, err, ""), s.planes.close())
+		return s, errors.Join(err, s.planes.close())
 	}
 	return s, nil
 }
@@ -109,7 +100,8 @@ func spzBitsFor(farthest float64) (int, error) {
 		bits--
 	}
 	if bits < spzMinBits {
-		return 0, fmt.Errorf("a coordinate of %g does not fit 24 bits", farthest)
+		return 0, refusal("move the model nearer to the origin of its coordinates, or leave out far splats",
+			"a coordinate of %g does not fit 24 bits", farthest)
 	}
 	return bits, nil
 }
@@ -216,9 +208,6 @@ func (c *countWriter) Write(b []byte) (int, error) {
 	c.n += int64(n)
 	return n, err
 }
-
-// spzLost says what the file does not hold.
-func spzLost(info Info, s spzPacked) []string { return s.lost(lostOf(info, "SPZ", true)) }
 
 // lost adds what became of numbers to what was lost.
 func (s spzPacked) lost(lost []string) []string {

@@ -24,7 +24,7 @@ var streamed = &Format{
 	Extensions: []string{streamedName, streamedArchive},
 	Detect:     isStreamed,
 	Open:       openStreamed,
-	Write:      writeStreamed,
+	Write:      writer("write streamed sog", writeStreamed, 1),
 }
 
 // StreamedFormat is the name of a format whose models are read level by level: see OpenCoarsest and StreamedParts.
@@ -106,26 +106,16 @@ func writeStreamed(path string, model Source, o WriteOptions) (lost []string, er
 }
 
 func (s *streamer) run(path string, model Source, o WriteOptions) (lost []string, err error) {
-	const op = "write streamed sog"
-	if err := checkVersion(op, path, o.Version, 1); err != nil {
-		return nil, err
-	}
 	s.meta = streamedMeta{Version: 1, Asset: streamedAsset{o.Generator}}
 	free, err := s.makeLevels(append([]Source{model}, o.Coarser...), path, o)
 	if err != nil {
-		return nil, writeError(op, path, err, "")
+		return nil, err
 	}
 	defer func() { err = errors.Join(err, free()) }()
 	if err := s.plan(); err != nil {
-		return nil, writeError(op, path, err, "")
+		return nil, err
 	}
-	if err := s.write(path, o); err != nil {
-		return nil, writeError(op, path, err, "")
-	}
-	if len(model.Info().Meta.Comments) > 0 {
-		lost = append(lost, "SOG cannot store comments")
-	}
-	return lost, nil
+	return lostComments(model.Info(), "SOG"), s.write(path, o)
 }
 
 func (o WriteOptions) stopped() error {
@@ -325,10 +315,7 @@ func (s *streamer) write(path string, o WriteOptions) error {
 		return atomicfile.Write(path, func(to io.Writer) error { return s.writeArchive(to, temp, text) })
 	}
 	made := filepath.Join(temp, streamedName)
-	if err := atomicfile.Write(made, func(to io.Writer) error {
-		_, err := to.Write(text)
-		return err
-	}); err != nil {
+	if err := atomicfile.WriteText(made, text); err != nil {
 		return named(err, temp, path)
 	}
 	return replace(temp, made, path, folders, earlierStreamed(path))
@@ -381,15 +368,15 @@ func (s *streamer) writeArchive(to io.Writer, dir string, meta []byte) error {
 	return archive.Close()
 }
 
-// earlierStreamed lists the files of SOG in the folders that an earlier model of a path names: anybody
-// may have written it.
+// earlierStreamed lists the files of SOG in the folders that an earlier model of a path names, and nothing else: its
+// lod-meta.json may come from anywhere.
 func earlierStreamed(path string) (files []string) {
 	meta, err := readStreamed(path)
 	if err != nil { // none, or none that this program knows: it is replaced alone
 		return nil
 	}
 	for _, name := range meta.Files {
-		folder, base := filepath.Split(filepath.FromSlash(name))
+		folder, base := filepath.Split(filepath.Clean(name))
 		if base != sogMetaName || folder == "" {
 			continue
 		}

@@ -141,13 +141,15 @@ func TestStreamedSpares(t *testing.T) {
 		!strings.Contains(err.Error(), filepath.Dir(mine)) || fault.Hint(err) == "" {
 		t.Errorf("a folder of somebody else: %v", err)
 	}
-	claim := []byte(`{"version":1,"filenames":["photos/meta.json","photos/a.jpg"],"tree":{}}`)
-	photo := filepath.Join(dir, "photos", "a.jpg")
+	claim := []byte(`{"version":1,"filenames":["photos/meta.json","photos/a.jpg","./meta.json"],"tree":{}}`)
+	photo, other := filepath.Join(dir, "photos", "a.jpg"), filepath.Join(dir, sogMetaName)
 	must.Do(t, errors.Join(os.RemoveAll(filepath.Dir(mine)), os.Mkdir(filepath.Dir(photo), 0o777),
-		os.WriteFile(photo, nil, 0o600), os.WriteFile(path, claim, 0o600)))
+		os.WriteFile(photo, nil, 0o600), os.WriteFile(other, nil, 0o600), os.WriteFile(path, claim, 0o600)))
 	smallStreamed(t, path, model(100, 0), 1)
-	if _, err := os.Stat(photo); err != nil {
-		t.Errorf("what a foreign file names is gone: %v", err)
+	for _, name := range []string{photo, other} {
+		if _, err := os.Stat(name); err != nil {
+			t.Errorf("what a foreign file names is gone: %v", err)
+		}
 	}
 }
 

@@ -32,7 +32,7 @@ func TestLeavesClosed(t *testing.T) {
 	for i := range 3 {
 		names = append(names, fmt.Sprintf(`"%d.sog"`, i))
 		name := filepath.Join(dir, fmt.Sprintf("%d.sog", i))
-		must.Get(writeSOG(name, Memory(model(50, 0), ply.Meta{}), WriteOptions{}))(t)
+		must.Get(sogFormat.Write(name, Memory(model(50, 0), ply.Meta{}), WriteOptions{}))(t)
 	}
 	write := func(lods string) string {
 		path := filepath.Join(dir, streamedName)
@@ -77,7 +77,7 @@ func TestStreamedFiles(t *testing.T) {
 		leaves = append(leaves, fmt.Sprintf(`{"bound":{"min":[0,0,0],"max":[1,1,1]},"lods":{"0":{"file":%d,"offset":0,`+
 			`"count":50}}}`, i))
 		must.Do(t, os.Mkdir(filepath.Join(dir, fmt.Sprintf("0_%d", i)), 0o700))
-		must.Get(writeSOG(filepath.Join(dir, name), sog, WriteOptions{}))(t)
+		must.Get(sogFormat.Write(filepath.Join(dir, name), sog, WriteOptions{}))(t)
 	}
 	path := filepath.Join(dir, streamedName)
 	text := `{"version":1,"count":5000,"counts":[5000],"lodLevels":1,"filenames":[` + strings.Join(names, ",") +
@@ -96,5 +96,16 @@ func TestStreamedFiles(t *testing.T) {
 	})
 	if err != nil || read != 5000 || most > before+10 {
 		t.Errorf("%d splats read with %d open files, %d before: %v", read, most, before, err)
+	}
+}
+
+// TestStreamedLink reads a model whose lod-meta.json is kept elsewhere, as caches of downloads do it.
+func TestStreamedLink(t *testing.T) {
+	path, kept := filepath.Join(t.TempDir(), streamedName), filepath.Join(t.TempDir(), "kept")
+	smallStreamed(t, path, model(100, 0), 1)
+	must.Do(t, os.Rename(path, kept))
+	must.Do(t, os.Symlink(kept, path))
+	if s, _ := readModel(t, streamed, path); s.N != 100 {
+		t.Errorf("%d splats", s.N)
 	}
 }

@@ -24,7 +24,7 @@ type Parts struct {
 	most   int64 // bytes of a file
 }
 
-// StreamedMain is what viewers know a streamed model by, whatever its own name is.
+// StreamedMain is the name by which viewers know every streamed model.
 const StreamedMain = streamedName
 
 // StreamedParts finds the files of a model of format StreamedFormat. Who has Parts closes them.

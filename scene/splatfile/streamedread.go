@@ -77,12 +77,16 @@ func (s *streamedSource) Close() (err error) {
 
 // readStreamed reads and checks lod-meta.json, whether it is a file of its own or the first of an archive.
 func readStreamed(file string) (*streamedMeta, error) {
-	p, err := openParts(file)
-	if err != nil {
-		return nil, err
+	var f fs.File
+	f, err := os.Open(file) // of a folder it may be a link that leads out of that
+	if err == nil && isZip(file) {
+		_ = f.Close() // only its first bytes were wanted
+		var p *Parts
+		if p, err = openParts(file); err == nil {
+			defer p.Close() // only read
+			f, err = p.files.Open(p.main)
+		}
 	}
-	defer p.Close() // only read
-	f, err := p.files.Open(p.main)
 	if err != nil {
 		return nil, err
 	}
@@ -93,7 +97,7 @@ func readStreamed(file string) (*streamedMeta, error) {
 	}
 	switch {
 	case m.Version > 1:
-		return nil, fmt.Errorf("it is of version %d, known is 1", m.Version)
+		return nil, fmt.Errorf("its version is %d, only 1 is supported", m.Version)
 	case m.Tree == nil || len(m.Files) == 0:
 		return nil, errors.New("it names no tree or no files")
 	case len(m.Files) > streamedMaxFiles:

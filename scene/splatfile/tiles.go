@@ -22,7 +22,7 @@ var tilesFormat = &Format{
 	Extensions: []string{tilesName},
 	Detect:     isTiles,
 	Open:       openTiles,
-	Write:      writeTiles,
+	Write:      writer("write 3d tiles", writeTiles),
 }
 
 const (
@@ -34,7 +34,7 @@ const (
 	tileSplats = 1 << 16
 	// tileReach is how many standard deviations of a splat a tile's box takes in.
 	tileReach = 3
-	// tilePixels is at how many pixels of error a viewer of 3D Tiles draws the children unless told otherwise.
+	// tilePixels is at how many pixels of error a viewer of 3D Tiles draws the children by default.
 	tilePixels = 16
 	// tileSigma is how large in pixels the standard deviation of a tile's median splat is then.
 	tileSigma = 2
@@ -64,32 +64,27 @@ func writeTiles(path string, model Source, o WriteOptions) (lost []string, err e
 }
 
 func (t *tiler) run(path string, model Source) (lost []string, err error) {
-	const op = "write 3d tiles"
-	fail := func(err error) error { return writeError(op, path, err, "") }
 	info := model.Info()
-	if err := checkVersion(op, path, t.o.Version); err != nil {
-		return nil, err
-	}
 	if info.N == 0 {
-		return nil, writeError(op, path, errors.New("tiles cannot hold a model without splats"), "write another format")
+		return nil, refusal("write another format", "tiles cannot hold a model without splats")
 	}
 	if err := checkPlaces(path, []string{tilesFolder}, earlierTiles(path)); err != nil {
-		return nil, fail(err)
+		return nil, err
 	}
 	free := func() error { return nil }
 	if t.model, free, err = gatherable(model, t.o.FolderFor(path)); err != nil {
-		return nil, fail(err)
+		return nil, err
 	}
 	defer func() { err = errors.Join(err, free()) }()
 	if t.means, err = readMeans(t.model); err != nil {
-		return nil, fail(err)
+		return nil, err
 	}
 	if t.temp, err = folderBeside(path); err != nil {
-		return nil, fail(err)
+		return nil, err
 	}
 	defer func() { _ = os.RemoveAll(t.temp) }() // what is left there is of a failure, which is reported
 	if err := os.Mkdir(filepath.Join(t.temp, tilesFolder), 0o777); err != nil {
-		return nil, fail(err)
+		return nil, err
 	}
 	ids := make([]uint32, info.N)
 	for i := range ids {
@@ -100,11 +95,9 @@ func (t *tiler) run(path string, model Source) (lost []string, err error) {
 		err = t.publish(path, root.Tile, info)
 	}
 	if err != nil {
-		return nil, fail(named(err, t.temp, path))
+		return nil, named(err, t.temp, path)
 	}
-	if len(info.Meta.Comments) > 0 {
-		lost = append(lost, "3D Tiles cannot store comments")
-	}
+	lost = lostComments(info, "3D Tiles")
 	if !t.o.PlainTiles {
 		lost = t.packs.lost(lost)
 	}
@@ -202,7 +195,7 @@ func (t *tiler) write(to *tile) (cut spzPacked, err error) {
 		_, err = writeGLB(path, inMemory(to.splats, info), o)
 		return cut, err
 	}
-	return writeGLBPacked("write glb", path, inMemory(to.splats, info), o)
+	return writeGLBPacked(path, inMemory(to.splats, info), o)
 }
 
 // publish puts the tileset in its place once all of it is on the disk. An earlier one goes before, and the new

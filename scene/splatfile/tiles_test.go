@@ -154,7 +154,7 @@ func TestTilesAgain(t *testing.T) {
 	}
 	mine := filepath.Join(dir, tilesFolder, "mine.txt")
 	must.Do(t, os.WriteFile(mine, nil, 0o600))
-	_, err = writeTiles(path, Memory(model(900, 1), ply.Meta{}), WriteOptions{})
+	_, err = tilesFormat.Write(path, Memory(model(900, 1), ply.Meta{}), WriteOptions{})
 	if err == nil || !strings.Contains(err.Error(), mine) || fault.Hint(err) == "" {
 		t.Errorf("error %v", err)
 	}
@@ -203,7 +203,9 @@ func TestTilesRefuse(t *testing.T) {
 		"splat 1700": Memory(broken, ply.Meta{}), "without splats": Memory(scene.NewSplats(0, 0), ply.Meta{}),
 		"24 bits": Memory(far, ply.Meta{}),
 	} {
-		_, err := (&tiler{most: 500}).run(path, m)
+		_, err := writer("write 3d tiles", func(path string, m Source, o WriteOptions) ([]string, error) {
+			return (&tiler{most: 500, o: o}).run(path, m)
+		})(path, m, WriteOptions{})
 		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), path+": ") {
 			t.Errorf("error %v, want %s", err, want)
 		}
@@ -238,12 +240,12 @@ func TestTilesRead(t *testing.T) {
 		"occurs twice":       `{"geometricError":1,"root":{"children":[` + twice + `,` + twice + `]}}`,
 		"objects of JSON": `{"geometricError":1,"root":{"children":[` + strings.Repeat("{},", maxTreeObjects) +
 			`{}]}}`,
-		"null":                  `{"geometricError":1,"root":{"children":[null]}}`,
-		"leads out":             `{"geometricError":1,"root":{"content":{"uri":"../a.glb"}}}`,
-		"the name ../b.glb":     `{"geometricError":1,"root":{"content":{"uri":"%2e%2E%2fb.glb"}}}`,
-		"tiles of binary glTF":  `{"geometricError":1,"root":{"content":{"uri":"more.json"}}}`,
-		"no such file":          `{"geometricError":1,"root":{"content":{"uri":"gone.glb"}}}`,
-		"against the one above": `{"geometricError":1,"root":{"children":[{"transform":[2],"content":{"uri":"` + leaf + `"}}]}}`,
+		"null":                   `{"geometricError":1,"root":{"children":[null]}}`,
+		"leads out":              `{"geometricError":1,"root":{"content":{"uri":"../a.glb"}}}`,
+		"the name ../b.glb":      `{"geometricError":1,"root":{"content":{"uri":"%2e%2E%2fb.glb"}}}`,
+		"tiles of binary glTF":   `{"geometricError":1,"root":{"content":{"uri":"more.json"}}}`,
+		"no such file":           `{"geometricError":1,"root":{"content":{"uri":"gone.glb"}}}`,
+		"relative to its parent": `{"geometricError":1,"root":{"children":[{"transform":[2],"content":{"uri":"` + leaf + `"}}]}}`,
 	} {
 		must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 		if _, err := Open(path); err == nil || !strings.Contains(err.Error(), want) {

@@ -3,7 +3,6 @@ package splatfile
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -20,7 +19,7 @@ import (
 var usdFormat = &Format{
 	Name:       "usd",
 	Extensions: []string{".usdc", ".usdz", ".usda", ".usd"},
-	Write:      writeUSD,
+	Write:      writer("write usd", writeUSD, 1),
 }
 
 // usdPackageMost is how many bytes a package can have: it is an archive without the extension for larger ones.
@@ -39,26 +38,21 @@ const (
 )
 
 func writeUSD(path string, model Source, o WriteOptions) ([]string, error) {
-	const op = "write usd"
-	if err := checkVersion(op, path, o.Version, 1); err != nil {
-		return nil, err
-	}
-	refuse := func(err error, hint string) error { return writeError(op, path, err, hint) }
 	info := model.Info()
 	p := newPlanes(info.N, []int{12, 16, 12, 4, 12 * scene.SHCoefficients(info.Degree)}, planesInMemory,
 		o.FolderFor(path))
 	defer func() { _ = p.close() }() // what it held is written, or has failed
 	extent, err := usdPlanes(model, p)
 	if err != nil {
-		return nil, refuse(err, "")
+		return nil, err
 	}
 	layer, err := usdLayer(info, p, extent)
 	if err != nil {
-		return nil, refuse(err, "")
+		return nil, err
 	}
 	ext := strings.ToLower(filepath.Ext(path))
 	if ext == ".usdz" && usd.CrateSize(layer) > usdPackageMost {
-		return nil, refuse(errors.New("a package ends at 4 GiB"), "write .usdc, or fewer splats")
+		return nil, refusal("write .usdc, or fewer splats", "a package ends at 4 GiB")
 	}
 	err = atomicfile.Write(path, func(w io.Writer) error {
 		switch ext {
@@ -69,13 +63,7 @@ func writeUSD(path string, model Source, o WriteOptions) ([]string, error) {
 		}
 		return usd.WriteCrate(w, layer)
 	})
-	if err != nil {
-		return nil, refuse(err, "")
-	}
-	if len(info.Meta.Comments) > 0 {
-		return []string{"USD cannot store comments"}, nil
-	}
-	return nil, nil
+	return lostComments(info, "USD"), err
 }
 
 // usdPlanes fills the planes and gives the box around the splats.

@@ -3,13 +3,13 @@ package splatfile
 import (
 	"encoding/json"
 	"math"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	"vksplat/internal/filetest"
 	must "vksplat/internal/musttest"
 	"vksplat/scene"
 	"vksplat/scene/ply"
@@ -53,16 +53,7 @@ type usdRead struct {
 
 // TestUSDReads lets Pixar's own library, where there is one, read every kind of file at every degree.
 func TestUSDReads(t *testing.T) {
-	python := os.Getenv("VKSPLAT_PYTHON")
-	if python == "" {
-		python = "python3"
-	}
-	if err := exec.Command(python, "-c", "from pxr import UsdVol").Run(); err != nil {
-		if os.Getenv("VKSPLAT_PACKAGES") == "1" {
-			t.Fatal("the packages were installed and cannot be used")
-		}
-		t.Skip("no Python with the package usd-core; VKSPLAT_PYTHON names one")
-	}
+	filetest.NeedPython(t, "pxr.UsdVol")
 	args, models := []string{"-c", usdScript}, []*scene.Splats{}
 	for degree := range scene.MaxSHDegree + 1 {
 		m := model(100, degree)
@@ -72,7 +63,7 @@ func TestUSDReads(t *testing.T) {
 			args, models = append(args, path), append(models, m)
 		}
 	}
-	cmd := exec.Command(python, args...)
+	cmd := exec.Command("python3", args...)
 	cmd.Stderr = t.Output()
 	out := must.Get(cmd.Output())(t)
 	lines := strings.Split(strings.TrimSpace(string(out)), "\n")

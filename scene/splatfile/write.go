@@ -15,8 +15,8 @@ import (
 
 // writeError names the file that was to be written in an error. What the error says already stays, such as the file of
 // the model that was read.
-func writeError(op, path string, err error, hint string) error {
-	out := &fault.Error{Op: op, Path: path, Err: err, Hint: hint}
+func writeError(op, path string, err error) error {
+	out := &fault.Error{Op: op, Path: path, Err: err}
 	var known *fault.Error
 	if errors.As(err, &known) {
 		if known.Op != "" {
@@ -25,6 +25,27 @@ func writeError(op, path string, err error, hint string) error {
 		out.Err, out.Hint = known.Err, known.Hint
 	}
 	return out
+}
+
+// writer makes the Write of a format of one that returns errors without the file's name. known are the versions of the
+// format that it writes.
+func writer(op string, write func(path string, model Source, o WriteOptions) ([]string, error), known ...int,
+) func(path string, model Source, o WriteOptions) ([]string, error) {
+	return func(path string, model Source, o WriteOptions) ([]string, error) {
+		if err := checkVersion(op, path, o.Version, known...); err != nil {
+			return nil, err
+		}
+		lost, err := write(path, model, o)
+		if err != nil {
+			return nil, writeError(op, path, err)
+		}
+		return lost, nil
+	}
+}
+
+// refusal is the error of a model that a format cannot hold; writeError completes it.
+func refusal(hint, format string, args ...any) error {
+	return &fault.Error{Err: fmt.Errorf(format, args...), Hint: hint}
 }
 
 // checkVersion refuses versions of a format that are not written; 0 stands for the format's own.
@@ -82,6 +103,14 @@ func lostOf(info Info, format string, keepsAntialiased bool) (lost []string) {
 		lost = append(lost, format+" cannot record that the model was trained with a colour map for each photo")
 	}
 	return lost
+}
+
+// lostComments says that a format has no place for a model's comments, if it has some.
+func lostComments(info Info, format string) []string {
+	if len(info.Meta.Comments) == 0 {
+		return nil
+	}
+	return []string{format + " cannot store comments"}
 }
 
 // lostSome says how many values were cut, if any.
@@ -159,7 +188,7 @@ func broken(s *scene.Splats, i int) error {
 	return nil
 }
 
-// plainName is what messages call a tensor.
+// plainName is a tensor's name in messages.
 func plainName(tensor string) string {
 	switch tensor {
 	case "means":
@@ -174,10 +203,10 @@ func plainName(tensor string) string {
 	return tensor
 }
 
-// unwritable is the error of a splat that a writer refuses; writeError completes it.
+// unwritable is the error of a splat that a writer refuses.
 func unwritable(splat int, err error) error {
-	return &fault.Error{Err: fmt.Errorf("splat %d: %w", splat, err),
-		Hint: "leave out the splats whose numbers are not finite or whose rotation is zero"}
+	return refusal("leave out the splats whose numbers are not finite or whose rotation is zero", "splat %d: %w", splat,
+		err)
 }
 
 // arranged is a model that is written in another order.
@@ -200,7 +229,7 @@ func arrange(model Source, tempDir string, by func(Source) ([]uint32, error)) (*
 	return &arranged{g, order, free}, nil
 }
 
-// each hands splats to put in their order, so many at a time, as eachWritable does.
+// each hands splats to put in order, in pieces of the given size, as eachWritable does.
 func (a *arranged) each(size int, put func(piece *scene.Splats) error) error {
 	room := scene.NewSplats(min(len(a.order), size), a.Info().Degree)
 	for lo := 0; lo < len(a.order); lo += size {

@@ -8,7 +8,7 @@ import (
 	"vksplat/internal/parallel"
 )
 
-// BlockBytes is what a block takes while distances are measured in it.
+// BlockBytes is the memory of a block while distances are measured in it.
 const BlockBytes = blockVoxels*(4+2+2+3*2) + blockVoxels*4 + 64
 
 // ErrNoRoom says that voxels are too small: of the scene for their numbers or for memory, or of one layer of blocks.
@@ -57,7 +57,7 @@ func (s *Survey) Fuse(views Views, bytes int64) (*Mesh, error) {
 	return m.mesh, nil
 }
 
-// Passes is how often Fuse asks for all views, with so many bytes.
+// Passes is how often Fuse draws all views within the given bytes.
 func (s *Survey) Passes(bytes int64) (n int) {
 	keys := s.sorted()
 	for first := 0; first < len(keys); n++ {

@@ -62,8 +62,8 @@ func (m *Mesh) orient() {
 	}
 }
 
-// KeepClusters drops all parts of the mesh that hang together by no edge with one of the largest: of so many at most,
-// and of at least so many faces each. It returns how many parts there were.
+// KeepClusters keeps the n largest connected components of the mesh,
+// each of at least the given number of faces. It returns how many components there were.
 func (m *Mesh) KeepClusters(most, faces int) (parts int) {
 	parent := make([]uint32, len(m.Vertices))
 	for i := range parent {

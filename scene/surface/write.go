@@ -10,7 +10,7 @@ import (
 	"math"
 )
 
-// Meta is what files say of a mesh's making.
+// Meta is how a mesh was made.
 type Meta struct {
 	Generator string
 	Origin    *[3]float64 // what was subtracted from the coordinates; nil: nothing

@@ -37,15 +37,16 @@ func (l lens) ofRow(y int) lens {
 	return l
 }
 
-// WriteModel writes cameras and points into a capture whose photos are in its folder images: as COLMAP's sparse/0, or,
-// as that says nothing of motion, as a transforms.json and a PLY where cameras may have moved.
-func (s *Capture) WriteModel(dir string, cams []scene.Camera, points []scene.Point) error {
+// WriteModel writes cameras and points into a capture whose photos are in its folder images: as COLMAP's sparse/0, with
+// the points that each photo was found to show, or, as that says nothing of motion, as a transforms.json and a PLY
+// where cameras may have moved.
+func (s *Capture) WriteModel(dir string, cams []scene.Camera, points []scene.Point, found [][]colmap.Seen) error {
 	if s.o.Shutter == 0 {
 		model := filepath.Join(dir, "sparse", "0")
 		if err := os.MkdirAll(model, 0o755); err != nil {
 			return atomicfile.WriteError("make folder", model, err)
 		}
-		return colmap.Write(model, cams, points)
+		return colmap.WriteTracks(model, cams, points, found)
 	}
 	const cloud = "points.ply"
 	if err := ply.WritePoints(filepath.Join(dir, cloud), ply.FilePoints(&scene.Capture{Points: points},

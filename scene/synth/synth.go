@@ -48,7 +48,7 @@ type Lens struct {
 	Distortion []float64 // parameters of the model after the principal point
 }
 
-// calibration is the lens in front of a picture of so many pixels.
+// calibration is the lens in front of a picture of the given size.
 func (l *Lens) calibration(width, height int) scene.Calibration {
 	focal := l.Focal * float64(width)
 	k := scene.Calibration{Model: l.Model, Width: width, Height: height, Params: []float64{focal}}
@@ -178,7 +178,7 @@ func Write(dir string, o Options) error {
 			return err
 		}
 	}
-	return s.WriteModel(dir, s.Cameras(), s.Points())
+	return s.WriteModel(dir, s.Cameras(), s.Points(), nil)
 }
 
 // Capture is a procedural scene and the cameras around it.
@@ -404,31 +404,45 @@ func (o *Options) eachPoint(w *synthWorld, views []scene.Camera, f func(i int, s
 
 // Depths returns the depth of each pixel of photo i at its centre, row by row: camera z in the capture's frame.
 func (s *Capture) Depths(i int) []float32 {
-	c := s.views[i]
-	l, depths := newLens(&c), make([]float32, 0, c.Width*c.Height)
-	for y := range c.Height {
-		for x := range c.Width {
-			at := c.ToCamera(s.world.trace(l.ray(float64(x)+0.5, float64(y)+0.5)).point)
-			depths = append(depths, float32(at[2]*s.o.Scale))
-		}
+	c, look := s.views[i], s.Look(i)
+	depths := make([]float32, c.Width*c.Height)
+	for p := range depths {
+		z, _ := look(float64(p%c.Width)+0.5, float64(p/c.Width)+0.5)
+		depths[p] = float32(z)
 	}
 	return depths
 }
 
-// Normals returns the direction in which the surface looks that each pixel of photo i shows at its centre, row by row,
-// in the camera's axes and towards it.
-func (s *Capture) Normals(i int) (list [][3]float64) {
-	c := s.views[i]
-	l := newLens(&c)
-	for y := range c.Height {
-		for x := range c.Width {
-			r := l.ray(float64(x)+0.5, float64(y)+0.5)
-			n := s.world.trace(r).normal.Unit()
-			if n.Dot(r.direction) > 0 {
-				n = n.Mul(-1)
-			}
-			list = append(list, geom.Rotate(c.R, n))
+// Look returns what photo i shows at a place of it, in pixels: its depth, camera z in the capture's frame, and the
+// direction in which the surface looks, in the camera's axes and towards it.
+func (s *Capture) Look(i int) func(x, y float64) (depth float64, normal [3]float64) {
+	c := &s.views[i]
+	l := newLens(c)
+	return func(x, y float64) (depth float64, normal [3]float64) {
+		r := l.ray(x, y)
+		at := s.world.trace(r)
+		n := at.normal.Unit()
+		if n.Dot(r.direction) > 0 {
+			n = n.Mul(-1)
 		}
+		return c.ToCamera(at.point)[2] * s.o.Scale, geom.Rotate(c.R, n)
 	}
-	return list
+}
+
+// Find returns where photo i shows a point of the capture's frame, in pixels. Those beyond its edges and those behind
+// something are not seen.
+func (s *Capture) Find(i int) func(point [3]float64) (x, y float64, seen bool) {
+	const slack = 1e-3 // of the distance
+	c, l, w := &s.views[i], newLens(&s.views[i]), s.passed(i)
+	return func(point [3]float64) (x, y float64, seen bool) {
+		p := geom.Scale(geom.Sub(point, s.o.Offset), 1/s.o.Scale)
+		at := c.ToCamera(p)
+		if l.optics != nil {
+			x, y, seen = l.optics.Project(at)
+		} else {
+			x, y, seen = c.Fx*at[0]/at[2]+c.Cx, c.Fy*at[1]/at[2]+c.Cy, at[2] > 0
+		}
+		seen = seen && x >= 0 && y >= 0 && x < float64(c.Width) && y < float64(c.Height)
+		return x, y, seen && w.trace(l.ray(x, y)).t > (1-slack)*geom.Length(geom.Sub(p, l.eye))
+	}
 }

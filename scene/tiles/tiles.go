@@ -109,7 +109,7 @@ func (t *Tile) Finest() ([]string, error) { return t.finest(replacing, nil) }
 
 func (t *Tile) finest(refine string, list []string) (_ []string, err error) {
 	if t.Transform != nil {
-		return nil, errors.New("a tile is moved or turned against the one above it, which is not read")
+		return nil, errors.New("a tile is moved or rotated relative to its parent, which is not read")
 	}
 	if t.Refine != "" { // else as above
 		refine = t.Refine

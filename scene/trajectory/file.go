@@ -66,11 +66,7 @@ func readTrajectory(path string, like scene.Camera) (*File, error) {
 			return colmapTrajectory(path, model)
 		}
 	}
-	err := fault.Regular(path)
-	var data []byte
-	if err == nil {
-		data, err = os.ReadFile(path)
-	}
+	data, err := fault.ReadFile(path, math.MaxInt64)
 	if err != nil {
 		return nil, &fault.Error{Op: opTrajectory, Path: path, Err: fault.TrimPath(err), Kind: fault.ReadKind(err),
 			Hint: "give " + strings.Join(Names(), ", ") + " or a file: see docs/render.md"}
@@ -191,7 +187,7 @@ func parseKeyframes(top strictjson.Object, like scene.Camera) (*File, error) {
 			k.Time = float64(i)
 		}
 		if !geom.Finite(k.Time) || math.Abs(k.Time) > maxTrajectory || i > 0 && !(k.Time > t.Keys[i-1].Time) {
-			return nil, f.Errorf("field time is %g, times in seconds that rise are expected", k.Time)
+			return nil, f.Errorf("field time is %g, increasing times in seconds are expected", k.Time)
 		}
 		if k.Camera, err = parseKeyCamera(f, like); err != nil {
 			return nil, err

@@ -52,7 +52,7 @@ func Make(kind string, cams []scene.Camera, n int, near, far float64) ([]scene.C
 		focus, err := focusPoint(cams)
 		if err != nil {
 			return nil, &fault.Error{Op: "make trajectory", Err: err, Kind: fault.ErrUsage,
-				Hint: "take the trajectory spiral or interp"}
+				Hint: "use the trajectory spiral or interp"}
 		}
 		if kind == Orbit {
 			return orbitTrajectory(cams, n, focus), nil
@@ -198,7 +198,7 @@ func focusPoint(cams []scene.Camera) (p [3]float64, err error) {
 	const parallel = 1e-3 // about the mean square of the angle between axes, in radians
 	p, spread := scene.Focus(cams)
 	if !(spread > parallel) {
-		return p, errors.New("the cameras look in about one direction, so that there is no point to go around")
+		return p, errors.New("the cameras look in about one direction, so there is no point to go around")
 	}
 	ahead := 0
 	for i := range cams {
@@ -207,7 +207,7 @@ func focusPoint(cams []scene.Camera) (p [3]float64, err error) {
 		}
 	}
 	if 2*ahead <= len(cams) {
-		return p, errors.New("the cameras look away from each other, so that there is no point to go around")
+		return p, errors.New("the cameras look away from each other, so there is no point to go around")
 	}
 	return p, nil
 }

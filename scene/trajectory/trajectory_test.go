@@ -250,7 +250,7 @@ func TestTrajectoryRefuses(t *testing.T) {
 		`{"keyframes": [{"position": [0, 0, 0], "rotation": [[1, 0, 0], [0, -1, 0], [0, 0, 1]]}]}`: "mirror",
 		`{"width": 100000, "height": 5, "keyframes": [{}]}`:                                        "100000x5",
 		`{"camera_type": "equirectangular", "camera_path": [{}]}`:                                  "projection equirect",
-		`{"camera_path": [{"camera_to_world": [0,0,0,0, 0,0,0,0, 0,0,0,0, 0,0,0,1]}]}`:             "no rotation",
+		`{"camera_path": [{"camera_to_world": [0,0,0,0, 0,0,0,0, 0,0,0,0, 0,0,0,1]}]}`:             "not a rotation",
 		`{"fps": -1, "camera_path": [{"camera_to_world": [1,0,0,4, 0,1,0,5, 0,0,1,6, 0,0,0,1]}]}`:  "field fps is -1",
 	} {
 		if _, err := parseTrajectory([]byte(text), like); err == nil || !strings.Contains(err.Error(), want) {

@@ -166,7 +166,7 @@ func (l frameLens) Calibration(width, height int) scene.Calibration {
 	return out
 }
 
-// focals gives the focal lengths for a picture of so many pixels. One of an axis
+// focals gives the focal lengths for a picture of the given size. One of an axis
 // that has none of its own is that of the other: pixels are square.
 func (l frameLens) focals(width, height float64) (fx, fy float64) {
 	axis := func(f, angle, side float64) float64 {

@@ -3,7 +3,7 @@ package transforms
 import (
 	"errors"
 	"fmt"
-	"os"
+	"math"
 	"path"
 	"path/filepath"
 	"slices"
@@ -17,7 +17,7 @@ import (
 	"vksplat/scene/photo"
 )
 
-// File is what a transforms.json says, in the dialects of nerfstudio,
+// File is the content of a transforms.json, in the dialects of nerfstudio,
 // instant-ngp and the synthetic NeRF scenes.
 type File struct {
 	Frames  []frame
@@ -35,7 +35,7 @@ type frame struct {
 	Motion     scene.Motion
 	Lens       frameLens
 	Bad        error // why the pose is bad, or nil
-	unclear    error // why the motion cannot be told, or nil
+	unclear    error // why the motion is unknown, or nil
 }
 
 // Parse reads a transforms.json without looking at any other file.
@@ -101,7 +101,7 @@ func parseFrame(f, top strictjson.Object) (out frame, err error) {
 	return out, err
 }
 
-// parsePose reads the pose of the middle row, and how the camera moved. Where the latter cannot be told, the camera
+// parsePose reads the pose of the middle row, and how the camera moved. If the motion is unknown, the camera
 // counts as still: a photo is of use without it, as before readers knew of motion.
 func (out *frame) parsePose(f, top strictjson.Object) (err error) {
 	const given = "transform_matrix"
@@ -247,11 +247,7 @@ const hintTransforms = "correct the file, or write it again with the program tha
 
 func readTransformsFile(file string) (*File, error) {
 	op := "read " + filepath.Base(file)
-	err := fault.Regular(file)
-	var data []byte
-	if err == nil {
-		data, err = os.ReadFile(file)
-	}
+	data, err := fault.ReadFile(file, math.MaxInt64)
 	if err != nil {
 		return nil, &fault.Error{Op: op, Path: file, Err: fault.TrimPath(err), Kind: fault.ReadKind(err),
 			Hint: "check that the file exists and can be read"}
@@ -335,7 +331,7 @@ func findMasks(c *scene.Capture, file string, t *File, o scene.LoadOptions, reco
 	return finder.Outside(found, "mask", o.Strict)
 }
 
-// noteFrames warns of poses that had to be corrected, and of motions that cannot be told.
+// noteFrames warns of poses that had to be corrected, and of unknown motions.
 func noteFrames(c *scene.Capture, t *File, records []scene.Record) {
 	var skewed, scaled, unclear []string
 	var why error // of the first

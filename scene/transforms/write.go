@@ -3,7 +3,6 @@ package transforms
 import (
 	"encoding/json"
 	"fmt"
-	"io"
 	"path"
 
 	"vksplat/internal/atomicfile"
@@ -44,10 +43,7 @@ func Write(file, folder, points string, cams []scene.Camera) error {
 	if err != nil {
 		return fmt.Errorf("write %s: %w", path.Base(file), err)
 	}
-	return atomicfile.Write(file, func(w io.Writer) error {
-		_, err := w.Write(append(text, '\n'))
-		return err
-	})
+	return atomicfile.WriteText(file, append(text, '\n'))
 }
 
 func writtenFrame(c *scene.Camera) (map[string]any, error) {

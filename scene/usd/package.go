@@ -24,7 +24,7 @@ func WritePackage(to io.Writer, l *Layer, name string) error {
 		if pad < 4 {
 			pad += packageAlign
 		}
-		// an extra field of a kind that nobody knows, as USD's own writer has it
+		// an extra field of an unassigned kind, as USD's own writer has it
 		head.Extra = append([]byte{0x86, 0x19, byte(pad - 4), 0}, make([]byte, pad-4)...)
 	}
 	archive := zip.NewWriter(to)

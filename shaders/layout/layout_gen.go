@@ -108,7 +108,7 @@ const (
 	// Cosine of 88 degrees: what is further from the axis of a lens is beside the camera.
 	LensSide = 0.0348994967
 
-	// Slots of `counters`, all uint. The first four live as long as the model, the rest are set anew in every unit of work.
+	// Slots of `counters`, all uint. The first four live as long as the model, the rest are reset in every unit of work.
 	NSplats = 0
 	// Nonzero: something did not fit; every later unit does nothing until the host has grown it and cleared this.
 	Failed      = 1
@@ -358,15 +358,15 @@ type StepParams struct {
 	Step   uint32
 	SeedLo uint32
 	SeedHi uint32
-	// learn the exposure of each photo, from what its EXIF says on; their mean is zero: the model has
-	// the brightness of the mean photo
+	// learn each photo's exposure, starting from its EXIF; their mean is zero, so the model has the
+	// brightness of the mean photo
 	Exposure uint32
-	// learn the white balance of each photo; their mean is zero: the model has the colours of the mean
+	// learn each photo's white balance; their mean is zero, so the model has the colours of the mean
 	// photo
 	WhiteBalance uint32
 	// learn how each camera darkens its photos away from the centre
 	Vignetting uint32
-	// with robust, a difference is large from X times the mean one on; never below 0.1 of white
+	// with robust, differences above X times the mean are large; never below 0.1 of white
 	RobustFactor float32
 	// give a split or duplicated splat the opacity 1 - sqrt(1 - opacity)
 	RevisedOpacity uint32
@@ -379,7 +379,7 @@ type StepParams struct {
 	PruneOpacity float32
 	// weight of D-SSIM in the loss; the rest is L1
 	SsimLambda float32
-	// below this difference of colour the L1 term is quadratic (Huber loss); 0: plain L1
+	// make the L1 term quadratic below colour differences of X (Huber loss); 0: plain L1
 	Huber float32
 	// also count SSIM windows that reach beyond the photo, as INRIA does
 	SsimSame uint32
@@ -389,7 +389,7 @@ type StepParams struct {
 	OpacityReg float32
 	// weight of the mean scale in the loss (default 0; mcmc 0.01)
 	ScaleReg float32
-	// with vignetting, weight of the square of its centre's distance from the photo's
+	// with vignetting, weight of its centre's squared distance from the photo's
 	VignettingReg float32
 	// learning rate of log scales, 0 to 10; here times the root of the number of views and the
 	// cooldown

@@ -7,7 +7,7 @@ const (
 	SharedRound = 4 * 32
 )
 
-// Tiles returns how many tiles so many pixels take.
+// Tiles returns the number of tiles that cover n pixels.
 func Tiles(pixels int) int { return (pixels + TileSize - 1) / TileSize }
 
 // Bit is a truth value as kernels have it.

@@ -108,7 +108,7 @@ const uint LENS_WIDE = 2u;
 // Cosine of 88 degrees: what is further from the axis of a lens is beside the camera.
 const float LENS_SIDE = 0.0348994967;
 
-// Slots of `counters`, all uint. The first four live as long as the model, the rest are set anew in every unit of work.
+// Slots of `counters`, all uint. The first four live as long as the model, the rest are reset in every unit of work.
 const uint N_SPLATS = 0u;
 // Nonzero: something did not fit; every later unit does nothing until the host has grown it and cleared this.
 const uint FAILED = 1u;

@@ -5,7 +5,7 @@
 #define OPTIMISE_VIEWS_GLSL
 #include "optimise.glsl"
 
-// Views come one after the other, and what is known of each is read and computed anew for every few coefficients: kept
+// Views come one after the other, and what is known of each is read and recomputed for every few coefficients: kept
 // for all of them it would be seven registers a view, and loops that are unrolled for it make compilers spill. Splats'
 // rows are what takes the time.
 uint splat_id;

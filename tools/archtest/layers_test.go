@@ -108,7 +108,8 @@ var layers = []layer{
 	{"scene/depth", []string{"internal/*", "scene", "scene/colmap", "scene/photo", "shaders/layout"},
 		"depths come from points, clouds and files, and belong to pixels of photos", true},
 	{"scene/safetensors", []string{"internal/*"}, "tensors have names and no meaning", true},
-	{"scene/lenscases", nil, "scene's own tests use it", true},
+	{"scene/lenstest", nil, "scene's own tests use it", true},
+	{"scene/ply/plytest", []string{"scene", "scene/ply"}, "tests that need a model's file use it", true},
 	{"scene", []string{"internal/*", "scene"}, "the nouns, and subjects that need the nouns alone", true},
 
 	{"internal/child", []string{"internal/fault"}, "it runs processes and knows nothing of what they do", true},
@@ -160,7 +161,7 @@ var layers = []layer{
 	{"shaders", []string{"shaders/layout", "vk"}, "kernels know their bindings and nothing of who runs them", false},
 	{"vk", []string{"internal/fault", "vk/..."}, "vk is Vulkan and knows nothing of splats", false},
 
-	{"tools/synthcapture", []string{"scene", "scene/load", "scene/photo", "scene/picture", "scene/synth",
+	{"tools/synthcapture", []string{"scene", "scene/colmap", "scene/load", "scene/photo", "scene/picture", "scene/synth",
 		"internal/*"},
 		"it enlarges the made-up scene of package synth", true},
 	{"tools/city", []string{"scene", "scene/splatfile"}, "it repeats a model", true},

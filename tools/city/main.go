@@ -3,7 +3,7 @@
 //	go run ./tools/city -splats 50000000 -out DIR MODEL
 //
 // MODEL is any model whose up is -y. What is far out of its middle, as the sky, is left out. DIR/lod-meta.json is the
-// city, DIR/flight.json the flight.
+// city, DIR/flight.json the flight. 50 million splats of SH degree 3 take some 20 minutes of one core.
 package main
 
 import (

@@ -43,7 +43,7 @@ var components = []component{
 	{"vksplat-farmd", "farmd", ".", false},
 }
 
-// program is what was built of a component for a target.
+// program is the build of a component for a target.
 type program struct {
 	component
 	target

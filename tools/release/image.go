@@ -155,7 +155,7 @@ func makeLayer(path, history string, write func(w writer) error) (layer, error) 
 		"sha256:" + plain.digest(), history}, nil
 }
 
-// imageConfig is what containers of an image are started with.
+// imageConfig configures the containers of an image.
 type imageConfig struct {
 	Created      time.Time `json:"created"`
 	Architecture string    `json:"architecture"`

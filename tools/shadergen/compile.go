@@ -62,6 +62,9 @@ func build(root string) (outputs, []*kernel, error) {
 	if out["shaders/all_gen.go"], err = emitAll(kernels); err != nil {
 		return nil, nil, err
 	}
+	if err := out.addCases(root); err != nil {
+		return nil, nil, err
+	}
 	for _, k := range kernels {
 		out["shaders/spv/"+k.name+".spv"] = k.spv
 		if k.variant != "" {

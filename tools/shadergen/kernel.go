@@ -81,7 +81,6 @@ type kernel struct {
 	bindings     []binding
 	push         *structType
 	specs        []spec
-	shared       uint32
 	structs      []*structType // every struct a binding or the push block refers to, innermost first
 	doc          []string
 	spv          []byte

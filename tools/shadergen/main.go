@@ -2,7 +2,6 @@
 //
 //	go run ./tools/shadergen          compile, optimise, validate, write spv/ and *_gen.go, delete stale ones
 //	go run ./tools/shadergen -check   the same into memory; fail with the names of files that differ
-//	go run ./tools/shadergen -doc     print the table of passes
 //
 // A kernel shows its whole interface in GLSL: storage buffers at bindings 0, 1, 2, ... of set 0 with scalar layout and
 // readonly or writeonly, at most one push constant block, specialization constants. Each .comp becomes a struct with
@@ -34,21 +33,20 @@ const toolsFile = "shaders/spv/TOOLS"
 
 func main() {
 	check := flag.Bool("check", false, "compare with the committed files instead of writing them")
-	doc := flag.Bool("doc", false, "print the table of passes and write nothing")
 	flag.Parse()
-	if err := run(*check, *doc, os.Stdout); err != nil {
+	if err := run(*check, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
-func run(check, doc bool, w io.Writer) error {
+func run(check bool, w io.Writer) error {
 	root, err := findRoot()
 	if err != nil {
 		return err
 	}
 	made, err := buildSettings(root)
-	if err == nil && !check && !doc {
+	if err == nil && !check {
 		err = put(root, made) // kernels include some of it
 	}
 	if err != nil {
@@ -59,10 +57,6 @@ func run(check, doc bool, w io.Writer) error {
 		return err
 	}
 	maps.Copy(out, made)
-	if doc {
-		_, err = io.WriteString(w, passTable(kernels))
-		return err
-	}
 	if check {
 		return compare(root, out, w)
 	}

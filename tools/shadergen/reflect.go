@@ -67,11 +67,11 @@ func reflectKernel(name, file string, plain, optimised []byte, src *source) (*ke
 	r.specs()
 	r.interfaces()
 	r.fieldNames()
-	if k.shared, err = m.sharedBytes(); err != nil {
+	if shared, err := m.sharedBytes(); err != nil {
 		r.fail("%v", err)
-	} else if k.shared > maxSharedBytes {
+	} else if shared > maxSharedBytes {
 		r.fail("%d bytes of shared memory with default specialization constants, the smallest supported device has "+
-			"%d: use smaller shared arrays, and float arrays instead of vec3, which may take 16 bytes", k.shared,
+			"%d: use smaller shared arrays, and float arrays instead of vec3, which may take 16 bytes", shared,
 			maxSharedBytes)
 	}
 	return k, errors.Join(r.errs...)

@@ -104,16 +104,19 @@ func TestGenerate(t *testing.T) {
 			t.Errorf("go %v: %v\n%s", args, err, text)
 		}
 	}
-	table := passTable(kernels)
-	for _, row := range []string{
-		"| integrate | 128 x 1 x 1 | bodies_in r, bodies_out w, forces r, counters rw | 56 | 0 | DAMPED, " +
-			"N_ITERATIONS = 3, OFFSET = -2, DRAG = 0.5, BIAS = 0 |",
-		"| sum_groups | 64 x 1 x 1 | cells r, Totals rw, scratch rw | 0 | 608 | WorkgroupSize = 64, PER_LANE = 4 |",
-	} {
-		if !strings.Contains(table, row) {
-			t.Errorf("pass table lacks %q:\n%s", row, table)
-		}
+}
+
+// TestCases lists what returns cases, wherever it stands, and nothing else.
+func TestCases(t *testing.T) {
+	root, out := repository(t, map[string]string{
+		"../pipeline/check/a.go": "package check\n\nfunc fillCases() []Case {\n}\n\nfunc casesOf(k string) []Case {\n",
+		"../pipeline/check/b.go": "package check\n\nfunc scanCases() []Case {\n}\n\nfunc Cases() []Case {\n",
+	}), outputs{}
+	must.Do(t, out.addCases(root))
+	if got := string(out["pipeline/check/tables_gen.go"]); !strings.HasSuffix(got, "{\n\tfillCases,\n\tscanCases,\n}\n") {
+		t.Errorf("got %s", got)
 	}
+	must.Do(t, outputs{}.addCases(t.TempDir()))
 }
 
 // TestCheck plays the ways in which committed files drift from their sources.

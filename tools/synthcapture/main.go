@@ -18,7 +18,9 @@ import (
 	"strings"
 
 	"vksplat/internal/parallel"
+	"vksplat/internal/philox"
 	"vksplat/scene"
+	"vksplat/scene/colmap"
 	"vksplat/scene/picture"
 	"vksplat/scene/synth"
 )
@@ -34,6 +36,7 @@ type options struct {
 	far                   bool
 	lens                  string
 	shutter               float64
+	tracks                float64
 	out                   string
 }
 
@@ -60,6 +63,8 @@ func main() {
 	flag.Float64Var(&o.shutter, "shutter", 0,
 		"cameras turn by up to `X` radians, and move by that share of their distance, while rows are read out; every "+
 			"eighth stands still. The model is a transforms.json, as nerfstudio's")
+	flag.Float64Var(&o.tracks, "tracks", -1,
+		"which photos show each point, and where, with Gaussian noise of `PX` pixels; below 0: not in the model")
 	flag.StringVar(&o.out, "out", "", "folder to write to")
 	flag.Parse()
 	if err := o.write(); err != nil {
@@ -90,6 +95,8 @@ func (o *options) check() error {
 			o.quality)
 	case o.lens != "" && lenses[o.lens] == nil:
 		return fmt.Errorf("lens %q: want opencv, rational, fisheye, wide or prism", o.lens)
+	case o.tracks >= 0 && o.shutter > 0:
+		return errors.New("a transforms.json, which -shutter needs, has no tracks: leave -tracks out")
 	case min(o.photos, o.width, o.height, o.points) < 1:
 		return errors.New("photos, width, height and points are positive")
 	}
@@ -125,7 +132,26 @@ func (o *options) write() error {
 	if err := o.writeFar(s, cams); err != nil {
 		return err
 	}
-	return s.WriteModel(o.out, cams, s.Points())
+	points := s.Points()
+	return s.WriteModel(o.out, cams, points, o.sightings(s, points))
+}
+
+// sightings returns what each photo shows of the points, in pixels with noise; nil without tracks.
+func (o *options) sightings(s *synth.Capture, points []scene.Point) [][]colmap.Seen {
+	if o.tracks < 0 {
+		return nil
+	}
+	found := make([][]colmap.Seen, len(s.Cameras()))
+	parallel.For(o.photos, func(i int) {
+		find, stream := s.Find(i), newNoise(o.seed, -1-i)
+		for p := range points {
+			if x, y, seen := find(points[p].Pos); seen {
+				r, sin, cos := philox.NormalPair(stream.uniform(), stream.uniform())
+				found[i] = append(found[i], colmap.Seen{Point: uint64(p + 1), X: x + o.tracks*r*cos, Y: y + o.tracks*r*sin})
+			}
+		}
+	})
+	return found
 }
 
 // writeFar writes depths and the list of the photos off the path, if there are any.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"math"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -10,6 +11,7 @@ import (
 
 	must "vksplat/internal/musttest"
 	"vksplat/scene"
+	"vksplat/scene/colmap"
 	"vksplat/scene/load"
 	"vksplat/scene/photo"
 	"vksplat/scene/picture"
@@ -17,7 +19,8 @@ import (
 )
 
 // small is a capture that takes no time to make; its sides are no multiples of shrink.
-var small = options{photos: 5, width: 131, height: 93, points: 203, shrink: 2, noise: 6, quality: 90, seed: 3}
+var small = options{photos: 5, width: 131, height: 93, points: 203, shrink: 2, noise: 6, quality: 90, seed: 3,
+	tracks: -1}
 
 // written writes a capture and returns its files by name.
 func written(t *testing.T, o options) map[string][]byte {
@@ -56,6 +59,42 @@ func TestCapture(t *testing.T) {
 			below)
 		if there > 8 || there > 0.9*beside || there > 0.9*below {
 			t.Errorf("photo %d differs by %g, moved by a pixel by %g and %g", i, there, beside, below)
+		}
+	}
+}
+
+// TestTracks holds where photos show points, as they are read back, against the cameras.
+func TestTracks(t *testing.T) {
+	for _, c := range []struct {
+		lens  string
+		noise float64
+	}{{"", 0}, {"", 0.5}, {"opencv", 0}} {
+		o := small
+		o.lens, o.tracks, o.out = c.lens, c.noise, t.TempDir()
+		must.Do(t, o.write())
+		made := must.Get(load.Capture(o.out, scene.LoadOptions{Model: scene.AnyModel}))(t)
+		tracks := make([]int, o.photos)
+		must.Do(t, colmap.EachTrack(made, func(point int, cams []int) {
+			if len(cams) == 0 {
+				t.Errorf("no photo shows point %d", point)
+			}
+			for _, i := range cams {
+				tracks[i]++
+			}
+		}))
+		var sum, n float64
+		for i, list := range must.Get(colmap.Anchors(made, o.points))(t) {
+			// a picture without distortion may show less than the photo
+			if len(list) > tracks[i] || len(list) < tracks[i]*9/10 || tracks[i] < o.points/5 || tracks[i] == o.points {
+				t.Errorf("photo %d shows %d points, by their tracks %d", i, len(list), tracks[i])
+			}
+			for _, a := range list {
+				x, y, _, _ := made.Cameras[i].Project(a.Point, 0, math.Inf(1))
+				sum, n = sum+(x-a.X)*(x-a.X)+(y-a.Y)*(y-a.Y), n+2
+			}
+		}
+		if off := math.Sqrt(sum / n); math.Abs(off-c.noise) > 0.1*c.noise+1e-6 {
+			t.Errorf("lens %q: noise of %g pixels is %g", c.lens, c.noise, off)
 		}
 	}
 }
@@ -162,7 +201,7 @@ func TestNoise(t *testing.T) {
 func TestRefusals(t *testing.T) {
 	for _, change := range []func(*options){
 		func(o *options) { o.out = "" }, func(o *options) { o.shrink = 0 }, func(o *options) { o.noise = 128 },
-		func(o *options) { o.quality = 0 },
+		func(o *options) { o.quality = 0 }, func(o *options) { o.tracks, o.shutter = 0, 0.05 },
 		func(o *options) { o.photos = 2 }, func(o *options) { o.width = 0 }, func(o *options) { o.points = -1 },
 	} {
 		o := small

@@ -74,6 +74,9 @@ func (n *noise) next() uint64 {
 	return z ^ z>>31
 }
 
+// uniform is a number between 0 and 1, and neither.
+func (n *noise) uniform() float64 { return (float64(n.next()>>12) + 0.5) / (1 << 52) }
+
 // add adds noise of at most most to every sample: the sum of two uniform numbers, as smooth as the noise of a sensor is
 // to an encoder.
 func (n *noise) add(plane []uint8, most int) {

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"cmp"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path"
@@ -89,7 +90,7 @@ func (t *tree) suites() []suite {
 // ledger records which suites have passed: by name, a hash of their inputs and the seconds that they took. They count
 // with the same Go, drivers and settings, and for tests that skip without a tool, where that tool was there.
 type ledger struct {
-	with    string
+	with    []string
 	tools   []string
 	entries map[string]entry
 }
@@ -101,41 +102,50 @@ type entry struct {
 
 // decides matches the variables that decide what tests find. Those that only say where a tool or a cache is are no part
 // of it, and VKSPLAT_PACKAGES counts as a tool.
-var decides = regexp.MustCompile(`^(VKSPLAT|VK|LP|MESA|GOLDEN)_`)
+var decides = regexp.MustCompile(`^((VKSPLAT|VK|LP|MESA|GOLDEN)_|GO(FLAGS|DEBUG|EXPERIMENT|AMD64)$)`)
 
-var elsewhere = []string{"VKSPLAT_PACKAGES", "VKSPLAT_PYTHON", "VKSPLAT_FARMD", "MESA_SHADER_CACHE_DIR"}
+var elsewhere = []string{"VKSPLAT_PACKAGES", "VKSPLAT_FARMD", "MESA_SHADER_CACHE_DIR"}
+
+// recordsOnly matches the flags of GOFLAGS that change what a program knows of its origin, and nothing that it does.
+var recordsOnly = regexp.MustCompile(`-(buildvcs|trimpath)(=\S*)? *`)
+
+// optional lists the programs without which some tests skip.
+var optional = []string{"bash", "chromium", "colmap", "convert", "dpkg-deb", "ffmpeg", "ffprobe", "heif-enc", "initdb",
+	"kubectl-validate", "man", "node", "npm", "openjd", "protoc", "python3", "sbatch", "slurmd", "unshare",
+	"x86_64-w64-mingw32-gcc"}
 
 // surroundings returns the versions and settings that decide what tests find, and the optional tools that are here.
 func surroundings() ledger {
-	with := []string{runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH}
+	l := ledger{with: []string{runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH}, entries: map[string]entry{}}
 	for _, name := range []string{"mesa-vulkan-drivers", "vulkan-validationlayers", "libvulkan1"} {
 		version, err := exec.Command("dpkg-query", "-W", "-f", "${Version}", name).Output()
 		if err != nil {
 			version = []byte("unknown")
 		}
-		with = append(with, name+"="+string(version))
+		l.with = append(l.with, name+"="+string(version))
+	}
+	for _, gpu := range []string{"/dev/dri/renderD*", "/dev/nvidia[0-9]*", "/dev/kfd"} {
+		if found, _ := filepath.Glob(gpu); len(found) > 0 && !slices.Contains(l.with, "gpu") {
+			l.with = append(l.with, "gpu")
+		}
 	}
 	for _, variable := range slices.Sorted(slices.Values(os.Environ())) {
 		name, value, _ := strings.Cut(variable, "=")
+		if name == "GOFLAGS" {
+			value = strings.TrimSpace(recordsOnly.ReplaceAllString(value, ""))
+		}
 		if value != "" && decides.MatchString(name) && !slices.Contains(elsewhere, name) {
-			with = append(with, variable)
+			l.with = append(l.with, name+"="+value)
 		}
 	}
-	l := ledger{with: strings.Join(with, " "), entries: map[string]entry{}}
-	for _, tool := range []string{"bash", "chromium", "colmap", "convert", "dpkg-deb", "ffmpeg", "ffprobe", "heif-enc",
-		"initdb", "kubectl-validate", "man", "node", "npm", "openjd", "protoc", "python3", "sbatch", "slurmd", "unshare",
-		"x86_64-w64-mingw32-gcc"} {
+	for _, tool := range optional {
 		if _, err := exec.LookPath(tool); err == nil {
 			l.tools = append(l.tools, tool)
 		}
 	}
-	for _, gpu := range []string{"/dev/dri/renderD*", "/dev/nvidia[0-9]*", "/dev/kfd"} {
-		if found, _ := filepath.Glob(gpu); len(found) > 0 && !slices.Contains(l.tools, "gpu") {
-			l.tools = append(l.tools, "gpu")
-		}
-	}
 	if os.Getenv("VKSPLAT_PACKAGES") == "1" {
-		l.tools = append(l.tools, "python-packages")
+		versions, _ := hashOf(".ci/python.txt")
+		l.tools = append(l.tools, fmt.Sprintf("python-packages-%.8s", versions))
 	}
 	if _, err := os.Stat(filepath.FromSlash("../shared/data")); err == nil {
 		l.tools = append(l.tools, "captures")
@@ -158,7 +168,7 @@ func readLedger(name string) (ledger, error) {
 	for lines.Scan() {
 		line := lines.Text()
 		if rest, ok := strings.CutPrefix(line, "with "); ok {
-			l.with = rest
+			l.with = append(l.with, rest)
 		} else if rest, ok := strings.CutPrefix(line, "tools "); ok {
 			l.tools = strings.Fields(rest)
 		} else if fields := strings.SplitN(line, " ", 3); len(fields) == 3 && !strings.HasPrefix(line, "#") {
@@ -174,31 +184,53 @@ func readLedger(name string) (ledger, error) {
 
 func (l ledger) write(name string) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "# What make test-all passed: hash of the inputs, seconds, suite. Written by tools/testrun.\n")
-	fmt.Fprintf(&b, "with %s\ntools %s\n", l.with, strings.Join(l.tools, " "))
-	var names []string
-	for s := range l.entries {
-		names = append(names, s)
+	b.WriteString("# What make test-all passed: hash of the inputs, seconds, suite. Written by tools/testrun.\n")
+	for _, with := range l.with {
+		fmt.Fprintf(&b, "with %s\n", with)
 	}
-	slices.Sort(names)
-	for _, s := range names {
-		fmt.Fprintf(&b, "%s %.1f %s\n", l.entries[s].key, l.entries[s].seconds, s)
+	fmt.Fprintf(&b, "tools %s\n", strings.Join(l.tools, " "))
+	for _, s := range slices.Sorted(maps.Keys(l.entries)) {
+		fmt.Fprintf(&b, "%s %.0f %s\n", l.entries[s].key, l.entries[s].seconds, s)
 	}
 	return os.WriteFile(name, []byte(b.String()), 0o666)
 }
 
-// unusable says why nothing that old recorded counts here, or is empty.
+// unusable says why nothing that old recorded counts here, or is empty. What passed where more tools are counts.
 func (l ledger) unusable(old ledger) string {
-	if old.with == "" {
+	if len(old.with) == 0 {
 		return "no " + ledgerFile
 	}
-	if old.with != l.with {
-		return fmt.Sprintf("%s is of %s; here it is %s", ledgerFile, old.with, l.with)
+	if then, now := lacking(l.with, old.with), lacking(old.with, l.with); then+now != "" {
+		return fmt.Sprintf("%s was recorded with %s; here is %s", ledgerFile, cmp.Or(then, "no such setting"),
+			cmp.Or(now, "no such setting"))
 	}
-	for _, tool := range l.tools {
-		if !slices.Contains(old.tools, tool) {
-			return fmt.Sprintf("%s is of a machine without %s, which some tests use", ledgerFile, tool)
-		}
+	if tools := lacking(old.tools, l.tools); tools != "" {
+		return fmt.Sprintf("%s was recorded without %s, which some tests use", ledgerFile, tools)
 	}
 	return ""
+}
+
+// lacking lists what of all is not in some.
+func lacking(some, all []string) string {
+	isThere := func(s string) bool { return slices.Contains(some, s) }
+	return strings.Join(slices.DeleteFunc(slices.Clone(all), isThere), ", ")
+}
+
+// todo returns the suites that run, and why in a line.
+func (l ledger) todo(old ledger, all bool) (map[string]bool, string) {
+	why := l.unusable(old)
+	todo := map[string]bool{}
+	for name, e := range l.entries {
+		if all || why != "" || old.entries[name].key != e.key {
+			todo[name] = true
+		}
+	}
+	switch {
+	case all:
+		return todo, fmt.Sprintf("all %d suites run", len(todo))
+	case why != "":
+		return todo, "all tests run: " + why
+	}
+	return todo, fmt.Sprintf("%d of %d suites have not changed since they passed (%s)", len(l.entries)-len(todo),
+		len(l.entries), ledgerFile)
 }

@@ -5,9 +5,11 @@ import (
 	"go/parser"
 	"go/token"
 	"os"
+	"os/exec"
 	"path"
 	"path/filepath"
 	"reflect"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -115,39 +117,147 @@ func readsOutside(t *testing.T, tree *tree, name string) []string {
 	return found
 }
 
+// A record counts where there are the same versions and settings, and no tool that was missing. A difference is named.
 func TestLedger(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "ledger.txt")
-	l := ledger{with: "go1 mesa=2", tools: []string{"colmap"},
-		entries: map[string]entry{"vksplat/vk": {"aa", 2.5}, scriptPrefix + "a": {"bb", 0}}}
+	l := ledger{with: []string{"go1", "mesa=2", "VK_X=a b"}, tools: []string{"colmap", "ffmpeg"},
+		entries: map[string]entry{"vksplat/vk": {"aa", 2}, scriptPrefix + "a": {"bb", 0}}}
 	must.Do(t, l.write(file))
 	got, err := readLedger(file)
 	if err != nil || !reflect.DeepEqual(got, l) {
 		t.Errorf("%+v, %v, want %+v", got, err, l)
 	}
-	for here, usable := range map[string]bool{"colmap": true, "": true, "ffmpeg": false} {
-		now := ledger{with: l.with, tools: strings.Fields(here)}
-		if why := now.unusable(got); (why == "") != usable {
-			t.Errorf("with %q: %q", here, why)
+	for name, c := range map[string]struct {
+		here ledger
+		want string
+	}{
+		"the same":   {l, ""},
+		"fewer":      {ledger{with: l.with, tools: []string{"ffmpeg"}}, ""},
+		"no tools":   {ledger{with: l.with}, ""},
+		"more":       {ledger{with: l.with, tools: []string{"ffmpeg", "sbatch"}}, "was recorded without sbatch, which"},
+		"another Go": {ledger{with: []string{"go2", "mesa=2", "VK_X=a b"}}, "was recorded with go1; here is go2"},
+		"unset":      {ledger{with: []string{"go1", "mesa=2"}}, "was recorded with VK_X=a b; here is no such setting"},
+		"set":        {ledger{with: append(slices.Clone(l.with), "gpu")}, "with no such setting; here is gpu"},
+	} {
+		if why := c.here.unusable(got); (why == "") != (c.want == "") || !strings.Contains(why, c.want) {
+			t.Errorf("%s: %q, want %q", name, why, c.want)
 		}
-	}
-	if why := (ledger{with: "go2 mesa=2"}).unusable(got); !strings.Contains(why, "go2") {
-		t.Errorf("another Go: %q", why)
 	}
 	if why := l.unusable(ledger{}); why == "" {
 		t.Error("no ledger is one")
 	}
 }
 
+// smallTree writes a repository of two packages, of which b uses a, and makes it the current folder.
+func smallTree(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for name, text := range map[string]string{
+		"go.mod": "module vksplat\n\ngo 1.26\n", "go.sum": "",
+		"Makefile":    secondSuite + " " + serverSuite + ":\n",
+		"a/a.go":      "package a\n\nconst One = 1\n",
+		"a/a_test.go": "package a\n\nimport \"testing\"\n\nfunc TestA(t *testing.T) {}\n",
+		"b/b_test.go": "package b\n\nimport (\n\"testing\"\n\"vksplat/a\"\n)\n\n" +
+			"func TestB(t *testing.T) {\nif a.One != 1 {\nt.Error(a.One)\n}\n}\n",
+	} {
+		must.Do(t, os.MkdirAll(filepath.Dir(name), 0o777))
+		must.Do(t, os.WriteFile(name, []byte(text), 0o666))
+	}
+	must.Do(t, os.Mkdir(".ci", 0o777))
+	git(t, "init", "-q")
+}
+
+func git(t *testing.T, args ...string) {
+	t.Helper()
+	args = append([]string{"-c", "user.name=a", "-c", "user.email=a"}, args...)
+	if out, err := exec.Command("git", args...).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+}
+
+// A red run records nothing, a whole one all suites; after it nothing runs but what changes, also on a machine with
+// fewer tools.
+func TestWholeRun(t *testing.T) {
+	smallTree(t)
+	tests := func(all, list bool) (string, bool) {
+		t.Helper()
+		var out strings.Builder
+		r := newReporter(&out)
+		err := runTests(r, all, list, false)
+		return out.String(), err == nil && len(r.failed) == 0
+	}
+	change := func(name, from, to string) {
+		t.Helper()
+		text := string(must.Get(os.ReadFile(name))(t))
+		if !strings.Contains(text, from) {
+			t.Fatalf("no %q in %s", from, text)
+		}
+		must.Do(t, os.WriteFile(name, []byte(strings.ReplaceAll(text, from, to)), 0o666))
+	}
+	expect := func(all, list, passes bool, words ...string) {
+		t.Helper()
+		out, ok := tests(all, list)
+		for _, w := range words {
+			if ok != passes || !strings.Contains(out, w) {
+				t.Errorf("passes is %v, no %q in:\n%s", ok, w, out)
+			}
+		}
+	}
+	change("a/a.go", "1", "2")
+	expect(true, false, false, "all 4 suites run", "failed: b TestB")
+	if _, err := os.Stat(ledgerFile); !os.IsNotExist(err) {
+		t.Errorf("a red run is recorded: %v", err)
+	}
+	change("a/a.go", "2", "1")
+	expect(true, false, true, "2 tests passed, 0 failed")
+	git(t, "add", ".")
+	git(t, "commit", "-qm", "one")
+	expect(false, false, true, "4 of 4 suites have not changed", "0 tests passed")
+
+	change(ledgerFile, "\ntools ", "\ntools a-tool-of-another-machine ")
+	change("a/a_test.go", "{}", "{ t.Log() }")
+	expect(false, true, true, "3 of 4 suites", "0 s  vksplat/a  a/a_test.go\n")
+	expect(false, false, true, "3 of 4 suites", "1 tests passed")
+	change("a/a.go", "1", "1 + 0")
+	expect(false, true, true, "2 of 4 suites", "vksplat/a  a/a.go a/a_test.go\n", "vksplat/b  a/a.go\n")
+	change(ledgerFile, runtime.Version(), "go1.0")
+	expect(false, true, true, "all tests run: .ci/ledger.txt was recorded with go1.0; here is go", serverSuite)
+}
+
+// A suite without a result, or one that changed while the tests ran, leaves the ledger as it is.
+func TestPartialRun(t *testing.T) {
+	smallTree(t)
+	now, _, err := keys()
+	must.Do(t, err)
+	seconds := map[string]float64{"vksplat/a": 1, secondSuite: 1, serverSuite: 1}
+	if err := record(now, seconds); err == nil || !strings.Contains(err.Error(), "vksplat/b has no result") {
+		t.Error(err)
+	}
+	seconds["vksplat/b"] = 1
+	must.Do(t, os.WriteFile("go.sum", []byte("\n"), 0o666))
+	if err := record(now, seconds); err == nil || !strings.Contains(err.Error(), "changed while the tests ran") {
+		t.Error(err)
+	}
+	if _, err := os.Stat(ledgerFile); !os.IsNotExist(err) {
+		t.Errorf("written all the same: %v", err)
+	}
+}
+
 // What chooses the device or the size of a test is part of the ledger; where a cache is, is not.
 func TestSurroundings(t *testing.T) {
+	t.Setenv("GOFLAGS", "")
 	before := surroundings().with
 	t.Setenv("MESA_SHADER_CACHE_DIR", "/elsewhere")
-	if now := surroundings().with; now != before {
+	t.Setenv("GOFLAGS", "-buildvcs=false -trimpath")
+	if now := surroundings().with; !slices.Equal(now, before) {
 		t.Errorf("a folder of a cache makes %s of %s", now, before)
+	}
+	t.Setenv("GOFLAGS", "-trimpath -short")
+	if now := surroundings().with; !slices.Contains(now, "GOFLAGS=-short") {
+		t.Errorf("tests are short, and nothing says so: %s", now)
 	}
 	for _, name := range []string{"VKSPLAT_DEVICE", "VKSPLAT_LONG", "VK_DRIVER_FILES", "LP_NATIVE_VECTOR_WIDTH"} {
 		t.Setenv(name, "7")
-		if now := surroundings().with; !strings.Contains(now, " "+name+"=7") {
+		if now := surroundings().with; !slices.Contains(now, name+"=7") {
 			t.Errorf("%s is not in %s", name, now)
 		}
 	}

@@ -4,12 +4,12 @@
 //
 //	go run ./tools/testrun              # what .ci/ledger.txt has no passing record of
 //	go run ./tools/testrun -all         # everything; records it in .ci/ledger.txt if all of it passed
-//	go run ./tools/testrun -list        # what would run
+//	go run ./tools/testrun -list        # what would run, its seconds last time, and the inputs that changed
 //	go test -json ./... | go run ./tools/testrun -report -brief
 //
 // Inputs of a suite are its package with its tests and their data, the sources, shaders and embedded files of every
-// package that these use, and the versions of Go, Mesa, the loader and the validation layer. It exits with 1 if
-// anything failed.
+// package that these use, and the versions of Go, Mesa, the loader and the validation layer, which watches all tests.
+// It exits with 1 if anything failed.
 package main
 
 import (
@@ -48,6 +48,9 @@ func main() {
 }
 
 func runTests(r *reporter, all, list, brief bool) error {
+	if os.Getenv("VKSPLAT_VALIDATE") == "" { // so that -list by hand finds the settings of make test
+		os.Setenv("VKSPLAT_VALIDATE", "1")
+	}
 	old, err := readLedger(ledgerFile)
 	if err != nil {
 		return err
@@ -56,26 +59,11 @@ func runTests(r *reporter, all, list, brief bool) error {
 	if err != nil {
 		return err
 	}
-	why := now.unusable(old)
-	todo := map[string]bool{}
-	for _, s := range suites {
-		if all || why != "" || old.entries[s.name].key != now.entries[s.name].key {
-			todo[s.name] = true
-		}
-	}
-	switch {
-	case all:
-	case why != "":
-		fmt.Println("all tests run:", why)
-	default:
-		fmt.Printf("%d of %d suites have not changed since they passed (%s)\n", len(suites)-len(todo), len(suites),
-			ledgerFile)
-	}
+	todo, why := now.todo(old, all)
+	fmt.Fprintln(r.out, why)
 	if list {
-		for _, s := range suites {
-			if todo[s.name] {
-				fmt.Println(s.name)
-			}
+		for _, line := range reasons(suites, todo, old) {
+			fmt.Fprintln(r.out, line)
 		}
 		return nil
 	}
@@ -85,6 +73,33 @@ func runTests(r *reporter, all, list, brief bool) error {
 		return err
 	}
 	return record(now, seconds)
+}
+
+// reasons lists the suites of todo with the seconds that they took when they last passed, and their inputs that have
+// changed since the ledger was committed, as far as Git knows.
+func reasons(suites []suite, todo map[string]bool, old ledger) []string {
+	git := func(args ...string) []string {
+		out, _ := exec.Command("git", args...).Output()
+		return strings.Fields(string(out))
+	}
+	var changed []string
+	if commit := git("log", "-1", "--format=%H", "--", ledgerFile); len(commit) == 1 {
+		changed = append(git("diff", "--name-only", commit[0]), git("ls-files", "--others", "--exclude-standard")...)
+	}
+	var lines []string
+	for _, s := range suites {
+		if !todo[s.name] {
+			continue
+		}
+		inputs := slices.DeleteFunc(slices.Clone(changed), func(f string) bool { return !slices.Contains(s.inputs, f) })
+		more := ""
+		if len(inputs) > 3 {
+			inputs, more = inputs[:3], fmt.Sprintf(" and %d more", len(inputs)-3)
+		}
+		lines = append(lines, strings.TrimRight(fmt.Sprintf("%5.0f s  %s  %s%s", old.entries[s.name].seconds, s.name,
+			strings.Join(inputs, " "), more), " "))
+	}
+	return lines
 }
 
 // keys returns the ledger of the tree as it is, without times.
@@ -105,8 +120,8 @@ func keys() (ledger, []suite, error) {
 	return now, suites, nil
 }
 
-// run runs the suites of todo and returns the seconds that each took; 0 for scripts. With all it ignores results that
-// Go has cached. The targets of the Makefile run beside the packages; their output follows if they fail.
+// run runs the suites of todo and returns the seconds that each took. With all it ignores results that Go has cached.
+// The targets of the Makefile run beside the packages; their output follows if they fail.
 func run(r *reporter, todo map[string]bool, old ledger, all bool) (map[string]float64, error) {
 	type result struct {
 		out []byte
@@ -202,18 +217,21 @@ func test(r *reporter, args []string) error {
 	return failed
 }
 
-// record writes the ledger, unless something has changed while the tests ran.
+// record writes the ledger. It refuses if a suite has no result, or something changed while the tests ran.
 func record(before ledger, seconds map[string]float64) error {
 	now, _, err := keys()
 	if err != nil {
 		return err
 	}
 	for name, e := range before.entries {
-		if now.entries[name].key != e.key {
-			fmt.Printf("not recorded: the inputs of %s changed while the tests ran\n", name)
-			return nil
+		took, ok := seconds[name]
+		if !ok {
+			return fmt.Errorf("record in %s: %s has no result", ledgerFile, name)
 		}
-		before.entries[name] = entry{e.key, seconds[name]}
+		if now.entries[name].key != e.key {
+			return fmt.Errorf("record in %s: the inputs of %s changed while the tests ran", ledgerFile, name)
+		}
+		before.entries[name] = entry{e.key, took}
 	}
 	return before.write(ledgerFile)
 }

@@ -30,7 +30,7 @@ type reporter struct {
 	skipped map[string][]string // tests by reason
 	failed  []place             // tests and packages
 	passed  int
-	seconds map[string]float64 // of packages
+	seconds map[string]float64 // of packages, and of tests after "package "
 }
 
 func newReporter(out io.Writer) *reporter {
@@ -67,8 +67,8 @@ func (r *reporter) add(e event) {
 	case "output":
 		r.output[at] = append(r.output[at], e.Output)
 	case "pass", "skip", "fail":
+		r.seconds[strings.TrimRight(e.Package+" "+e.Test, " ")] = e.Elapsed
 		if e.Test == "" {
-			r.seconds[e.Package] = e.Elapsed
 			r.endPackage(at, e.Action == "fail")
 			return
 		}

@@ -26,7 +26,7 @@ import (
 	must "vksplat/internal/musttest"
 )
 
-// shared is what all scripts import, as browser.
+// shared is imported by all scripts, as browser.
 //
 //go:embed browser.py
 var shared []byte

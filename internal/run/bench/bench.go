@@ -130,7 +130,7 @@ func Run(console *cli.Console, o *Options, captures []string) error {
 		return remedy.Memory(remedy.Ceiling(err, o.Device))
 	}
 	if o.Json != "" {
-		if err := writeBench(o.Json, b.file); err != nil {
+		if err := output.WriteJSON(o.Json, b.file); err != nil {
 			return err
 		}
 	}

@@ -16,6 +16,8 @@ import (
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
 	must "vksplat/internal/musttest"
+	"vksplat/internal/run/output"
+	"vksplat/internal/strictjson"
 	"vksplat/pipeline/bench"
 	"vksplat/scene/synth"
 )
@@ -136,7 +138,7 @@ func TestWarm(t *testing.T) {
 func TestBenchFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "r.json")
 	f := benchSample()
-	must.Do(t, writeBench(path, f))
+	must.Do(t, output.WriteJSON(path, f))
 	got, err := readBench(path)
 	if err != nil || !reflect.DeepEqual(got, f) {
 		t.Errorf("%v: wrote %+v, read %+v", err, f, got)
@@ -151,7 +153,7 @@ func TestBenchFile(t *testing.T) {
 		}
 	}
 	huge := filepath.Join(t.TempDir(), "huge")
-	must.Do(t, errors.Join(os.WriteFile(huge, nil, 0o666), os.Truncate(huge, maxBenchFile+1)))
+	must.Do(t, errors.Join(os.WriteFile(huge, nil, 0o666), os.Truncate(huge, strictjson.MaxFile+1)))
 	if _, err := readBench(huge); err == nil {
 		t.Error("a file without end is read")
 	}

@@ -1,17 +1,13 @@
 package bench
 
 import (
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"os"
 	"slices"
 
-	"vksplat/internal/atomicfile"
-	"vksplat/internal/cli"
 	"vksplat/internal/fault"
 	"vksplat/internal/run/captured"
+	"vksplat/internal/strictjson"
 	"vksplat/pipeline/bench"
 	"vksplat/scene"
 )
@@ -19,7 +15,7 @@ import (
 // benchFormat is the form of the file. Readers refuse others.
 const benchFormat = 1
 
-// benchFile is what bench writes as JSON.
+// benchFile is the JSON of bench.
 type benchFile struct {
 	Format  int           `json:"format"`
 	Version string        `json:"version"`
@@ -30,7 +26,7 @@ type benchFile struct {
 	Scenes  []*benchScene `json:"scenes"`
 }
 
-// benchDevice is what was measured on.
+// benchDevice is the device of a measurement.
 type benchDevice struct {
 	Name         string `json:"name"`
 	Type         string `json:"type"`
@@ -71,7 +67,7 @@ type benchScene struct {
 	Passes []benchPass `json:"passes"`
 }
 
-// benchPass is one pass of a step. What bench.Cost counts is zero for passes that nobody has counted, whose floor is
+// benchPass is one pass of a step. What bench.Cost counts is zero for passes without a count, whose floor is
 // their launches.
 type benchPass struct {
 	Name         string  `json:"name"`
@@ -172,36 +168,18 @@ func (s *benchScene) addFloors(rates bench.Rates) {
 	}
 }
 
-func writeBench(path string, f *benchFile) error {
-	return atomicfile.Write(path, func(w io.Writer) error { return cli.WriteJSON(w, f) })
-}
-
 // isOther reports whether path is a device, a pipe or a link: writing would replace it by a file.
 func isOther(path string) bool {
 	st, err := os.Lstat(path)
 	return err == nil && !st.Mode().IsRegular() && !st.IsDir()
 }
 
-// maxBenchFile bounds the bytes of a file of results: a scene takes about 10 kB.
-const maxBenchFile = 64 << 20
-
-// readBench reads what writeBench wrote.
+// readBench reads what --json wrote.
 func readBench(path string) (*benchFile, error) {
 	hint := "name a file that " + fault.Command("bench --json") + " wrote"
-	info, err := os.Stat(path)
-	if err == nil && (!info.Mode().IsRegular() || info.Size() > maxBenchFile) {
-		err = errors.New("not a results file")
-	}
-	var data []byte
-	if err == nil {
-		data, err = os.ReadFile(path)
-	}
-	if err != nil {
-		return nil, fault.Usagef(hint, "read results %s: %w", path, fault.Pathless(err))
-	}
 	f := &benchFile{}
-	if err := json.Unmarshal(data, f); err != nil {
-		return nil, fault.Usagef(hint, "read results %s: %w", path, err)
+	if err := strictjson.ReadFile(path, f); err != nil {
+		return nil, fault.Usagef(hint, "read results %s: %w", path, fault.Pathless(err))
 	}
 	if f.Format != benchFormat {
 		return nil, fault.Usagef(hint, "read results %s: format %d, this program reads %d", path, f.Format, benchFormat)

@@ -43,7 +43,7 @@ var fullSuite = append(quickSuite[:len(quickSuite):len(quickSuite)],
 
 const (
 	madeUpViews  = 8
-	madeUpShrink = 16              // photos are drawn so many times smaller
+	madeUpShrink = 16              // factor by which photos are drawn smaller
 	madeUpRound  = 4 * time.Second // a round has as many steps as fit, up to the usual number, twice
 	// quick leaves out what has more on a CPU, where a step of the largest takes tens of seconds
 	cpuSplats = 50_000
@@ -82,7 +82,7 @@ func (b *bencher) suite(ctx context.Context) error {
 	return nil
 }
 
-// cpuType is what devices are called that are CPUs (pipeline.DeviceSummary.Type).
+// cpuType is the type of devices that are CPUs (pipeline.DeviceSummary.Type).
 const cpuType = "cpu"
 
 // madeUp makes a model and measures it.

@@ -10,7 +10,7 @@ import (
 	"vksplat/pipeline"
 )
 
-// Step is what a step of a made-up model takes.
+// Step is the time of a step of a made-up model.
 type Step struct {
 	Name string // splats and pixels
 	MS   float64

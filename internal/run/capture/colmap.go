@@ -178,7 +178,7 @@ func (o *Options) gpu(c *colmapTool) string {
 	return "0"
 }
 
-// nvidiaDevices are what a system with a GPU that CUDA runs on has; of WSL the last.
+// nvidiaDevices exist on a system with a CUDA GPU; the last on WSL.
 var nvidiaDevices = []string{"/dev/nvidia[0-9]*", "/dev/nvidiactl", "/dev/dxg"}
 
 // hasNVIDIA tells whether there seems to be a GPU that CUDA runs on.

@@ -83,7 +83,7 @@ func conversionOf(name string) *conversion {
 	return nil
 }
 
-// convertedSuffix is what a photo's name gets when it is converted, "" for photos that are read as they are.
+// convertedSuffix is added to a photo's name when it is converted, "" for photos that are read as they are.
 func convertedSuffix(name string) string {
 	if c := conversionOf(name); c != nil {
 		return c.suffix
@@ -130,8 +130,8 @@ func (c *conversion) programs() (names []string) {
 // program leaves there.
 const convertingFolder = ".converting"
 
-// otherEnding is what helps against a photo with a name of another kind.
-const otherEnding = "give it the ending of what it is, or copy it again from the camera or card"
+// otherEnding is the remedy for a photo with a wrong extension.
+const otherEnding = "give it the extension of its real format, or copy it again from the camera or card"
 
 // convertPhoto writes a photo that is read to a file, which appears whole. Of files with several pictures it takes the
 // first.
@@ -150,7 +150,7 @@ func (b *base) convertPhoto(in, out string) error {
 		return err
 	}
 	dir := filepath.Join(filepath.Dir(out), convertingFolder)
-	defer os.RemoveAll(dir) // what is left harms nobody: the next one removes it
+	defer os.RemoveAll(dir) // leftovers are harmless: the next one removes them
 	from, to := "photo"+strings.ToLower(filepath.Ext(in)), "made"+c.suffix
 	if err := errors.Join(os.RemoveAll(dir), os.Mkdir(dir, 0o777)); err != nil {
 		return output.FolderError(b.o.Out, err)
@@ -210,7 +210,7 @@ func writePNG(ppm *os.File, path string) error {
 	}
 	switch {
 	case most != 255 || width <= 0 || height <= 0:
-		return errors.New("a PPM of another kind than 8 bits a colour")
+		return errors.New("a PPM without 8 bits per colour")
 	case width > scene.MaxPixels/height:
 		return fmt.Errorf("a PPM of %d x %d pixels; %d pixels are the most that is read", width, height,
 			scene.MaxPixels)

@@ -51,7 +51,7 @@ func TestPlaylists(t *testing.T) {
 		for _, ending := range []string{".mp4", ".mkv", ".avi", ".MOV", ".webm", ".insv"} {
 			o := optionsOf(t, decoy(t, filepath.Join(t.TempDir(), "film"+ending), text, filmFile(t)))
 			_, err := run(t.Context(), o)
-			if !errors.Is(err, fault.ErrData) || !strings.Contains(err.Error(), "a playlist") ||
+			if !errors.Is(err, fault.ErrData) || !strings.Contains(err.Error(), "playlists, which") ||
 				!strings.Contains(fault.Hint(err), "the video itself") {
 				t.Errorf("%s named %s: %v", kind, ending, err)
 			}

@@ -3,7 +3,6 @@ package capture
 import (
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -87,10 +86,7 @@ func writeLines(path string, lines []string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
 		return output.FolderError(filepath.Dir(path), err)
 	}
-	return atomicfile.Write(path, func(w io.Writer) error {
-		_, err := io.WriteString(w, strings.Join(lines, "\n")+"\n")
-		return err
-	})
+	return atomicfile.WriteText(path, strings.Join(lines, "\n")+"\n")
 }
 
 // errNoModel is the cause of an error about photos whose cameras cannot be found.

@@ -121,7 +121,7 @@ func (m *mapper) matchCall(command string) (*colmapCall, error) {
 func (m *mapper) matchOptions(k *colmapCall, how string) error {
 	o := m.o
 	switch how {
-	case MatchAll: // COLMAP tells of its progress block by block
+	case MatchAll: // COLMAP reports progress block by block
 		k.set(fmt.Sprint(min(max(len(m.photos)/8, 4), 50)), "ExhaustiveMatching.block_size")
 	case MatchTree:
 		return k.must(o.VocabTree, "vocab-tree", "VocabTreeMatching.vocab_tree_path")

@@ -105,7 +105,7 @@ func (o *Options) check() error {
 		return fault.Usagef("give one of them", "%s exclude each other", fault.Named("fps", "frames"))
 	case o.Loops && o.Matching != Auto && o.Matching != MatchSequential:
 		return fault.Usagef("leave out one of them; "+fault.Setting("loops")+" matches sequentially",
-			"%s exclude each other, where that is %s", fault.Named("loops", "matching"), o.Matching)
+			"%s exclude each other when that is %s", fault.Named("loops", "matching"), o.Matching)
 	case o.Matching == MatchTree && o.VocabTree == "":
 		return fault.Usagef("download one from https://demuth.inf.ethz.ch and name it with "+
 			fault.Setting("vocab-tree")+" FILE", "%s tree needs a vocabulary tree", fault.Named("matching"))

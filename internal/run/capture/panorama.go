@@ -2,7 +2,6 @@ package capture
 
 import (
 	"fmt"
-	"io"
 	"os"
 	"path"
 	"path/filepath"
@@ -120,7 +119,7 @@ func (r *running) takeFaces() error {
 			return err
 		}
 		if used[faces[0].Name] {
-			return fault.Usagef("rename one of them", "two panoramas have the name %s, but for the ending",
+			return fault.Usagef("rename one of them", "two panoramas have the name %s, apart from the extension",
 				strings.TrimSuffix(name, path.Ext(name)))
 		}
 		used[faces[0].Name] = true
@@ -162,7 +161,8 @@ func facesOf(file, name string) ([]scene.Camera, error) {
 		faces, err = k.Views(scene.Camera{Name: name, Path: file, R: [9]float64{1, 0, 0, 0, 1, 0, 0, 0, 1}}, w, h, 1)
 	}
 	if err != nil {
-		return nil, &fault.Error{Op: "read panorama", Path: file, Err: err, Hint: "give panoramas of 360 by 180 degrees"}
+		return nil, &fault.Error{Op: "read panorama", Path: file, Err: err, Hint: "give panoramas of 360 by 180 " +
+			"degrees"}
 	}
 	bare := strings.TrimSuffix(name, path.Ext(name))
 	for i := range faces {
@@ -199,11 +199,7 @@ func (b *base) writeFaces(faces []scene.Camera) error {
 		if err := os.MkdirAll(filepath.Dir(to), 0o777); err != nil {
 			return output.FolderError(b.o.Out, err)
 		}
-		err = atomicfile.Write(to, func(w io.Writer) error {
-			_, err := w.Write(data)
-			return err
-		})
-		if err != nil {
+		if err := atomicfile.WriteText(to, data); err != nil {
 			return err
 		}
 	}

@@ -192,7 +192,8 @@ func (r *running) enough() error {
 		return fault.Usagef("give "+fault.Setting("frames")+" "+fmt.Sprint(goodNumber)+" or more",
 			"%s %d: %s, and a scene needs %d at least", fault.Named("frames"), r.o.Frames, why, fewestPhotos)
 	}
-	return fault.Data("count frames", film.path, r.rateHint(film.film), "%s at the usual %g a second, and a scene needs "+
+	return fault.Data("count frames", film.path, r.rateHint(film.film), "%s at the usual %g a second, and a scene "+
+		"needs "+
 		"%d at least", why, usualRate, fewestPhotos)
 }
 
@@ -209,7 +210,7 @@ func (r *running) rateHint(v *video) string {
 func (r *running) tooFew(n int) error {
 	err := fmt.Errorf("%s found", cli.Count(n, "photo"))
 	if k := len(r.broken); k > 0 {
-		err = fmt.Errorf("%w, beside %d that cannot be read", err, k)
+		err = fmt.Errorf("%w, and %d that cannot be read", err, k)
 	}
 	var places []string
 	for _, s := range r.sources {
@@ -218,7 +219,7 @@ func (r *running) tooFew(n int) error {
 		}
 	}
 	return &fault.Error{Op: "count photos", Path: strings.Join(places, ", "), Err: err,
-		Hint: fmt.Sprintf("a scene needs at least %d photos, and is good from some %d on", fewestPhotos, goodNumber)}
+		Hint: fmt.Sprintf("a scene needs at least %d photos, and %d or more are better", fewestPhotos, goodNumber)}
 }
 
 // programs looks for what some inputs need.
@@ -247,8 +248,8 @@ func (r *running) programs() error {
 	if r.o.Masks != "" {
 		for _, s := range r.sources {
 			if s.video {
-				return fault.Usagef("take the frames first, without masks; then give their folder and the masks",
-					"%s: the names of a video's frames are not known before", fault.Named("masks"))
+				return fault.Usagef("extract the frames first, without masks; then give their folder and the masks",
+					"%s: the names of a video's frames are not known in advance", fault.Named("masks"))
 			}
 		}
 	}

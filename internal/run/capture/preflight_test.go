@@ -63,7 +63,7 @@ func TestBrokenPhotos(t *testing.T) {
 	cutShort(t, filepath.Join(dir, "p02.jpg"))
 	o = optionsOf(t, dir)
 	_, err = run(t.Context(), o)
-	if !errors.Is(err, fault.ErrData) || !strings.Contains(err.Error(), dir+": 2 photos found, beside 4 that cannot") {
+	if !errors.Is(err, fault.ErrData) || !strings.Contains(err.Error(), dir+": 2 photos found, and 4 that cannot") {
 		t.Errorf("of two photos: %v", err)
 	}
 	if output.IsFolder(o.Out) {
@@ -88,8 +88,8 @@ func TestOddNames(t *testing.T) {
 		o := optionsOf(t, dir)
 		o.Inputs = inputs
 		said := must.Get(run(t.Context(), o))(t)
-		for _, want := range []string{`p0\n1.jpg" is left out: COLMAP takes no name with line breaks`, "; rename it\n",
-			`p0\n1.jpg": COLMAP takes`} {
+		for _, want := range []string{`p0\n1.jpg" is left out: COLMAP cannot read names with line breaks`, "; rename it\n",
+			`p0\n1.jpg": COLMAP cannot read`} {
 			if !strings.Contains(said, want) {
 				t.Errorf("it does not say %q:\n%s", want, said)
 			}

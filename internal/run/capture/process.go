@@ -27,13 +27,13 @@ const lastLines = 3
 // traceLine is a line of what COLMAP prints of its own code before it dies, which the log keeps.
 var traceLine = regexp.MustCompile(`^(\*\*\* |PC: @|@ +0x|\S+\(.*\) ?\[0x)`)
 
-// colours are what newer versions of COLMAP put around lines.
+// colours are the escape sequences of newer versions of COLMAP.
 var colours = regexp.MustCompile(`\x1b\[[0-9;]*m`)
 
-// lacksModel is what COLMAP says that has no neural network or vocabulary tree, and is built without downloads.
+// lacksModel matches messages of a COLMAP without neural network or vocabulary tree that cannot download them.
 var lacksModel = regexp.MustCompile(`Load model .*failed|without download support|Could not open ""`)
 
-// diskFull is what programs say that find no room on the disk, SQLite among them.
+// diskFull matches messages of programs about a full disk, SQLite's among them.
 var diskFull = regexp.MustCompile(`(?i)disk is full|no space left on device|disk quota exceeded`)
 
 // process is a program to run.

@@ -25,7 +25,7 @@ type progress struct {
 	shown time.Time
 	open  bool
 	sent  time.Time // of the last event
-	began time.Time // of what is counted; zero where one part takes longer than another, and nobody knows how long
+	began time.Time // of what is counted; zero if parts take unequal, unknown times
 	later float64   // how long the stage goes on after what is counted, as a share of that
 }
 

@@ -56,21 +56,27 @@ func TestResume(t *testing.T) {
 	}
 }
 
-// TestResumeForgetting fails while matches of other options are removed, and wants that to be done again.
+// TestResumeForgetting fails while matches of other options are removed. It wants the rest removed by the same options,
+// and what was removed matched again by the old ones.
 func TestResumeForgetting(t *testing.T) {
-	o := withPhotos(t, 4)
-	must.Get(run(t.Context(), o))(t)
-	o.Matching = MatchSequential
-	t.Setenv(fakeFails, "database_cleaner")
-	if _, err := run(t.Context(), o); err == nil {
-		t.Error("a cleaner that failed was not noticed")
-	}
-	t.Setenv(fakeFails, "")
-	calls(t)
-	must.Get(run(t.Context(), o))(t)
-	const want = "database_cleaner sequential_matcher mapper"
-	if got := strings.Join(commands(calls(t)), " "); got != want {
-		t.Errorf("again it ran %s, want %s", got, want)
+	for matching, want := range map[string]string{
+		MatchSequential: "database_cleaner sequential_matcher mapper",
+		Auto:            "exhaustive_matcher mapper",
+	} {
+		o := withPhotos(t, 4)
+		must.Get(run(t.Context(), o))(t)
+		o.Matching = MatchSequential
+		t.Setenv(fakeFails, "database_cleaner")
+		if _, err := run(t.Context(), o); err == nil {
+			t.Error("a cleaner that failed was not noticed")
+		}
+		t.Setenv(fakeFails, "")
+		calls(t)
+		o.Matching = matching
+		must.Get(run(t.Context(), o))(t)
+		if got := strings.Join(commands(calls(t)), " "); got != want {
+			t.Errorf("again it ran %s, want %s", got, want)
+		}
 	}
 }
 

@@ -41,7 +41,7 @@ func Run(console *cli.Console, o *Options) error {
 	if err := r.preflight(); err != nil {
 		return r.interrupted(err)
 	}
-	release, err := output.ClaimTelling(o.Out, func() {
+	release, err := output.Claim(o.Out, true, func() {
 		console.Note("another command is writing in " + o.Out + ": waiting a few seconds for it to end")
 	})
 	if err != nil {

@@ -152,7 +152,7 @@ func folderSources(console *cli.Console, dir string, o *Options) ([]*source, err
 	case len(s.photos) == 0:
 		return videos, nil
 	case len(videos) > 0:
-		console.Note(fmt.Sprintf("%s holds photos, and %s that are not used: name them to have them, too", s.path,
+		console.Note(fmt.Sprintf("%s holds photos, and %s that are not used: name them to use them, too", s.path,
 			cli.Count(len(videos), "video")))
 	}
 	return []*source{s}, nil
@@ -255,7 +255,7 @@ func unread(path string, e fs.DirEntry) error {
 }
 
 // oddName is why a name is refused that COLMAP's lists of photos, a name a line, cannot hold, or that COLMAP changes.
-const oddName = "COLMAP takes no name with line breaks, backslashes, or blanks at its ends"
+const oddName = "COLMAP cannot read names with line breaks, backslashes, or leading or trailing spaces"
 
 // isOdd tells whether that holds for a name.
 func isOdd(name string) bool {

@@ -3,7 +3,6 @@ package capture
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -15,10 +14,11 @@ import (
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
 	"vksplat/internal/run/output"
+	"vksplat/internal/strictjson"
 	"vksplat/scene/photo"
 )
 
-// base is what all parts of the command share. Its methods run programs and write files.
+// base is shared by all parts of the command. Its methods run programs and write files.
 type base struct {
 	ctx     context.Context
 	console *cli.Console
@@ -27,7 +27,7 @@ type base struct {
 	several []string // files of several pictures, of which the first was taken
 }
 
-// material is what cameras are found of.
+// material is the photos and videos that cameras are found for.
 type material struct {
 	sources []*source
 	broken  []Dropped
@@ -96,9 +96,7 @@ type state struct {
 // readState reads what earlier calls did. A damaged file counts as none: the work is done again.
 func readState(path string) *state {
 	s := &state{path: path}
-	if data, err := os.ReadFile(path); err == nil {
-		_ = json.Unmarshal(data, s) // see above
-	}
+	_ = strictjson.ReadFile(path, s) // see above
 	s.By = "vksplat " + Name
 	return s
 }
@@ -143,7 +141,13 @@ func (st *stages) do(s stage) error {
 	if err := st.written.Begin(st.paths(s.changes)...); err != nil {
 		return err
 	}
-	if i >= 0 && !same && s.forget != nil { // before the stamp changes: a kill meanwhile leaves it to the next call
+	if i >= 0 && !same && s.forget != nil {
+		// A kill meanwhile leaves the rest to the next call, whose options may be the old ones again.
+		st.state.Stages = st.state.Stages[:i+1]
+		st.state.Stages[i].Done = false
+		if err := st.state.save(); err != nil {
+			return err
+		}
 		if err := s.forget(); err != nil {
 			return err
 		}

@@ -57,8 +57,8 @@ func (b *base) probeVideo(file string) (*video, error) {
 	}
 	kind := photo.ForeignKindIn(file)
 	if kind == nil || !kind.Video {
-		return nil, fault.Data("read video", file, "give the video itself, or "+convertFilm, "by its content it is "+
-			"not one of MP4, MOV, MKV, WebM, AVI and MPEG; a playlist, which names other files, is not read")
+		return nil, fault.Data("read video", file, "give the video itself, or "+convertFilm, "its content is not MP4, "+
+			"MOV, MKV, WebM, AVI or MPEG; playlists, which name other files, are not read")
 	}
 	said, errs, err := answers(b.ctx, path, append([]string{"-v", "error", "-select_streams", "v:0", "-show_streams",
 		"-show_format", "-of", "json"}, opening(kind.Reader, file)...)...)
@@ -161,7 +161,7 @@ func (o *Options) sample(v *video) (sampling, error) {
 	s.take = min(s.take, v.rate)
 	s.rate = min(s.take*candidates, v.rate)
 	if n := v.seconds * s.take; n > mostTaken {
-		return s, fmt.Errorf("it lasts %.4g seconds, which are %.4g frames at %g a second, and %d are the most",
+		return s, fmt.Errorf("it lasts %.4g seconds, which are %.4g frames at %g a second; at most %d are allowed",
 			v.seconds, n, s.take, mostTaken)
 	}
 	return s, nil
@@ -202,7 +202,7 @@ func (b *base) toned(v *video, file, ffmpeg string) (string, error) {
 	return "", nil
 }
 
-// frameName is what extract calls frames.
+// frameName names the frames of extract.
 var frameName = regexp.MustCompile(`^\d{5,}\.jpg$`)
 
 func (r *running) takeFrames(s *source, n int) error {
@@ -257,7 +257,7 @@ func decoding(v *video, file, filters string) []string {
 // fpsText prints a rate for ffmpeg.
 func fpsText(rate float64) string { return strconv.FormatFloat(rate, 'f', 6, 64) }
 
-// convertFilm is what helps where a video's times are odd.
+// convertFilm is the remedy for a video with odd timestamps.
 const convertFilm = "convert it with ffmpeg to MP4, and give that file"
 
 // sharpness measures the frames that are looked at, on small grey pictures of them.

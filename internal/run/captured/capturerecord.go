@@ -8,6 +8,7 @@ import (
 
 	"vksplat/internal/fault"
 	"vksplat/internal/run/output"
+	"vksplat/internal/strictjson"
 	"vksplat/scene"
 )
 
@@ -50,14 +51,11 @@ type Record struct {
 	Exposure   bool       `json:"exposure"` // exposure, white balance or vignetting of the photos was learnt
 }
 
-// maxCaptureRecord bounds the bytes of a record: names of a million photos.
-const maxCaptureRecord = 64 << 20
-
 // ReadRecord returns the record in the folder of a run, nil where there is none.
 func ReadRecord(out string) (*Record, error) {
 	path := filepath.Join(out, output.CaptureFile)
 	rec := &Record{}
-	err := output.ReadJSON(path, maxCaptureRecord, rec)
+	err := strictjson.ReadFile(path, rec)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
 	}
@@ -66,7 +64,7 @@ func ReadRecord(out string) (*Record, error) {
 	}
 	if err != nil {
 		return nil, fault.WithHint(fmt.Errorf("read %s: %w: %w", path, fault.ErrData, fault.Pathless(err)),
-			"train writes this file; remove it, and give what it said: eval needs "+fault.Setting("capture")+
+			"train writes this file; remove it and give its settings as flags: eval needs "+fault.Setting("capture")+
 				" SCENE, and all "+fault.Setting("background")+" unless that was black")
 	}
 	return rec, nil
@@ -84,7 +82,8 @@ func (rec *Source) Place(out string) (string, error) {
 	if own := filepath.Join(out, OwnFolder); filepath.Base(rec.Scene) == OwnFolder && output.IsFolder(own) {
 		return own, nil
 	}
-	return "", &fault.Error{Op: "open capture", Path: rec.Scene, Err: errors.New("it is not where the run had it"),
+	return "", &fault.Error{Op: "open capture", Path: rec.Scene, Err: errors.New("it is no longer where the run found " +
+		"it"),
 		Hint: "say where the photos of " + out + " are now: " + fault.Setting("capture") + " SCENE"}
 }
 

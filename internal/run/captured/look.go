@@ -22,12 +22,7 @@ func DrawnOf(config *pipeline.RenderConfig, c *scene.Capture, views []int) *resu
 }
 
 func AnyMasked(cams []scene.Camera) bool {
-	for i := range cams {
-		if cams[i].Mask != "" {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(cams, func(c scene.Camera) bool { return c.Mask != "" })
 }
 
 // Look is how a model was drawn while it was trained, of what pictures depend on and splats do not hold.
@@ -37,7 +32,7 @@ type Look struct {
 }
 
 // LookOf finds it: the file says it itself, as checkpoints and the files do that train writes. Of another file
-// the record of its run does or, where that is lost, the run's newest checkpoint. It is nil where nobody knows.
+// the record of its run does or, where that is lost, the run's newest checkpoint. It is nil if unknown.
 func LookOf(file string, meta *ply.Meta) (*Look, error) {
 	if meta.Background != nil {
 		return &Look{*meta.Background, cmp.Or(meta.Near, ply.DefaultNear)}, nil
@@ -85,7 +80,7 @@ func lookOfCheckpoint(file string) *Look {
 	return &Look{c.Header.Config.Background, c.Header.Config.Near}
 }
 
-// Take makes the settings of drawing those of training, where no flag says otherwise. Where nobody knows them, models
+// Take makes the settings of drawing those of training, where no flag says otherwise. If they are unknown, models
 // of synthetic captures are taken to have been trained on white, as train does it.
 func (l *Look) Take(config *pipeline.RenderConfig, given func(flag string) bool, synthetic bool) {
 	if l == nil {
@@ -94,10 +89,6 @@ func (l *Look) Take(config *pipeline.RenderConfig, given func(flag string) bool,
 			l.background = [3]float32{1, 1, 1}
 		}
 	}
-	if !given("background") {
-		config.Background = l.background
-	}
-	if !given("near") && l.near > 0 {
-		config.Near = l.near
-	}
+	Adopt(given, "background", &config.Background, l.background)
+	Adopt(given, "near", &config.Near, cmp.Or(l.near, config.Near))
 }

@@ -117,7 +117,7 @@ func (f *OriginFlag) Set(s string) error {
 	for _, x := range at {
 		if math.Abs(x) > maxOrigin {
 			return fault.Usagef("coordinates of maps are below 1e8",
-				"%q is not an origin: beyond %g no tenth of a unit is left", s, float64(maxOrigin))
+				"%q is not an origin: beyond %g coordinates are coarser than a tenth of a unit", s, float64(maxOrigin))
 		}
 	}
 	*f = OriginFlag(s)

@@ -1,7 +1,6 @@
 package captured
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -52,13 +51,10 @@ func ReadOrigin(file string, otherwise [3]float64) ([3]float64, error) {
 		return otherwise, nil
 	}
 	path := filepath.Join(filepath.Dir(file), output.OriginFile)
-	data, err := os.ReadFile(path)
+	var record OriginRecord
+	err := strictjson.ReadFile(path, &record)
 	if errors.Is(err, os.ErrNotExist) {
 		return otherwise, nil
-	}
-	var record OriginRecord
-	if err == nil {
-		err = strictjson.JSONError(json.Unmarshal(data, &record))
 	}
 	for _, x := range record.Origin {
 		if err == nil && math.Abs(x) > maxOrigin {

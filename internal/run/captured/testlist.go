@@ -1,19 +1,21 @@
 package captured
 
 import (
-	"io"
-	"slices"
 	"strings"
 
 	"vksplat/internal/atomicfile"
+	"vksplat/scene"
 )
 
-// WriteTestList writes the names of photos that are held out as --test-list reads them, each once.
-func WriteTestList(path string, names []string) error {
-	names = slices.Clone(names)
-	slices.Sort(names)
-	return atomicfile.Write(path, func(w io.Writer) error {
-		_, err := io.WriteString(w, strings.Join(slices.Compact(names), "\n")+"\n")
-		return err
-	})
+// WriteTestList writes the names of the photos of c that are held out as --test-list reads them, each once.
+func WriteTestList(path string, c *scene.Capture) error {
+	var text strings.Builder
+	written := map[string]bool{}
+	for i := range c.Cameras { // several may be of one photo, as the faces of a panorama are
+		if name := c.Cameras[i].PhotoName(); c.HeldOut[name] && !written[name] {
+			written[name] = true
+			text.WriteString(name + "\n")
+		}
+	}
+	return atomicfile.WriteText(path, text.String())
 }

@@ -96,7 +96,7 @@ func writableFormat(path, remedy string) (*splatfile.Format, error) {
 			"cannot tell the format of %s from its name", path)
 	}
 	if f.Write == nil {
-		return nil, fault.Usagef(known, "%s: %s is read and not written", path, f.Name)
+		return nil, fault.Usagef(known, "%s: %s can be read but not written", path, f.Name)
 	}
 	return f, nil
 }
@@ -127,24 +127,24 @@ func (o *Options) check(f *splatfile.Format) error {
 			o.Orient)
 	case o.Cameras != "" && o.Orient == "":
 		return fault.Usagef("add "+fault.Setting("orient")+" up",
-			"%s gives an up direction, but nothing is to be turned", fault.Setting("cameras"))
+			"%s gives an up direction, but nothing is to be rotated", fault.Setting("cameras"))
 	case o.Edits != "" && o.Merge:
-		return fault.Usagef("apply the edits first, and merge what that makes", "%s: edits apply to one model",
+		return fault.Usagef("apply the edits first, and merge the result", "%s: edits apply to one model",
 			fault.Named("edits", "merge"))
 	case o.Write.Version != 0 && f.Name != "spz":
-		return fault.Usagef("leave it out, or name OUT as in model.spz", "%s: what is written is %s",
+		return fault.Usagef("leave it out, or name OUT as in model.spz", "%s: the output is %s",
 			fault.Named("spz-version"), f.Name)
 	case o.Write.Iterations != 0 && f.Name != "sog" && f.Name != splatfile.StreamedFormat:
-		return fault.Usagef("leave it out, or name OUT as in model.sog", "%s: what is written is %s",
+		return fault.Usagef("leave it out, or name OUT as in model.sog", "%s: the output is %s",
 			fault.Named("sog-iterations"), f.Name)
 	case o.Write.Levels != 0 && f.Name != splatfile.StreamedFormat:
-		return fault.Usagef("leave it out, or name OUT as in city/lod-meta.json", "%s: what is written is %s",
+		return fault.Usagef("leave it out, or name OUT as in city/lod-meta.json", "%s: the output is %s",
 			fault.Named("lod"), f.Name)
 	case (o.Place != "" || o.Write.PlainTiles) && f.Name != "3d-tiles":
-		return fault.Usagef("leave it out, or name OUT as in city/tileset.json", "%s: what is written is %s",
+		return fault.Usagef("leave it out, or name OUT as in city/tileset.json", "%s: the output is %s",
 			fault.Named("georeference", "uncompressed-tiles"), f.Name)
 	case o.Write.TempDir != "" && !output.IsFolder(o.Write.TempDir):
-		return fault.Usagef("name a folder that is there", "%s: %s is not a folder", fault.Named("temp-dir"),
+		return fault.Usagef("name an existing folder", "%s: %s is not a folder", fault.Named("temp-dir"),
 			o.Write.TempDir)
 	}
 	return o.checkOut()
@@ -328,7 +328,7 @@ func changeModel(console *cli.Console, o *Options, f *splatfile.Format, model sp
 	if model.Info().N == 0 {
 		return &fault.Error{Op: "convert", Path: o.In[0], Err: errors.New("no splats are left to write"),
 			Hint: "the file may be empty or damaged, or the settings leave nothing: see what " +
-				fault.Command("info --bounds") + " says of the positions"}
+				fault.Command("info --bounds") + " says about the positions"}
 	}
 	if n := cli.Part(o.Decimate, model.Info().N); n > 0 && n < model.Info().N {
 		merged, err := splatfile.Decimate(model, n, o.Write.FolderFor(o.Out), o.Write.Stop)

@@ -28,7 +28,7 @@ func newWatch(console *cli.Console) *watch {
 
 func (w *watch) end() { w.ctx = context.Background() }
 
-// begin starts to count anew.
+// begin restarts the count.
 func (w *watch) begin(n int) { w.pass, w.read, w.of = w.pass+1, 0, n }
 
 // saw counts splats and returns an error once the user wants to stop.
@@ -36,7 +36,7 @@ func (w *watch) saw(n int) error {
 	w.read += n
 	if t := time.Now(); t.Sub(w.shown) >= meter.LinesEvery {
 		w.shown = t
-		w.console.Printf("pass %d: %d of %s\n", w.pass, w.read, cli.Count(w.of, "splat"))
+		w.console.Printf("reading the model, pass %d: %d of %s\n", w.pass, w.read, cli.Count(w.of, "splat"))
 		child.Report(child.Event{Event: meter.EventStep, Text: fmt.Sprintf("pass %d", w.pass), Step: w.read,
 			Total: w.of})
 	}

@@ -3,7 +3,6 @@ package demo
 import (
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -138,7 +137,7 @@ func Write(dir string, o synth.Options, remedy string) error {
 // elsewhere is the remedy of a folder that cannot be used.
 func elsewhere() string { return "choose another folder with " + fault.Setting("model-path") }
 
-// markerFile tells a capture that demo made from one that is somebody's.
+// markerFile tells a capture that demo made from the user's own.
 const markerFile = "made_by_vksplat_demo"
 
 // claimCapture makes the folder of the demo's capture, unless there is one that
@@ -164,10 +163,7 @@ func claimCapture(dir, remedy string) error {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return output.FolderError(dir, err)
 	}
-	return atomicfile.Write(marker, func(w io.Writer) error {
-		_, err := io.WriteString(w, "vksplat demo overwrites the files of this folder.\n")
-		return err
-	})
+	return atomicfile.WriteText(marker, "vksplat demo overwrites the files of this folder.\n")
 }
 
 // gridRows is how many photos the demo's picture shows.

@@ -14,7 +14,7 @@ import (
 	"vksplat/scene/inspect"
 )
 
-// check is what is asked of a capture: the verdict, or the plan of a training. It is answered by a child, once; pages
+// check is a question about a capture: the verdict, or the plan of a training. It is answered by a child, once; pages
 // ask again and again until it is.
 type check struct {
 	Ready bool   `json:"ready"`
@@ -30,7 +30,7 @@ type check struct {
 	stop   context.CancelFunc // ends the work on it
 }
 
-// plan is what train --dry-run says.
+// plan is the output of train --dry-run.
 type plan struct {
 	Ceiling int `json:"ceiling"` // splats
 	Device  struct {

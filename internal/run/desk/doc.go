@@ -10,5 +10,5 @@
 //
 // Start at handlers.go. Package view guards every request; here paths are confined to the chosen root (places.go),
 // names to what every system takes (names.go), and bodies are bounded (upload.go). Disks are waited for without the
-// lock of the desk, so that a slow one keeps nobody but who asked for it.
+// lock of the desk, so that a slow one delays only its own request.
 package desk

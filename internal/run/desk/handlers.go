@@ -68,7 +68,7 @@ func (d *desk) handle(s *view.Server) {
 	s.HandlePost("upload", http.HandlerFunc(d.uploads.upload))
 }
 
-// wish is what most buttons send.
+// wish is the request of most buttons.
 type wish struct {
 	Path string `json:"path"`
 	Job  string `json:"job"`
@@ -131,7 +131,7 @@ func statusOf(err error) int {
 	return http.StatusInternalServerError
 }
 
-// stateJSON is what pages ask for every second.
+// stateJSON is the state that pages request every second.
 type stateJSON struct {
 	Name    string          `json:"name"` // of the root
 	Version string          `json:"version"`

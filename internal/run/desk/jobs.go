@@ -23,7 +23,7 @@ const (
 	stateFailed   jobState = "failed"
 )
 
-// lane is what a job needs for itself.
+// lane is the resource that a job occupies.
 type lane int
 
 const (
@@ -36,7 +36,7 @@ const (
 
 const mostJobs = 50
 
-// waitHint is what helps against a job in the way.
+// waitHint is the remedy for a job in the way.
 const waitHint = "wait until it has ended, or stop it"
 
 // job is a command that runs, will run, or did.

@@ -69,7 +69,7 @@ func (p places) absolute(rel string) (string, error) {
 	return real, nil
 }
 
-// file is where the file at a path is, for reading. It must be a regular one, because a pipe that nobody writes to
+// file is where the file at a path is, for reading. It must be a regular one, because a pipe without a writer
 // blocks whoever opens it, and below the root, whatever links lead there.
 func (p places) file(path string) (string, error) {
 	real, err := filepath.EvalSymlinks(path)
@@ -262,7 +262,7 @@ func isFolder(path string, f os.DirEntry) bool {
 	return f.IsDir() || !f.Type().IsRegular() && output.IsFolder(path)
 }
 
-// innerKind is what the page shows of a folder in the one that it lists. It looks into the folder, and no deeper.
+// innerKind is the kind that the page shows for a subfolder. It looks into the folder, and no deeper.
 func (p places) innerKind(path string) (string, footage) {
 	switch {
 	case isRun(path):
@@ -278,7 +278,7 @@ func (p places) innerKind(path string) (string, footage) {
 	return kindFolder, footage{}
 }
 
-// fileKind is what the page shows of a file, "" for nothing.
+// fileKind is a file's kind on the page, "" for none.
 func fileKind(f os.DirEntry) string {
 	switch {
 	case !f.Type().IsRegular():

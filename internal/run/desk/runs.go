@@ -2,7 +2,6 @@ package desk
 
 import (
 	"cmp"
-	"encoding/json"
 	"maps"
 	"os"
 	"path/filepath"
@@ -13,9 +12,10 @@ import (
 	"vksplat/internal/run/captured"
 	"vksplat/internal/run/meter"
 	"vksplat/internal/run/output"
+	"vksplat/internal/strictjson"
 )
 
-// runSummary is what a run's own files say of it.
+// runSummary describes a run by its own files.
 type runSummary struct {
 	Path        string  `json:"path"`
 	Name        string  `json:"name"`
@@ -128,18 +128,11 @@ func (p places) readRecord(path string, v any) (changed time.Time) {
 		return time.Time{}
 	}
 	st, err := os.Stat(path)
-	if err != nil || st.Size() > maxRecord {
-		return time.Time{}
-	}
-	data, err := os.ReadFile(path)
-	if err != nil || json.Unmarshal(data, v) != nil {
+	if err != nil || strictjson.ReadFile(path, v) != nil {
 		return time.Time{}
 	}
 	return st.ModTime()
 }
-
-// maxRecord bounds files that are read, in bytes.
-const maxRecord = 64 << 20
 
 // begunRecord is what a run was begun with, which is written before its first step.
 type begunRecord struct {
@@ -191,7 +184,7 @@ func (p places) summariseRun(dir string) runSummary {
 	s.Resumable = begun.Source.Scene != "" && s.Step < s.Total
 	if models := output.FormerModels(dir); len(models) > 0 {
 		s.HasModel = true
-		if info, err := os.Stat(filepath.Join(models[len(models)-1], output.ModelName)); err == nil {
+		if info, err := os.Stat(models[len(models)-1]); err == nil {
 			s.ModelBytes = info.Size()
 		}
 	}

@@ -47,7 +47,7 @@ func (u *uploads) upload(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	path, err := u.admit(q.Get("folder"), q.Get("file"), r.ContentLength)
 	if err != nil {
-		w.Header().Set("Connection", "close") // nobody reads the body
+		w.Header().Set("Connection", "close") // the body is not read
 		answer(w, nil, err)
 		return
 	}
@@ -118,7 +118,7 @@ func (u *uploads) room(q query) error {
 	size, err := strconv.ParseInt(q("bytes"), 10, 64)
 	files, err2 := strconv.Atoi(q("files"))
 	if err := errors.Join(err, err2); err != nil || size < 0 || files < 0 {
-		return fault.Usagef("", "upload: %.20q bytes in %.20q files are no numbers", q("bytes"), q("files"))
+		return fault.Usagef("", "upload: %.20q bytes in %.20q files are not numbers", q("bytes"), q("files"))
 	}
 	if err := output.CheckName("folder", q("folder")); err != nil {
 		return err

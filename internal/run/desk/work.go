@@ -180,7 +180,7 @@ func (d *desk) resume(rel string) (string, error) {
 	return d.queue.add(j)
 }
 
-// runFolder is the folder of a run that nobody writes to.
+// runFolder is the folder of a run that is not being written.
 func (d *desk) runFolder(rel string) (string, error) {
 	out, err := d.absolute(rel)
 	if err != nil {
@@ -249,7 +249,7 @@ func (d *desk) sceneOf(footage, name string) (string, error) {
 // pageFormat is a page with viewer and model.
 const pageFormat = ".html"
 
-// exportFormats are what the page offers, by the ends of names.
+// exportFormats are the page's formats, by extension.
 var exportFormats = []string{".ply", ".compressed.ply", ".spz", ".sog", ".splat", ".glb", ".usdz", pageFormat}
 
 // exportRequest asks for a file of a run's newest model, and what is changed on the way.
@@ -300,7 +300,7 @@ func (d *desk) export(r *exportRequest) (string, error) {
 	return d.queue.add(j)
 }
 
-// flightPaths are what the page offers.
+// flightPaths are the page's trajectories.
 var flightPaths = []string{"ellipse", "orbit", "spiral", "interp"}
 
 // flightRequest asks for a video of a flight through a model.

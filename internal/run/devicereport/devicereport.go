@@ -5,7 +5,6 @@ package devicereport
 import (
 	"bufio"
 	"fmt"
-	"io"
 	"math"
 	"os"
 	"regexp"
@@ -27,10 +26,7 @@ type Report struct {
 }
 
 func (r *Report) Write(path string) error {
-	return atomicfile.Write(path, func(w io.Writer) error {
-		_, err := io.WriteString(w, r.text())
-		return err
-	})
+	return atomicfile.WriteText(path, r.text())
 }
 
 func (r *Report) text() string {

@@ -6,12 +6,10 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"hash"
 	"io"
 	"math"
-	"os"
 
 	"github.com/kelindar/bitmap"
 
@@ -75,27 +73,16 @@ const mostBytes = 1 << 29
 
 // Read reads a file of edits. Operations are checked by who carries them out.
 func Read(path string) (*Document, error) {
-	d, err := read(path)
+	data, err := fault.ReadFile(path, mostBytes)
+	var d *Document
+	if err == nil {
+		d, err = parse(data)
+	}
 	if err != nil {
-		return nil, &fault.Error{Op: "read edits", Path: path, Err: fault.TrimPath(err), Kind: fault.ErrData,
-			Hint: "name a file that the viewer wrote beside an edited model, as in model_edited" + FileSuffix}
+		return nil, &fault.Error{Op: "read edits", Path: path, Err: err, Kind: fault.ErrData,
+			Hint: "name a file that the viewer wrote next to an edited model, as in model_edited" + FileSuffix}
 	}
 	return d, nil
-}
-
-func read(path string) (*Document, error) {
-	st, err := os.Stat(path)
-	if err != nil {
-		return nil, err
-	}
-	if !st.Mode().IsRegular() || st.Size() > mostBytes {
-		return nil, errors.New("not an edits file")
-	}
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return nil, err
-	}
-	return parse(data)
 }
 
 // parse reads the text of a file of edits.
@@ -106,12 +93,12 @@ func parse(data []byte) (*Document, error) {
 		return nil, fmt.Errorf("not an edits file: %w", err)
 	}
 	if d.Version != version {
-		return nil, fmt.Errorf("its version is %d, %d is known", d.Version, version)
+		return nil, fmt.Errorf("its version is %d, only %d is supported", d.Version, version)
 	}
 	return d, nil
 }
 
-// Result is what an edit leaves of a model.
+// Result is a model after an edit.
 type Result struct {
 	Removed bitmap.Bitmap
 	Up      *[3]float64 // chosen, in the frame of the file; nil: none
@@ -121,7 +108,7 @@ type Result struct {
 func (d *Document) Replay(model splatfile.Source) (*Result, error) {
 	n := model.Info().N
 	if d.Splats != n {
-		return nil, d.refuse("the edits are of a model of %d splats, this one has %d", d.Splats, n)
+		return nil, d.refuse("the edits belong to a model of %d splats, this one has %d", d.Splats, n)
 	}
 	out := &Result{Removed: make(bitmap.Bitmap, (n+63)/64)}
 	var cuts []*cut
@@ -157,7 +144,7 @@ func (d *Document) Replay(model splatfile.Source) (*Result, error) {
 		return nil
 	})
 	if err == nil && hex.EncodeToString(sum.Sum(nil)) != d.Positions {
-		err = d.refuse("the edits are of another model: its splats are elsewhere")
+		err = d.refuse("the edits belong to another model: its splats are elsewhere")
 	}
 	return out, err
 }
@@ -168,5 +155,5 @@ func (d *Document) refuse(format string, args ...any) error {
 			"its own file, or a PLY or GLB made of it"}
 }
 
-// Upright is what turns the model so that Up is -y, which viewers take for up.
+// Upright rotates the model so that Up is -y, which viewers take for up.
 func (r *Result) Upright() splatfile.Similarity { return upright(r.Up) }

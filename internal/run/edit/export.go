@@ -115,7 +115,7 @@ func movedCameras(cameras []scene.Camera, up splatfile.Similarity) []scene.Camer
 	return out
 }
 
-// stoppable is a model whose reading ends when nobody wants it any more.
+// stoppable is a model whose reading ends when it is cancelled.
 type stoppable struct {
 	splatfile.Source
 	ctx context.Context

@@ -127,7 +127,7 @@ func (s *State) Redo() (gone []uint32, ok bool) {
 // Resume carries out the operations of a document, which is of the same model.
 func (s *State) Resume(d *Document) error {
 	if own := s.Document(); d.Splats != own.Splats || d.Positions != own.Positions {
-		return d.refuse("the edits are of another model")
+		return d.refuse("the edits belong to another model")
 	}
 	for i := range d.Operations {
 		if _, err := s.Do(d.Operations[i]); err != nil && !errors.Is(err, ErrNothing) && !errors.Is(err, ErrSameUp) {
@@ -162,7 +162,7 @@ func (s *State) Up() *[3]float64 {
 	return nil
 }
 
-// Upright is what turns the model so that Up is -y, which viewers take for up.
+// Upright rotates the model so that Up is -y, which viewers take for up.
 func (s *State) Upright() splatfile.Similarity { return upright(s.Up()) }
 
 // Operations are those in force.

@@ -7,7 +7,7 @@ import (
 	"vksplat/scene"
 )
 
-// Stroke is what a hand painted over a picture: all that is within a distance of a path.
+// Stroke is a brush stroke over a picture: all within a distance of a path.
 type Stroke struct {
 	Path   [][2]float64 // from 0 at the left and at the top to 1 at the right and at the bottom
 	Radius float64      // in heights of the picture

@@ -40,7 +40,7 @@ func (j *Job) takeLook(synthetic bool) error {
 	return err
 }
 
-// below is what stands below a table: what decides its scores beside the file, and what they are worth.
+// below is the note below a table: what decides its scores besides the file, and what they are worth.
 func (j *Job) below() (text string) {
 	if d := j.Result.Drawn; d != nil {
 		text = fmt.Sprintf("%s: measured with %s.\n", j.name, d)
@@ -69,7 +69,7 @@ func (j *Job) warnElsewhere(s *scene.Splats) {
 	}
 	if n > 0 && seen*100 < n {
 		j.console.Warn(fmt.Sprintf(
-			"%s: of %s that were looked at %d are in a view: the model is not in the capture's frame, or was "+
+			"%s: of %s checked, %d are in a view: the model is not in the capture's frame, or was "+
 				"moved; %s, %s, %s and %s choose a frame", j.name, cli.Count(n, "splat"), seen,
 			fault.Setting("origin"), fault.Setting("model"), fault.Setting("format"),
 			fault.Setting("undo-applied-transform")))

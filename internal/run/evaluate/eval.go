@@ -75,8 +75,8 @@ func (o *Options) Check() error {
 		return fault.Usagef("as in: "+fault.Command("eval --renders DIR --gt DIR"), "%s and %s belong together",
 			fault.Setting("renders"), fault.Setting("gt"))
 	case pictures && len(o.Models) > 0:
-		return fault.Usagef("leave out one of the two", "%s and %s: pictures are compared, or a model is "+
-			"measured", fault.Setting("renders"), o.Models[0])
+		return fault.Usagef("leave out one of the two", "%s and %s: compare pictures, or measure a "+
+			"model", fault.Setting("renders"), o.Models[0])
 	case !pictures && len(o.Models) == 0:
 		return fault.Usagef("as in: "+fault.Command("eval OUT")+", or "+fault.Command("eval FILE --capture SCENE"),
 			"name a model: the folder of a training run, or a splat file")
@@ -129,7 +129,7 @@ func Run(console *cli.Console, o *Options) (err error) {
 		}
 		jobs = append(jobs, job)
 	}
-	for _, path := range o.Models { // what is wrong with the last is told before the first is measured
+	for _, path := range o.Models { // report what is wrong with the last before the first is measured
 		job, err := ModelJob(console, *o, path)
 		if err != nil {
 			return err
@@ -172,7 +172,7 @@ func MeasureAll(console *cli.Console, ctx context.Context, o *Options, jobs []*J
 		}
 		defer func() { err = errors.Join(err, models.CloseDevice(device)) }()
 	}
-	for _, job := range jobs { // what has no room in the device is told before the first is measured
+	for _, job := range jobs { // report what does not fit the device before the first is measured
 		if err := job.planPerceptual(device); err != nil {
 			return err
 		}
@@ -218,7 +218,7 @@ func (o *Options) heldOutViews(c *scene.Capture, rec *captured.Record) ([]int, e
 			return nil, err
 		}
 	} else if lost := c.HoldOutCameras(rec.HeldOut); lost > 0 {
-		return nil, fault.WithHint(fmt.Errorf("%s: %w: %d of the %d photos that were held out are missing",
+		return nil, fault.WithHint(fmt.Errorf("%s: %w: %d of the %d photos that were held out cannot be found",
 			c.Root, ErrHeldOut, lost, len(rec.HeldOut)),
 			"name the capture that the model was trained on with "+fault.Setting("capture")+
 				", or other photos with "+fault.Setting("test-list")+" or "+fault.Setting("test-every"))

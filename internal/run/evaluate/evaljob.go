@@ -107,7 +107,7 @@ func (j *Job) openCapture(rec *captured.Record) error {
 		return err
 	}
 	for _, w := range c.Warnings {
-		// photos without a mask are told of, that all have one is not
+		// report photos without a mask, and not that all have one
 		if (w.Code != "masks" || w.Count > 0) && inspect.Note(w) {
 			j.console.Note(w.String())
 		} else if !inspect.Note(w) {
@@ -173,7 +173,7 @@ const (
 	fileBytes     = 2 * 4
 )
 
-// perPixel is what comparing a picture takes.
+// perPixel is the memory for comparing a picture.
 func (j *Job) perPixel() int64 {
 	n := int64(comparedBytes)
 	if j.renders != nil {
@@ -319,7 +319,7 @@ func (j *Job) otherPhotos() string {
 	return "name other folders with " + fault.Setting("renders") + " and " + fault.Setting("gt")
 }
 
-// showPictures shows how many of n pictures are done, where there is somebody to look at that: standard output is for
+// showPictures shows how many of n pictures are done, if that is visible to a person: standard output is for
 // the tables.
 func showPictures(console *cli.Console, n int) *meter.Meter {
 	how := meter.None

@@ -17,6 +17,7 @@ import (
 	"vksplat/scene/metric"
 	"vksplat/scene/photo"
 	"vksplat/scene/ply"
+	"vksplat/scene/ply/plytest"
 )
 
 // TestPerceptual measures LPIPS with made-up weights: what a mask leaves out does not count, and the file's hash goes
@@ -93,7 +94,7 @@ func TestPlanPerceptual(t *testing.T) {
 	for i := range s.N {
 		s.Quats[4*i] = 1
 	}
-	must.Do(t, ply.Write(file, s, ply.Meta{}))
+	must.Do(t, plytest.Write(file, s, ply.Meta{}))
 	j := &Job{name: "out", file: file, cams: []scene.Camera{{Width: 64, Height: 48}},
 		o: Options{Protocol: ProtocolGsplat}}
 	if err := j.planPerceptual(device); err != nil {

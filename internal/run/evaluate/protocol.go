@@ -55,7 +55,7 @@ type Scorer struct {
 	Correct  string // way of correcting colours, or ColorNone
 	unmasked bool   // there are masks: scores of all pixels, too
 	// lpips is a perceptual distance of pictures with values in 0..1, called from several goroutines; nil: nobody
-	// measures one, which is told as such.
+	// measures one, which is reported as such.
 	lpips func(photo scene.Image, render []float32, mask []uint32) (float64, error)
 }
 

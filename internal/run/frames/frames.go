@@ -36,7 +36,7 @@ func LiveCamera(c *scene.Camera, held bool) view.LiveCamera {
 		Width: c.Width, Height: c.Height}
 }
 
-// Picture is what browsers get of a camera's frame, which it may change; photo is that of ModeError.
+// Picture makes the picture that browsers get of a camera's frame, which it may change; photo is that of ModeError.
 func Picture(mode view.Mode, rgb []float32, c *scene.Camera, shot scene.Image) scene.Image {
 	switch mode {
 	case view.ModeDepth:

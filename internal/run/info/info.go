@@ -133,7 +133,7 @@ func beginsWith(path, prefix string) bool {
 	return err == nil && bytes.Equal(have, []byte(prefix))
 }
 
-// checkpointInfo is what --json prints of a checkpoint.
+// checkpointInfo is a checkpoint in --json.
 type checkpointInfo struct {
 	Kind    string                   `json:"kind"`
 	Path    string                   `json:"path"`
@@ -188,7 +188,7 @@ func describeTensors(path string) (any, facts, error) {
 	return info, f, nil
 }
 
-// tensorsInfo is what --json prints of a file of tensors that is no checkpoint.
+// tensorsInfo is a file of tensors that is no checkpoint, in --json.
 type tensorsInfo struct {
 	Kind     string                   `json:"kind"`
 	Path     string                   `json:"path"`
@@ -211,7 +211,7 @@ func describeForeign(path string) (any, facts, error) {
 	return info, f, s.Close()
 }
 
-// modelInfo is what --json prints of a file of splats or points.
+// modelInfo is a file of splats or points in --json.
 type modelInfo struct {
 	Kind        string      `json:"kind"` // splats or points
 	Path        string      `json:"path"`
@@ -327,7 +327,7 @@ func (b *box) tell(f *facts) {
 	f.add("bounds", "%.6g %.6g %.6g to %.6g %.6g %.6g", b.lo[0], b.lo[1], b.lo[2], b.hi[0], b.hi[1], b.hi[2])
 }
 
-// captureInfo is what --json prints of a capture.
+// captureInfo is a capture in --json.
 type captureInfo struct {
 	Kind       string   `json:"kind"`
 	Path       string   `json:"path"`
@@ -362,7 +362,7 @@ func describeCapture(path string) (any, facts, error) {
 	return info, f, nil
 }
 
-// runInfo is what --json prints of the folder of a run.
+// runInfo is the folder of a run in --json.
 type runInfo struct {
 	Kind        string   `json:"kind"`
 	Path        string   `json:"path"`
@@ -378,11 +378,7 @@ func describeRun(path string) (any, facts, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	info := runInfo{Kind: "run", Path: path, Checkpoints: []string{}}
-	info.Models, err = filepath.Glob(filepath.Join(output.EscapeGlob(path), output.ModelFolder+"*", "point_cloud.ply"))
-	if err != nil {
-		return nil, nil, err
-	}
+	info := runInfo{Kind: "run", Path: path, Checkpoints: []string{}, Models: output.FormerModels(path)}
 	var f facts
 	f.add("run", "%s: %s, %s", path, cli.Count(len(list), "checkpoint"), cli.Count(len(info.Models), "model"))
 	for _, m := range info.Models {

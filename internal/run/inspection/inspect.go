@@ -42,7 +42,7 @@ func Run(console *cli.Console, o *Options) error {
 		if !errors.Is(err, fault.ErrData) || !o.Json {
 			return err
 		}
-		return errors.Join(err, cli.WriteJSON(console.Stdout, inspect.FailedReport(o.Scene, err)))
+		return errors.Join(err, console.PrintJSON(inspect.FailedReport(o.Scene, err)))
 	}
 	report, err := inspect.Capture(ctx, capture, inspect.Options{Pixels: !o.Quick, Coverage: true})
 	if err != nil {
@@ -53,7 +53,7 @@ func Run(console *cli.Console, o *Options) error {
 		return err
 	}
 	if o.Json {
-		err = cli.WriteJSON(console.Stdout, struct {
+		err = console.PrintJSON(struct {
 			*inspect.Report
 			Errors *cameraErrors `json:"camera_errors,omitempty"`
 		}{report, errs})
@@ -106,7 +106,7 @@ func (e *cameraErrors) text() string {
 	return text
 }
 
-// verdict is what to do next.
+// verdict says what to do next.
 func (o *Options) verdict(r *inspect.Report) string {
 	if r.Fatal() != nil {
 		return "\nNot ready: fix what is marked fatal\n"

@@ -5,22 +5,21 @@ package levels
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 
+	"vksplat/internal/atomicfile"
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
 	"vksplat/internal/run/captured"
 	"vksplat/internal/run/itself"
 	"vksplat/internal/run/output"
 	"vksplat/internal/run/plans"
+	"vksplat/internal/strictjson"
 	"vksplat/scene"
 	"vksplat/scene/inspect"
 	"vksplat/scene/load"
@@ -43,7 +42,6 @@ const (
 	Folder = "levels"
 	// recordFile is in it.
 	recordFile = "levels.json"
-	maxRecord  = 1 << 20 // bytes of it
 	// heldOutFile names there the photos that are held out.
 	heldOutFile = "held_out.txt"
 	// mostDownscale is the smallest size of photos: an eighth.
@@ -72,8 +70,8 @@ type making struct {
 	path    string // the model's file
 	info    splatfile.Info
 	source  captured.Record
-	photos  map[string]string // by camera
-	sizes   []int             // factors by which photos are shrunk, of the second level and so on
+	capture *scene.Capture // without its points
+	sizes   []int          // factors by which photos are shrunk, of the second level and so on
 	record  record
 }
 
@@ -151,8 +149,8 @@ func (m *making) open() (err error) {
 	if len(m.sizes) == 0 {
 		return fault.Usagef("coarser levels are made by merging alone: "+
 			fault.Command("convert "+cli.Quoted(m.Out)+" city.ssog"),
-			"the run was trained on photos of an eighth of their size or on small ones, or has one splat: none are "+
-				"smaller")
+			"the run was trained on photos of an eighth of their size or on small ones, or has one splat: no level "+
+				"can be smaller")
 	}
 	if len(m.sizes) < m.Levels-1 {
 		m.console.Note(fmt.Sprintf("photos are shrunk to no less than an eighth and %d pixels a side: %s below the "+
@@ -165,7 +163,6 @@ func (m *making) open() (err error) {
 // shrinks lists by how much photos are shrunk for each level below the model's own.
 func (m *making) shrinks() (list []int, err error) {
 	var widths [2]int
-	var whole []scene.Camera // of full size
 	for i, factor := range []int{m.source.Downscale, 1} {
 		var options captured.Options
 		m.source.Options(&options, m.Out, func(string) bool { return false })
@@ -174,11 +171,7 @@ func (m *making) shrinks() (list []int, err error) {
 		if err != nil {
 			return nil, err
 		}
-		m.photos = map[string]string{}
-		for k := range c.Cameras {
-			m.photos[c.Cameras[k].Name] = c.Cameras[k].PhotoName()
-		}
-		whole = c.Cameras
+		c.Points, m.capture = nil, c
 		widths[i] = slices.MaxFunc(c.Cameras, func(a, b scene.Camera) int { return a.Width - b.Width }).Width
 	}
 	for k := 1; k < m.Levels; k++ {
@@ -187,7 +180,7 @@ func (m *making) shrinks() (list []int, err error) {
 		for float64(factor)*1.4 < wanted {
 			factor *= 2
 		}
-		if factor > mostDownscale || tooSmall(whole, factor) {
+		if factor > mostDownscale || tooSmall(m.capture.Cameras, factor) {
 			break
 		}
 		list = append(list, factor)
@@ -208,7 +201,7 @@ func tooSmall(whole []scene.Camera, factor int) bool {
 
 // begin reads what is there. Levels of another model, or of other settings, are refused or given up.
 func (m *making) begin() error {
-	sum, err := sumOf(m.path)
+	sum, err := atomicfile.SHA256(m.path)
 	if err != nil {
 		return err
 	}
@@ -231,8 +224,11 @@ func (m *making) begin() error {
 		}
 		m.record = want
 	}
-	if err := m.writeHeldOut(); err != nil {
-		return err
+	if len(m.source.HeldOut) > 0 {
+		m.capture.HoldOutCameras(m.source.HeldOut)
+		if err := captured.WriteTestList(filepath.Join(m.dir, heldOutFile), m.capture); err != nil {
+			return err
+		}
 	}
 	return output.WriteJSON(filepath.Join(m.dir, recordFile), &m.record)
 }
@@ -306,6 +302,12 @@ func (m *making) args(k int) []string {
 	source.Downscale = m.sizes[k]
 	further := itself.Further{Scene: source.Scene, Out: m.run(k + 1), Model: m.start(k + 1), Steps: m.Steps,
 		Degree: m.info.Degree, Background: m.source.Background}
+	if at := m.info.Meta.Origin; at != nil {
+		further.Origin = *at
+	}
+	if len(m.source.HeldOut) > 0 {
+		further.TestList = filepath.Join(m.dir, heldOutFile)
+	}
 	args := append(further.Args(), cli.Switch("resume"), cli.Flag("report", "false"))
 	if near := m.source.Near; near > 0 {
 		args = append(args, cli.Flag("near", strconv.FormatFloat(near, 'g', -1, 64)))
@@ -316,34 +318,14 @@ func (m *making) args(k int) []string {
 	if m.source.Exposure {
 		args = append(args, cli.Switch("exposure"))
 	}
-	if at := m.info.Meta.Origin; at != nil {
-		args = append(args, cli.Flag("origin", fmt.Sprintf("%v,%v,%v", at[0], at[1], at[2])))
-	}
-	if len(m.source.HeldOut) > 0 {
-		args = append(args, cli.Flag("test-list", filepath.Join(m.dir, heldOutFile)))
-	}
-	return append(append(args, m.SourceFlags(&source, m.Out)...), m.DeviceFlags...)
-}
-
-// writeHeldOut writes the list of held-out photos as --test-list reads it.
-func (m *making) writeHeldOut() error {
-	if len(m.source.HeldOut) == 0 {
-		return nil
-	}
-	names := make([]string, 0, len(m.source.HeldOut))
-	for _, camera := range m.source.HeldOut { // several may be of one photo, as the faces of a panorama are
-		if photo, known := m.photos[camera]; known {
-			names = append(names, photo)
-		}
-	}
-	return captured.WriteTestList(filepath.Join(m.dir, heldOutFile), names)
+	return slices.Concat(args, m.SourceFlags(&source, m.Out), m.DeviceFlags)
 }
 
 // readRecord reads the record of a folder of levels, nil where there is none.
 func readRecord(dir string) (*record, error) {
 	path := filepath.Join(dir, recordFile)
 	r := &record{}
-	err := output.ReadJSON(path, maxRecord, r)
+	err := strictjson.ReadFile(path, r)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
 	}
@@ -354,20 +336,6 @@ func readRecord(dir string) (*record, error) {
 	return r, nil
 }
 
-// sumOf is a hash of a file.
-func sumOf(path string) (string, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return "", err
-	}
-	defer f.Close() // only read
-	h := sha256.New()
-	if _, err := io.Copy(h, f); err != nil {
-		return "", err
-	}
-	return hex.EncodeToString(h.Sum(nil)), nil
-}
-
 // Of lists the files of the levels below a model's own, the finest first, that were made of the model in the folder of
 // a run. other says that there are levels of another model.
 func Of(out, model string) (files []string, other bool, err error) {
@@ -376,7 +344,7 @@ func Of(out, model string) (files []string, other bool, err error) {
 	if r == nil || err != nil {
 		return nil, false, err
 	}
-	sum, err := sumOf(model)
+	sum, err := atomicfile.SHA256(model)
 	if err != nil || sum != r.Model {
 		return nil, err == nil, err
 	}

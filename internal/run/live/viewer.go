@@ -74,7 +74,7 @@ type training struct {
 	ended   chan error         // of the server, one value; nil: it does not serve yet
 	end     context.CancelFunc // of the server
 
-	turn   chan struct{} // a value: somebody's frame may be drawn
+	turn   chan struct{} // a value: a frame may be drawn
 	memory []float32     // of frames, for who has the turn
 	drawn  scene.Camera  // of the last, likewise
 	pace   frames.Pace   // likewise

@@ -21,7 +21,7 @@ const (
 // attendance is who watches a run.
 type attendance struct {
 	n     int           // browsers
-	since *time.Timer   // runs when nobody watches a paused training
+	since *time.Timer   // runs while a paused training has no viewer
 	none  chan struct{} // a value: n has become 0
 }
 
@@ -45,7 +45,7 @@ func (l *training) Watched(n int) {
 	}
 }
 
-// goOnAlone ends a pause that nobody watches.
+// goOnAlone ends a pause without a viewer.
 func (l *training) goOnAlone() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -130,11 +130,8 @@ func (m *merger) refuseForeign() error {
 		}
 	}
 	own, whole := output.ReadWritten(m.out), output.ReadWritten(m.plan.Dir)
-	var paths, beside []string
-	for _, dir := range output.FormerModels(m.out) {
-		paths = append(paths, filepath.Join(dir, output.ModelName))
-	}
-	paths = append(paths, output.PathsIn(m.out, output.RunFiles)...)
+	var beside []string
+	paths := append(output.FormerModels(m.out), output.RunPaths(m.out)...)
 	if output.IsFile(filepath.Join(m.plan.Dir, plans.MergeFile)) && !own.Known { // of a build that kept no list
 		paths = nil
 	}
@@ -167,7 +164,7 @@ func (m *merger) list() error {
 	}
 	own := output.ReadWritten(m.out)
 	own.By = output.ByMerge
-	return own.Begin(append(output.PathsIn(m.out, output.RunFiles), m.model())...)
+	return own.Begin(append(output.RunPaths(m.out), m.model())...)
 }
 
 // allTrained refuses a plan with blocks that are not trained to their end.
@@ -212,7 +209,7 @@ func (m *merger) join(ctx context.Context) (err error) {
 		output.ModelName))
 	if m.report.Splats == 0 {
 		return plans.PlanError(m.plan.Dir, "look at the blocks' models: vksplat view",
-			"no splat of any block is on its core")
+			"no block has a splat in its core")
 	}
 	if err := m.clear(); err != nil {
 		return err
@@ -231,11 +228,11 @@ func (m *merger) join(ctx context.Context) (err error) {
 
 // clear makes the folder of the merged scene, without the model and the scores of an earlier one.
 func (m *merger) clear() error {
-	for _, dir := range output.FormerModels(m.out) {
-		if err := os.Remove(filepath.Join(dir, output.ModelName)); err != nil {
+	for _, model := range output.FormerModels(m.out) {
+		if err := os.Remove(model); err != nil {
 			return output.FolderError(m.out, err)
 		}
-		_ = os.Remove(dir) // refused unless empty
+		_ = os.Remove(filepath.Dir(model)) // refused unless empty
 	}
 	for _, path := range output.PathsIn(m.out, output.ScoreFiles) {
 		if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -323,7 +320,7 @@ func (m *merger) finetuned(ctx context.Context) error {
 	list := ""
 	if len(m.plan.HeldOut) > 0 {
 		list = filepath.Join(m.plan.Dir, heldOutList)
-		if err := m.writeHeldOut(list); err != nil {
+		if err := captured.WriteTestList(list, m.capture); err != nil {
 			return err
 		}
 	}
@@ -342,28 +339,11 @@ func (m *merger) finetuned(ctx context.Context) error {
 // finetuneArgs are the arguments of the further training. The list, if not "", names the photos that are held out.
 func (m *merger) finetuneArgs(list string) []string {
 	further := itself.Further{Scene: m.plan.Capture.Scene, Out: filepath.Join(m.plan.Dir, finetunedFolder),
-		Model: m.model(), Steps: m.Options.Finetune, Degree: m.report.Degree, Background: m.record.Background}
-	args := further.Args()
+		Model: m.model(), Steps: m.Options.Finetune, Degree: m.report.Degree, Background: m.record.Background,
+		Origin: m.plan.Origin, TestList: list}
+	args := slices.Concat(further.Args(), m.SourceFlags(&m.plan.Capture, m.plan.Dir), m.DeviceFlags)
 	if m.Overwrite {
 		args = append(args, cli.Switch("overwrite"))
 	}
-	args = append(args, m.SourceFlags(&m.plan.Capture, m.plan.Dir)...)
-	if at := m.plan.Origin; at != [3]float64{} {
-		args = append(args, cli.Flag("origin", fmt.Sprintf("%g,%g,%g", at[0], at[1], at[2])))
-	}
-	if list != "" {
-		args = append(args, cli.Flag("test-list", list))
-	}
-	return append(args, m.DeviceFlags...)
-}
-
-// writeHeldOut writes the list of held-out photos as --test-list reads it.
-func (m *merger) writeHeldOut(path string) error {
-	var names []string
-	for _, cam := range m.capture.Cameras {
-		if name := cam.PhotoName(); m.capture.HeldOut[name] {
-			names = append(names, name)
-		}
-	}
-	return captured.WriteTestList(path, names)
+	return args
 }

@@ -18,8 +18,8 @@ func TestFinetuneArgs(t *testing.T) {
 	m.report.Degree, m.report.Model, m.record.Background = 2, "out/model.ply", [3]float32{0, 0, 1}
 	want := []string{"train", "photos", "-m", "city/finetuned", "--preset=3dgs", "--init=ply:city/out/model.ply",
 		"--iterations=7", "--sh-degree=2", "--sh-degree-interval=1", "--refine-every=0",
-		"--lr-means=1.6000000000000001e-06", "--lr-means-final=1", "--background=0,0,1", "--overwrite", "--downscale=2",
-		"--origin=1,2,0", "--test-list=held_out.txt", "--device=1"}
+		"--lr-means=1.6000000000000001e-06", "--lr-means-final=1", "--background=0,0,1", "--origin=1,2,0",
+		"--test-list=held_out.txt", "--downscale=2", "--device=1", "--overwrite"}
 	if got := m.finetuneArgs("held_out.txt"); !slices.Equal(got, want) {
 		t.Errorf("got  %s\nwant %s", strings.Join(got, " "), strings.Join(want, " "))
 	}

@@ -6,21 +6,23 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"sync"
 	"syscall"
 	"time"
 
 	"vksplat/internal/fault"
+	"vksplat/internal/lockfile"
 )
 
-// RefuseFile refuses a folder that cannot be made because a file has its name, or that of a folder above. It writes
-// nothing: Claim finds the same when it makes the folder.
+// RefuseFile refuses a folder that cannot be made because a file has its name, or that of a folder above, or because a
+// name is too long. It writes nothing: Claim finds the same when it makes the folder.
 func RefuseFile(dir string) error {
 	for at := Absolute(dir); ; at = filepath.Dir(at) {
 		st, err := os.Stat(at)
 		switch {
 		case err == nil && !st.IsDir():
 			return FolderError(dir, syscall.ENOTDIR)
+		case errors.Is(err, syscall.ENAMETOOLONG):
+			return FolderError(dir, err)
 		case err == nil || at == filepath.Dir(at):
 			return nil
 		}
@@ -38,21 +40,10 @@ var ErrBusy = fault.Sentinel(fault.ErrTryAgain, "another run is writing there", 
 
 // Claim makes dir and proves that files can be written in it, so that a
 // long run does not find out at its end. With exclusive, no second run gets dir
-// until release is called. Release also removes the folders that were made here,
-// if nothing was put into them: a refused input leaves none behind.
-func Claim(dir string, exclusive bool) (release func(), err error) {
-	return claim(dir, exclusive, InSilence)
-}
-
-// InSilence says nothing of waiting.
-func InSilence() {}
-
-// ClaimTelling is Claim with exclusive that calls waits, once, before it waits for another run to end.
-func ClaimTelling(dir string, waits func()) (release func(), err error) {
-	return claim(dir, true, waits)
-}
-
-func claim(dir string, exclusive bool, waits func()) (release func(), err error) {
+// until release is called; waits are WaitForLock's. Release also removes the
+// folders that were made here, if nothing was put into them: a refused input
+// leaves none behind.
+func Claim(dir string, exclusive bool, waits ...func()) (release func(), err error) {
 	made := missingFolders(dir)
 	unlock := func() {}
 	release = func() {
@@ -71,7 +62,7 @@ func claim(dir string, exclusive bool, waits func()) (release func(), err error)
 		return release, err
 	}
 	if exclusive {
-		free, err := WaitForLock(context.Background(), filepath.Join(dir, LockName), waits)
+		free, err := WaitForLock(context.Background(), filepath.Join(dir, LockName), waits...)
 		if err != nil {
 			return release, err
 		}
@@ -87,14 +78,18 @@ const lockPatience = 8 * time.Second
 
 // WaitForLock takes the lock on path, or gives fault.ErrInterrupted once ctx has ended. It calls waits, once, before it
 // waits for another run to end.
-func WaitForLock(ctx context.Context, path string, waits func()) (func(), error) {
-	tell := sync.OnceFunc(waits)
+func WaitForLock(ctx context.Context, path string, waits ...func()) (func(), error) {
 	for start := time.Now(); ; {
-		free, err := lockFile(path)
-		if !errors.Is(err, ErrBusy) || time.Since(start) > lockPatience {
+		free, err := lockfile.Try(path, lockfile.Removed)
+		if !errors.Is(err, lockfile.ErrLocked) {
 			return free, err
+		} else if time.Since(start) > lockPatience {
+			return nil, ErrBusy
 		}
-		tell()
+		for _, say := range waits {
+			say()
+		}
+		waits = nil
 		select {
 		case <-ctx.Done():
 			return nil, fault.ErrInterrupted

@@ -1,6 +1,7 @@
 package output
 
 import (
+	"cmp"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -13,16 +14,43 @@ import (
 	"vksplat/internal/fault"
 )
 
-// What a run leaves in OUT beside checkpoints: folders that are named after a step, and files about the whole run.
+// Folders that a run leaves in OUT, before the number of a step.
 var (
 	ModelFolder   = filepath.Join("point_cloud", "iteration_")
 	PictureFolder = filepath.Join("test", "ours_")
-	RunFiles      = []string{"results.json", "per_view.json", StatsFile, ReportFile, "input.ply", "cameras.json",
-		"cfg_args", OriginFile, CaptureFile}
 )
 
+// runFiles are the files about the whole run that it leaves in OUT. Refusing, replacing, copying and sweeping go by
+// this table.
+var runFiles = []runFile{
+	{name: "results.json", grows: true, shared: true}, {name: "per_view.json", grows: true, shared: true},
+	{name: StatsFile}, {name: ReportFile}, {name: "input.ply"}, {name: "cameras.json"}, {name: "cfg_args"},
+	{name: OriginFile}, {name: CaptureFile}, {name: askedName}, {name: begunName}, {name: MetricsFile, grows: true},
+	{name: filepath.Join(TensorboardFolder, TensorboardPrefix+"*"+TensorboardSuffix)},
+}
+
+type runFile struct {
+	name   string // has a star where names hold the time, so that no file of the user is in their way
+	grows  bool   // a resumed run adds to it
+	shared bool   // other commands add to it, too
+}
+
+// namesOf lists the names of some files of a run.
+func namesOf(which func(f runFile) bool) (names []string) {
+	for _, f := range runFiles {
+		if which(f) {
+			names = append(names, f.name)
+		}
+	}
+	return names
+}
+
+// ScoreFiles are those that commands add to, and do not replace.
+var ScoreFiles = namesOf(func(f runFile) bool { return f.shared })
+
+// RunPaths lists the files in out that a run writes, and that may be in its way.
 func RunPaths(out string) []string {
-	return PathsIn(out, append(slices.Clone(RunFiles), MetricsFile, askedName, begunName))
+	return PathsIn(out, namesOf(func(f runFile) bool { return !strings.Contains(f.name, "*") }))
 }
 
 // Files in folders that are named after a step.
@@ -33,7 +61,7 @@ const (
 
 var Digits = regexp.MustCompile(`^\d+$`)
 
-// StepFolders returns the folders in out that prefix and a step above after name.
+// StepFolders returns the folders in out that prefix and a step above after name, in the order of steps.
 func StepFolders(out, prefix string, after int) (list []string) {
 	entries, err := os.ReadDir(filepath.Join(out, filepath.Dir(prefix)))
 	if err != nil {
@@ -46,17 +74,21 @@ func StepFolders(out, prefix string, after int) (list []string) {
 			list = append(list, filepath.Join(out, filepath.Dir(prefix), e.Name()))
 		}
 	}
+	slices.SortFunc(list, func(a, b string) int { return cmp.Or(len(a)-len(b), strings.Compare(a, b)) })
 	return list
 }
 
-// FormerModels returns the models that an earlier run left in out.
+// FormerModels returns the models that an earlier run left in out, in the order of steps.
 func FormerModels(out string) []string { return ModelsAbove(out, -1) }
 
 // ModelsAbove returns those of them that are of later steps.
-func ModelsAbove(out string, step int) []string {
-	return slices.DeleteFunc(StepFolders(out, ModelFolder, step), func(dir string) bool {
-		return !IsFile(filepath.Join(dir, ModelName))
-	})
+func ModelsAbove(out string, step int) (files []string) {
+	for _, dir := range StepFolders(out, ModelFolder, step) {
+		if file := filepath.Join(dir, ModelName); IsFile(file) {
+			files = append(files, file)
+		}
+	}
+	return files
 }
 
 // Replaced lists what a run that begins after a step of the earlier one in out replaces of that, and after files the
@@ -81,12 +113,12 @@ func Replaced(out string, after int) (list []string) {
 	if after >= 0 {
 		return list
 	}
-	list = append(list, RunPaths(out)...)
+	for _, f := range runFiles {
+		there, _ := filepath.Glob(filepath.Join(EscapeGlob(out), f.name)) // the pattern is sound
+		list = append(list, there...)
+	}
 	if picture := filepath.Join(out, DemoPicture); own.Owns(picture) {
 		list = append(list, picture)
-	}
-	if events, err := eventFiles(filepath.Join(out, TensorboardFolder)); err == nil { // else there are none
-		list = append(list, events...)
 	}
 	return list
 }
@@ -109,7 +141,7 @@ func picturesIn(dir string, own *Written) (list []string) {
 	return list
 }
 
-// RefuseFormer is the error of a folder with so many checkpoints and any models.
+// RefuseFormer is the error of a folder with checkpoints and models of an earlier run.
 func RefuseFormer(out string, checkpoints int, hint string) error {
 	text := ContentText(checkpoints, len(FormerModels(out)))
 	if text == "" {
@@ -118,7 +150,7 @@ func RefuseFormer(out string, checkpoints int, hint string) error {
 	return fault.Usagef(hint, "%s holds an earlier run: %s", out, text)
 }
 
-// ContentText names so many checkpoints and models, "" for none.
+// ContentText words a number of checkpoints and models, "" for none.
 func ContentText(checkpoints, models int) string {
 	var parts []string
 	if checkpoints > 0 {

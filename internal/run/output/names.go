@@ -2,7 +2,6 @@ package output
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -39,7 +38,7 @@ const CamerasSuffix = ".cameras.json"
 const MetricsFile = "metrics.jsonl"
 
 // ReportFile is the page about a run in OUT. It holds all that it shows: no
-// network, no other file, so that it can be sent to somebody.
+// network, no other file, so that it can be sent to others.
 const ReportFile = "report.html"
 
 // The names of our event files. Readers look for the prefix.
@@ -48,17 +47,6 @@ const (
 	TensorboardPrefix = "events.out.tfevents."
 	TensorboardSuffix = ".vksplat"
 )
-
-// eventFiles returns the event files of this program in dir.
-func eventFiles(dir string) (list []string, err error) {
-	entries, err := os.ReadDir(dir)
-	for _, e := range entries {
-		if strings.HasPrefix(e.Name(), TensorboardPrefix) && strings.HasSuffix(e.Name(), TensorboardSuffix) {
-			list = append(list, filepath.Join(dir, e.Name()))
-		}
-	}
-	return list, err
-}
 
 // StatsFile is written when a run is done.
 const StatsFile = "stats.json"

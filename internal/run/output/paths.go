@@ -1,15 +1,12 @@
 package output
 
 import (
-	"encoding/json"
-	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"slices"
 
 	"vksplat/internal/atomicfile"
-	"vksplat/internal/strictjson"
 )
 
 // FolderOf returns the folder of the run that a model lies in, "" for none.
@@ -70,29 +67,7 @@ func PathsIn(dir string, names []string) []string {
 }
 
 // WriteJSON writes v to path as one whole file.
-func WriteJSON(path string, v any) error {
-	return atomicfile.Write(path, func(w io.Writer) error {
-		enc := json.NewEncoder(w)
-		enc.SetIndent("", "  ")
-		return enc.Encode(v)
-	})
-}
-
-// ReadJSON reads a plain file of at most so many bytes into v.
-func ReadJSON(path string, most int64, v any) error {
-	st, err := os.Stat(path)
-	if err != nil {
-		return err
-	}
-	if !st.Mode().IsRegular() || st.Size() > most {
-		return fmt.Errorf("not a file of at most %d bytes", most)
-	}
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return err
-	}
-	return strictjson.JSONError(json.Unmarshal(data, v))
-}
+func WriteJSON(path string, v any) error { return atomicfile.WriteJSON(path, v, "  ") }
 
 // CopyWhole copies a file, which appears whole.
 func CopyWhole(from, to string) error {

@@ -30,7 +30,7 @@ func RefusePlace(dir, setting string, own ...string) error {
 		return fault.Usagef(hint, "%s: %s is your home folder", named, dir)
 	}
 	if here, err := os.Getwd(); err == nil && Within(Resolved(here), at) {
-		return fault.Usagef(hint, "%s: %s is a folder with other files, which this program runs in or below", named,
+		return fault.Usagef(hint, "%s: %s is the current folder or one above it, and has other files", named,
 			dir)
 	}
 	marks := []string{"sparse", "transforms.json", "transforms_train.json"}
@@ -38,7 +38,7 @@ func RefusePlace(dir, setting string, own ...string) error {
 		return fault.Usagef(hint, "%s: %s looks like a capture: it holds %s", named, dir, filepath.Base(path))
 	}
 	if path := firstOf(filepath.Dir(at), marks...); path != "" {
-		return fault.Usagef(hint, "%s: %s looks like a folder of a capture: beside it is %s", named, dir,
+		return fault.Usagef(hint, "%s: %s looks like a folder of a capture: next to it is %s", named, dir,
 			filepath.Base(path))
 	}
 	return nil

@@ -47,7 +47,7 @@ func Stage(out string, old []string, resumes bool) (err error) {
 	if err := WriteJSON(filepath.Join(next, oldFile), names); err != nil || !resumes {
 		return err
 	}
-	for _, name := range append(slices.Clone(ScoreFiles), MetricsFile, WrittenFile) {
+	for _, name := range append(namesOf(func(f runFile) bool { return f.grows }), WrittenFile) {
 		if path := filepath.Join(out, name); IsFile(path) {
 			err = errors.Join(err, CopyWhole(path, filepath.Join(next, name)))
 		}
@@ -63,11 +63,11 @@ func RefuseUnreachable(out string) error {
 	}
 	defer os.Remove(f.Name()) // it is empty
 	dirs := slices.Concat(StepFolders(out, ModelFolder, -1), StepFolders(out, PictureFolder, -1))
-	for _, name := range []string{CheckpointFolder, TensorboardFolder, filepath.Dir(ModelFolder),
-		filepath.Dir(PictureFolder)} {
-		dirs = append(dirs, filepath.Join(out, name))
+	for _, name := range append(namesOf(func(runFile) bool { return true }), ModelFolder, PictureFolder) {
+		dirs = append(dirs, filepath.Join(out, filepath.Dir(name)))
 	}
-	for _, dir := range slices.DeleteFunc(dirs, func(dir string) bool { return !IsFolder(dir) }) {
+	slices.Sort(dirs)
+	for _, dir := range slices.DeleteFunc(slices.Compact(dirs), func(dir string) bool { return !IsFolder(dir) }) {
 		there := filepath.Join(dir, filepath.Base(f.Name()))
 		err := os.Rename(f.Name(), there)
 		if err == nil {
@@ -177,7 +177,7 @@ func Recover(out string) (note string, err error) {
 	case next == "":
 		return "", nil
 	case stands(next):
-		return "the run in " + out + ", which ended while it replaced the earlier one, is in its place now",
+		return "the run in " + out + ", which was interrupted while it replaced the earlier one, has now replaced it",
 			Replace(out)
 	}
 	if err := os.RemoveAll(next); err != nil {

@@ -1,12 +1,11 @@
 package output
 
 import (
-	"encoding/json"
-	"os"
 	"path/filepath"
 
 	"vksplat/internal/cli"
 	"vksplat/internal/run/meter"
+	"vksplat/internal/strictjson"
 	"vksplat/pipeline/checkpoint"
 	"vksplat/pipeline/recipe"
 	"vksplat/scene"
@@ -70,8 +69,7 @@ type Stats struct {
 // ReadStats returns how the run in out ended; nil where nothing says so.
 func ReadStats(out string) *Stats {
 	st := &Stats{}
-	data, err := os.ReadFile(filepath.Join(out, StatsFile))
-	if err != nil || json.Unmarshal(data, st) != nil {
+	if strictjson.ReadFile(filepath.Join(out, StatsFile), st) != nil {
 		return nil
 	}
 	return st

@@ -19,7 +19,7 @@ func RefuseTaken(paths []string, remedy string) error {
 		st, err := os.Lstat(path)
 		switch {
 		case err == nil && st.IsDir():
-			return fault.Usagef("move it away, or "+remedy, "%s is a folder, a file of that name is to be written",
+			return fault.Usagef("move it away, or "+remedy, "%s is a folder, but a file of that name is to be written",
 				path)
 		// On Windows ENOTDIR is what a folder that does not exist yet gives, too.
 		case errors.Is(err, syscall.ENOTDIR) && !errors.Is(err, fs.ErrNotExist):
@@ -42,7 +42,7 @@ func RemoveTemps(dir string, ours func(base string, cut bool) bool) {
 	for _, e := range entries {
 		base, cut := fault.TempOf(e.Name())
 		if e.Type().IsRegular() && (base != "" && ours(base, cut) || probeName.MatchString(e.Name())) {
-			_ = os.Remove(filepath.Join(dir, e.Name())) // it takes room and harms nobody
+			_ = os.Remove(filepath.Join(dir, e.Name())) // a leftover only takes room
 		}
 	}
 }

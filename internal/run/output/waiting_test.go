@@ -4,15 +4,15 @@ import (
 	"testing"
 )
 
-// TestClaimTelling wants a run that waits for the one before it to say so, once, and then to have the folder.
-func TestClaimTelling(t *testing.T) {
+// TestClaimWaits wants a run that waits for the one before it to say so, once, and then to have the folder.
+func TestClaimWaits(t *testing.T) {
 	dir := t.TempDir()
 	told := 0
-	first, err := ClaimTelling(dir, func() { told++ })
+	first, err := Claim(dir, true, func() { told++ })
 	if err != nil || told > 0 {
 		t.Fatalf("a free folder: told %d times, error %v", told, err)
 	}
-	second, err := ClaimTelling(dir, func() {
+	second, err := Claim(dir, true, func() {
 		told++
 		first()
 	})

@@ -2,7 +2,6 @@ package output
 
 import (
 	"crypto/sha256"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -11,9 +10,11 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"vksplat/internal/fault"
 	"vksplat/internal/parallel"
+	"vksplat/internal/strictjson"
 )
 
 // WrittenFile lists, in a folder that this program writes to, the files that it wrote there. What is not in the list,
@@ -39,23 +40,14 @@ type Written struct {
 	Files map[string]string `json:"files"`
 }
 
-// maxWritten bounds the bytes of a list.
-const maxWritten = 16 << 20
-
 // ReadWritten reads the list of a folder. A damaged list counts as empty.
 func ReadWritten(dir string) *Written { return ReadList(dir, WrittenFile) }
 
 // ReadList is ReadWritten of a list with another name, of a command whose folder is no run's.
 func ReadList(dir, file string) *Written {
 	w := &Written{dir: dir, file: file}
-	path := filepath.Join(dir, file)
-	info, err := os.Stat(path)
+	err := strictjson.ReadFile(filepath.Join(dir, file), w) // what it does not name is taken for the user's
 	w.Known = !errors.Is(err, fs.ErrNotExist)
-	if err == nil && info.Mode().IsRegular() && info.Size() <= maxWritten {
-		if data, err := os.ReadFile(path); err == nil {
-			_ = json.Unmarshal(data, w) // what it does not name is taken for the user's
-		}
-	}
 	if w.Files == nil {
 		w.Files = map[string]string{}
 	}
@@ -70,7 +62,7 @@ func (w *Written) key(path string) string {
 	return Absolute(path)
 }
 
-// Owns reports whether this program wrote the file, and nobody has changed it since.
+// Owns reports whether this program wrote the file and it has not changed since.
 func (w *Written) Owns(path string) bool {
 	mark, listed := w.Files[w.key(path)]
 	return listed && (mark == "" || mark == markOf(path))
@@ -139,9 +131,6 @@ func (w *Written) look(name string) (note func()) {
 	}
 	return func() { w.Files[name] = mark }
 }
-
-// ScoreFiles are those that commands add to, and do not replace.
-var ScoreFiles = []string{"results.json", "per_view.json"}
 
 func (w *Written) save() error {
 	w.Known = true
@@ -231,7 +220,7 @@ func RefuseSame(out string, in ...string) error {
 }
 
 // RefuseExisting refuses to replace files, which a setting or, with "", an argument names, unless overwrite is given;
-// links that lead nowhere; and the word of other programs for standard output, where nothing is written.
+// links that lead nowhere; names that are too long; and the word of other programs for standard output.
 func RefuseExisting(setting string, overwrite bool, paths ...string) error {
 	for _, path := range paths {
 		named := path
@@ -239,13 +228,18 @@ func RefuseExisting(setting string, overwrite bool, paths ...string) error {
 			named = fault.Named(setting) + ": " + path
 		}
 		if path == "-" {
-			return fault.Usagef("name a file; ./- is one of that name", "%s is not a file: standard output gets none",
+			return fault.Usagef("name a file; ./- is a file named -", "%s is not a file: this does not go to standard "+
+				"output",
 				named)
 		}
 		if err := fault.Dangling(path); err != nil {
 			return err
 		}
-		if st, err := os.Lstat(path); err == nil && st.Mode().IsRegular() && !overwrite {
+		st, err := os.Lstat(path)
+		if errors.Is(err, syscall.ENAMETOOLONG) {
+			return fault.Usagef("choose a shorter name", "%s: %w", named, syscall.ENAMETOOLONG)
+		}
+		if err == nil && st.Mode().IsRegular() && !overwrite {
 			return fault.Usagef("choose another name, or replace it with "+fault.Setting("overwrite"),
 				"%s already exists", named)
 		}

@@ -249,8 +249,8 @@ func printPartition(console *cli.Console, p *plans.Plan) error {
 		seen += len(b.Cameras)
 	}
 	if n := len(p.Blocks); n > 1 && float64(seen) > mostlySeen*float64(n*p.Photos) {
-		console.Warn("most cameras see most of the blocks, as where all look at one thing: blocks save little there, " +
-			"and each costs nearly what the whole does")
+		console.Warn("most cameras see most of the blocks, as when all look at one thing: blocks then save little, " +
+			"and each costs nearly as much as the whole")
 	}
 	if len(p.Blocks) == 1 {
 		console.Note("one block is the whole capture: " + fault.Command("train "+cli.Quoted(p.Capture.Scene)) +

@@ -14,7 +14,7 @@ import (
 	"vksplat/scene/blocks"
 )
 
-// How many blocks there are where nobody says.
+// The number of blocks by default.
 const (
 	// mostPhotos of a block: with 30,000 steps, each is trained on thirty times.
 	mostPhotos = 1000
@@ -96,7 +96,7 @@ func fitting(device *pipeline.Device, c *scene.Capture, list []blocks.Block) (wh
 			}
 		})
 		if len(cams) > mostPhotos {
-			return fmt.Sprintf("%s, more than %d of a block are trained on too seldom", cli.Count(len(cams), "photo"),
+			return fmt.Sprintf("%s: each of more than %d in a block would be trained on too seldom", cli.Count(len(cams), "photo"),
 				mostPhotos), nil
 		}
 		if len(cams) == 0 {

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"os"
 	"path/filepath"
@@ -19,6 +18,7 @@ import (
 	"vksplat/internal/fault"
 	"vksplat/internal/run/captured"
 	"vksplat/internal/run/output"
+	"vksplat/internal/strictjson"
 	"vksplat/pipeline/recipe"
 	"vksplat/scene"
 	"vksplat/scene/blocks"
@@ -39,7 +39,6 @@ const (
 	pointsSuffix  = ".bits"
 	MergedFolder  = "out" // of the merged scene
 	MergeFile     = "merge.json"
-	maxPlanBytes  = 1 << 30
 	Hint          = "make the plan again, in another folder: vksplat partition"
 	planReadError = "read plan"
 )
@@ -112,7 +111,7 @@ func multiples(numbers []int, weight func(k int) float64, below float64) bool {
 	return least < most
 }
 
-// IsPlan reports whether a folder holds a plan, and not a capture with a plan.json of somebody else's.
+// IsPlan reports whether a folder holds a plan, and not a capture with some other plan.json.
 func IsPlan(dir string) bool {
 	path := filepath.Join(dir, Name)
 	if !output.IsFile(path) {
@@ -169,7 +168,7 @@ func Read(dir string) (*Plan, error) {
 		return nil, PlanError(dir, "name the folder that vksplat partition wrote", "there is no such folder")
 	}
 	p := &Plan{Dir: dir}
-	err := output.ReadJSON(path, maxPlanBytes, p)
+	err := strictjson.ReadFile(path, p)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, PlanError(dir, "name the folder that vksplat partition wrote", "there is no %s in it", Name)
 	}
@@ -185,7 +184,7 @@ func (p *Plan) check(path string) error {
 	case p.Format != Format:
 		return PlanError(path, Hint, "its format is %q, not %q", p.Format, Format)
 	case p.Version != Version:
-		return PlanError(path, Hint, "it is of version %d, this program reads %d", p.Version, Version)
+		return PlanError(path, Hint, "its version is %d, this program reads %d", p.Version, Version)
 	}
 	whole := p.Capture.Scene != "" && len(p.Blocks) > 0 && len(p.Blocks) == p.Columns*p.Rows && p.Ground.Check() == nil
 	for k := range p.Blocks {
@@ -193,7 +192,7 @@ func (p *Plan) check(path string) error {
 		whole = whole && b.Block == k && len(b.Cameras) > 0 && p.Share(k) > 0 && p.Share(k) <= 1
 	}
 	if !whole {
-		return PlanError(path, Hint, "it is no plan that vksplat partition wrote")
+		return PlanError(path, Hint, "it is not a plan that vksplat partition wrote")
 	}
 	return nil
 }
@@ -256,17 +255,13 @@ func (p *Plan) Restrict(c *scene.Capture, k int) error {
 
 // readPoints reads a set of n points.
 func readPoints(path string, n int) (bitmap.Bitmap, error) {
-	st, err := os.Stat(path)
 	want := int64((n + 63) / 64 * 8)
-	if err == nil && (!st.Mode().IsRegular() || st.Size() != want) {
+	data, err := fault.ReadFile(path, want)
+	if err == nil && int64(len(data)) != want {
 		err = fmt.Errorf("a set of %d points has %d bytes", n, want)
 	}
-	var data []byte
-	if err == nil {
-		data, err = os.ReadFile(path)
-	}
 	if err != nil {
-		return nil, PlanError(path, Hint, "%w", fault.Pathless(err))
+		return nil, PlanError(path, Hint, "%w", err)
 	}
 	set := make(bitmap.Bitmap, len(data)/8)
 	for i, b := range data {
@@ -280,10 +275,7 @@ func readPoints(path string, n int) (bitmap.Bitmap, error) {
 
 // writePoints writes a set of points.
 func writePoints(path string, set bitmap.Bitmap) error {
-	return atomicfile.Write(path, func(w io.Writer) error {
-		_, err := w.Write(set.ToBytes())
-		return err
-	})
+	return atomicfile.WriteText(path, set.ToBytes())
 }
 
 // Write writes a divided capture into the plan's folder. What says that there is a plan comes last.

@@ -90,9 +90,9 @@ func (o *Options) Check() error {
 		return o.NoCameras()
 	case o.Given("model") && (o.FromJSON() || o.Cameras == ""):
 		return fault.Usagef("leave it out, or give the capture that has the model: "+fault.Setting("cameras")+" SCENE",
-			"%s: the cameras are of no capture, there is no model %s", fault.Named("model"), &o.Load.Model)
+			"%s: the cameras do not come from a capture, so there is no model %s", fault.Named("model"), &o.Load.Model)
 	case o.Split != "" && o.Trajectory != "":
-		return fault.Usagef("leave one of them out", "%s and %s say different things", fault.Setting("split"),
+		return fault.Usagef("leave one of them out", "%s and %s contradict each other", fault.Setting("split"),
 			fault.Setting("trajectory"))
 	case o.Seconds*o.Fps > 1e6:
 		return fault.Usagef("up to a million pictures are allowed", "%s: %g", fault.Named("seconds"), o.Seconds)
@@ -102,7 +102,7 @@ func (o *Options) Check() error {
 		return fault.Usagef("give twice the height as the width, as in 4096x2048",
 			"%s: a panorama is not %dx%d", fault.Named("size"), o.Size.Width, o.Size.Height)
 	case o.Projection == ProjectEquirect && o.Given("fov"):
-		return fault.Usagef("leave "+fault.Setting("fov")+" out", "a panorama shows everything, %s says nothing",
+		return fault.Usagef("leave "+fault.Setting("fov")+" out", "a panorama shows everything, so %s does not apply",
 			fault.Setting("fov"))
 	}
 	if o.Video != "" && videoKinds[videoSuffix(o.Video)] == nil {
@@ -146,7 +146,7 @@ func (o *Options) notSingle(n int) error {
 	folder := strings.TrimSuffix(file, filepath.Ext(file))
 	return fault.Usagef("choose one with "+fault.Setting("frames")+" 0, or name a folder, as in "+
 		fault.Setting("output")+" "+folder,
-		"%s: %s is one picture, and %d are asked for", fault.Named("output"), file, n)
+		"%s: %s is one picture, but %d are requested", fault.Named("output"), file, n)
 }
 
 // views is how many pictures are asked for, of a capture or a flight.
@@ -186,7 +186,7 @@ func checkPattern(pattern string) error {
 	}
 	if !patternForm.MatchString(pattern) || !localName(pattern) {
 		return fault.Usagef("give a name with one %d or %04d, as in shot_%04d, without folders",
-			"%s: %q names no pictures by number", fault.Named("name"), pattern)
+			"%s: %q does not number the pictures", fault.Named("name"), pattern)
 	}
 	return nil
 }

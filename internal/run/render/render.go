@@ -175,7 +175,7 @@ func ReadViews(console *cli.Console, o *Options, origin [3]float64) (*scene.Capt
 		return nil, err
 	}
 	if info.Centred > 0 {
-		console.Warn(fmt.Sprintf("%s: no principal point for %s; the picture's centre is taken", o.Cameras,
+		console.Warn(fmt.Sprintf("%s: no principal point for %s; the picture's centre is used", o.Cameras,
 			cli.Count(info.Centred, "camera")))
 	}
 	heldOut := info.HeldOut

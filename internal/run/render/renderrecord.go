@@ -3,7 +3,6 @@ package render
 import (
 	"crypto/sha256"
 	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"hash"
@@ -80,7 +79,7 @@ func keepFormer(console *cli.Console, r *rendering, m *subject) error {
 		return err
 	}
 	if cut > 0 {
-		console.Warn(fmt.Sprintf("%s of this render in %s, but not whole: drawn again", Are(cut, "picture"), r.o.Out))
+		console.Warn(fmt.Sprintf("%s of this render in %s, but incomplete: drawn again", Are(cut, "picture"), r.o.Out))
 	}
 	if kept > 0 {
 		console.Note(fmt.Sprintf("%s of this render in %s already; %s draws them again", Are(kept, "picture"), r.o.Out,
@@ -151,7 +150,7 @@ func (o *Options) beside(file string) (list []string) {
 	return list
 }
 
-// besideBytes is what making these takes of RAM for a pixel, beside what is drawn.
+// besideBytes is the RAM per pixel for making these, in addition to the rendering.
 func (o *Options) besideBytes() int64 {
 	if o.Normals {
 		return picture.NormalBytes
@@ -176,7 +175,7 @@ func (r *rendering) isPhoto(path string) bool {
 	})
 }
 
-// Are says that so many things are.
+// Are says "1 thing is" or "3 things are".
 func Are(n int, thing string) string {
 	if n == 1 {
 		return "1 " + thing + " is"
@@ -187,10 +186,7 @@ func Are(n int, thing string) string {
 // readRecord reads recordFile; without one nothing is recorded.
 func readRecord(path string, overwrite bool) (*renderRecord, error) {
 	record := &renderRecord{}
-	data, err := os.ReadFile(path)
-	if err == nil {
-		err = strictjson.JSONError(json.Unmarshal(data, record))
-	}
+	err := strictjson.ReadFile(path, record)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, fault.WithHint(fmt.Errorf("read %s: %w: %w", path, fault.ErrData, fault.Pathless(err)),
 			"render writes this file; remove it and draw all pictures again with "+fault.Setting("overwrite")+

@@ -1,7 +1,6 @@
 package render
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -17,6 +16,7 @@ import (
 	"vksplat/internal/run/models"
 	"vksplat/internal/run/output"
 	"vksplat/internal/run/plans"
+	"vksplat/internal/strictjson"
 	"vksplat/scene"
 	"vksplat/scene/inria"
 	"vksplat/scene/splatfile"
@@ -58,7 +58,7 @@ func (o *Options) NoCameras() error {
 		"%s is required for the views of a file", fault.Setting("cameras"))
 }
 
-// defaultCamera is what trajectory files without a lens are flown with where there is no photo.
+// defaultCamera is the lens for trajectory files without one if there is no photo.
 var defaultCamera = trajectory.WithFOV(scene.Camera{Name: "camera", Width: 1280, Height: 720,
 	R: [9]float64{1, 0, 0, 0, 1, 0, 0, 0, 1}}, math.Pi/3)
 
@@ -185,7 +185,7 @@ func warnUncovered(console *cli.Console, o *Options, c *scene.Capture, shots []s
 		return
 	}
 	if n := trajectory.Uncovered(camerasOf(shots), c.Cameras); float64(n) > uncoveredShare*float64(len(shots)) {
-		console.Warn(fmt.Sprintf("%s %s: %d of %s are seen from where no photo was taken; %s and %s stay "+
+		console.Warn(fmt.Sprintf("%s %s: %d of %s look from where no photo was taken; %s and %s stay "+
 			"near the photos", fault.Setting("trajectory"), o.Trajectory, n, cli.Count(len(shots), "picture"),
 			trajectory.Interp, trajectory.Spiral))
 	}
@@ -206,12 +206,8 @@ func (o *Options) splitViews(c *scene.Capture) []scene.Camera {
 // measuredViews returns the photos that per_view.json beside a cameras.json has scores of, which are those that were
 // held out: INRIA's cameras.json does not say, nor did ours once. It is nil where there is no such file.
 func measuredViews(dir string) map[string]bool {
-	data, err := os.ReadFile(filepath.Join(dir, "per_view.json"))
-	if err != nil {
-		return nil
-	}
 	var steps map[string]struct{ PSNR map[string]float64 }
-	if json.Unmarshal(data, &steps) != nil {
+	if strictjson.ReadFile(filepath.Join(dir, "per_view.json"), &steps) != nil {
 		return nil
 	}
 	held := map[string]bool{}

@@ -119,7 +119,7 @@ func openVideo(console *cli.Console, program string, o *Options, width, height i
 func newVideoPipe(file string) (*videoPipe, error) {
 	dir, hidden := filepath.Dir(file), "."+filepath.Base(file)
 	lock := filepath.Join(dir, hidden+output.LockName)
-	unlock, err := output.WaitForLock(context.Background(), lock, output.InSilence)
+	unlock, err := output.WaitForLock(context.Background(), lock)
 	if err != nil {
 		return nil, err
 	}
@@ -129,7 +129,7 @@ func newVideoPipe(file string) (*videoPipe, error) {
 		for _, e := range entries {
 			if number, ok := strings.CutPrefix(e.Name(), hidden+".tmp"); ok && output.Digits.MatchString(number) &&
 				e.Type().IsRegular() {
-				_ = os.Remove(filepath.Join(dir, e.Name())) // it takes room and harms nobody
+				_ = os.Remove(filepath.Join(dir, e.Name())) // a leftover only takes room
 			}
 		}
 		temp, err = os.CreateTemp(dir, hidden+".tmp*")
@@ -232,7 +232,7 @@ func (v *videoPipe) wrong(err error) error {
 		text = err.Error()
 	}
 	return fault.WithHint(fmt.Errorf("write video %s: %w: %s", v.file, errFFmpeg, strings.ReplaceAll(text, "\n", "; ")),
-		"look at what ffmpeg says; it must have been built with libx264 (libvpx-vp9 for .webm), and the disk must "+
+		"see ffmpeg's messages; it must be built with libx264 (libvpx-vp9 for .webm), and the disk must "+
 			"have room")
 }
 

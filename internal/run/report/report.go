@@ -144,7 +144,7 @@ func Facts(st *output.Stats) []Fact {
 	rate, seconds, note := 0.0, max(st.TrainSeconds, st.LoopSeconds), ""
 	steps := st.Step
 	if st.Run != nil && st.Run.ResumedFrom > 0 {
-		if note = ", all processes together"; !(st.TrainSeconds > st.LoopSeconds) { // nobody knows of the time before
+		if note = ", all processes together"; !(st.TrainSeconds > st.LoopSeconds) { // the time before is unknown
 			steps -= st.Run.ResumedFrom
 			note = fmt.Sprintf(", this process alone, after step %d", st.Run.ResumedFrom)
 		}

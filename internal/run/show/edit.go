@@ -130,7 +130,7 @@ func (o *Options) checkEdit() error {
 		return err
 	}
 	if !output.IsFolder(o.ExportTo) {
-		return fault.Usagef("name a folder that is there", "%s: there is no folder %s", fault.Named("export-to"),
+		return fault.Usagef("name an existing folder", "%s: there is no folder %s", fault.Named("export-to"),
 			o.ExportTo)
 	}
 	run := output.FolderOf(output.Resolved(o.Path))
@@ -196,7 +196,7 @@ func (e *editor) box() [6]float64 {
 	return box
 }
 
-// changed tells everybody. e.mu is held.
+// changed notifies all browsers. e.mu is held.
 func (e *editor) changed() {
 	e.state.Version++
 	close(e.change)
@@ -243,7 +243,7 @@ func (e *editor) Edit(ctx context.Context, q *view.EditQuery) error {
 	return err
 }
 
-// operation is what a query means.
+// operation is the operation of a query.
 func (e *editor) operation(q *view.EditQuery) (op edit.Operation, err error) {
 	switch q.Do {
 	case view.EditCrop:
@@ -416,7 +416,7 @@ func (e *editor) write(x *edit.Export) {
 // close ends what is written, and what is drawn. Operations that no export holds are kept as a file of edits.
 func (e *editor) close() error {
 	e.cancel()
-	err := e.streamed.close() // nobody has the turn from here on, and begins to write
+	err := e.streamed.close() // from here on no frame is drawn, and no export begins
 	e.writing.Wait()
 	if done, _ := e.edit.Steps(); done > 0 && !e.kept.Load() {
 		path := filepath.Join(e.folder, e.freeName()+edit.FileSuffix)

@@ -32,7 +32,7 @@ type Options struct {
 	NoOpen      bool
 	Stream      bool   // this machine draws
 	Edit        bool   // browsers change the model, which needs Stream
-	Edits       string // file of an edit to go on with
+	Edits       string // file of an edit to continue
 	ExportTo    string // folder of what they make of it; "": the current one
 	Server      view.ServerOptions
 	Background  [3]float32
@@ -62,7 +62,7 @@ func Run(console *cli.Console, o *Options) (err error) {
 	if err := o.checkEdit(); err != nil {
 		return err
 	}
-	server, err := view.Listen(o.Server) // before the model is read: a port that is taken is soon told
+	server, err := view.Listen(o.Server) // before the model is read, to report a port that is taken at once
 	if err != nil {
 		return err
 	}

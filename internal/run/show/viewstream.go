@@ -24,7 +24,7 @@ import (
 type streamed struct {
 	cameras []scene.Camera // of the photos, in the frame of drawing, which is that of render
 	list    []view.LiveCamera
-	turn    chan struct{} // a value: somebody's frame may be drawn
+	turn    chan struct{} // a value: a frame may be drawn
 	closed  chan struct{}
 
 	// For who has the turn.

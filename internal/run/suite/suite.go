@@ -113,7 +113,7 @@ func (r *suiteRun) Train() []string {
 	return append([]string{"train", r.scene, "-m", r.out}, r.settings...)
 }
 
-// name is what messages call the run.
+// name is the run's name in messages.
 func (r *suiteRun) name() string { return runName(r.capture, r.recipe, r.seed) }
 
 func runName(capture, recipe string, seed int64) string {

@@ -45,7 +45,7 @@ type file struct {
 	Sources  map[string]map[string]toml.Primitive `toml:"sources"`
 }
 
-// Plan is what a suite asks for, checked.
+// Plan is a checked suite.
 type Plan struct {
 	file        // paths in it are relative to this program's folder
 	name        string
@@ -74,7 +74,7 @@ type suiteMean struct {
 // pathKey is the key of a capture's table that is no setting.
 const pathKey = "path"
 
-// sourceReleased is the source of photos that somebody has reduced: they must be there.
+// sourceReleased is the source of photos that were released in reduced size: they must be there.
 const sourceReleased = "released"
 
 // LeavesOut are settings that the suite decides.
@@ -267,7 +267,7 @@ func (p *Plan) settingsOf(md toml.MetaData, where string, values map[string]toml
 		}
 		name, text, err := p.training.Setting(key, data, out)
 		if why, decided := LeavesOut[name]; decided {
-			return nil, p.wrong("leave it out: "+why, "%s: key %s is the suite's", where, key)
+			return nil, p.wrong("leave it out: "+why, "%s: key %s belongs to the suite", where, key)
 		}
 		if err != nil {
 			return nil, p.wrong(fault.Hint(err), "%s: %w", where, err)
@@ -277,7 +277,7 @@ func (p *Plan) settingsOf(md toml.MetaData, where string, values map[string]toml
 	return out, nil
 }
 
-// Training is what a suite knows of train's settings. The command that has their table fills it in.
+// Training gives a suite access to train's settings. The command that has their table fills it in.
 type Training struct {
 	// text reads a TOML file; hint says which is meant. wrong says where in it something is wrong.
 	Text  func(file, hint string) (string, error)

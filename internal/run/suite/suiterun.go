@@ -2,7 +2,6 @@ package suite
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -43,18 +42,15 @@ type suiteRecord struct {
 
 func (r *suiteRun) logFile() string { return filepath.Join(r.out, suiteLogFile) }
 
-// recall reads what earlier calls made of the run. One by other settings is told by errOtherSettings.
+// recall reads the results of earlier calls. A run with other settings is errOtherSettings.
 func (r *suiteRun) recall() error {
 	path := filepath.Join(r.out, suiteRecordFile)
-	data, err := os.ReadFile(path)
-	switch {
-	case errors.Is(err, os.ErrNotExist):
+	err := strictjson.ReadFile(path, &r.record)
+	if errors.Is(err, os.ErrNotExist) {
 		return nil
-	case err != nil:
-		return err
 	}
-	if err := strictjson.JSONError(json.Unmarshal(data, &r.record)); err != nil {
-		return fault.WithHint(fmt.Errorf("read %s: %w: %w", path, fault.ErrData, err),
+	if err != nil {
+		return fault.WithHint(fmt.Errorf("read %s: %w: %w", path, fault.ErrData, fault.Pathless(err)),
 			"remove the folder to do the run again")
 	}
 	if r.record.TestList != "" && r.listHash != "" && r.record.TestList != r.listHash {
@@ -68,7 +64,7 @@ func (r *suiteRun) recall() error {
 }
 
 // errOtherSettings is the error of a run's folder that another run has written.
-var errOtherSettings = errors.New("holds a run by other settings")
+var errOtherSettings = errors.New("holds a run with other settings")
 
 // missesModel reports whether the run was trained and nothing of its models is left.
 func (r *suiteRun) missesModel() bool {

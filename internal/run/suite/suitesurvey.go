@@ -1,16 +1,14 @@
 package suite
 
 import (
-	"crypto/sha256"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
+	"vksplat/internal/atomicfile"
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
 	"vksplat/internal/run/output"
@@ -58,17 +56,12 @@ func hashOf(path string, as *fault.Error) (string, error) {
 	if path == "" {
 		return "", nil
 	}
-	h := sha256.New()
-	f, err := os.Open(path)
-	if err == nil {
-		_, err = io.Copy(h, f)
-		_ = f.Close() // only read
-	}
+	sum, err := atomicfile.SHA256(path)
 	if err != nil {
 		as.Path, as.Err = path, fault.Pathless(err)
 		return "", as
 	}
-	return fmt.Sprintf("%x", h.Sum(nil)), nil
+	return sum, nil
 }
 
 // missing is the error of data that runs which are not done need and that is not there, all of it together.
@@ -106,10 +99,6 @@ func (p *Plan) missing(runs []*suiteRun) error {
 // not asked for any more.
 func (p *Plan) dropped(runs []*suiteRun) error {
 	path := filepath.Join(p.Out, suiteJSON)
-	data, err := os.ReadFile(path)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil
-	}
 	var former struct {
 		Runs []struct {
 			Capture, Recipe string
@@ -117,8 +106,9 @@ func (p *Plan) dropped(runs []*suiteRun) error {
 			Numbers         map[string]float64
 		}
 	}
-	if err == nil {
-		err = strictjson.JSONError(json.Unmarshal(data, &former))
+	err := strictjson.ReadFile(path, &former)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
 	}
 	if err != nil {
 		return fault.WithHint(fmt.Errorf("read %s: %w: %w", path, fault.ErrData, fault.Pathless(err)),

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"io"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -193,10 +192,7 @@ func (p *Plan) writeTables(runs []*suiteRun) error {
 	if err := output.WriteJSON(filepath.Join(p.Out, suiteJSON), p.results(runs)); err != nil {
 		return err
 	}
-	return atomicfile.Write(filepath.Join(p.Out, suiteMarkdown), func(w io.Writer) error {
-		_, err := io.WriteString(w, p.tables(runs))
-		return err
-	})
+	return atomicfile.WriteText(filepath.Join(p.Out, suiteMarkdown), p.tables(runs))
 }
 
 // tables prints the results: the means over the seeds with those of the groups, and every run.

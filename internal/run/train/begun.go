@@ -9,10 +9,11 @@ import (
 	"vksplat/internal/fault"
 	"vksplat/internal/run/captured"
 	"vksplat/internal/run/output"
+	"vksplat/internal/strictjson"
 	"vksplat/pipeline/recipe"
 )
 
-// begun is what a run was begun with: the content of output.BegunFile. A checkpoint has the settings of the recipe,
+// begun records how a run was started: the content of output.BegunFile. A checkpoint has the settings of the recipe,
 // too, but the first may come minutes after the start, and how the capture is read is no part of it.
 type begun struct {
 	Preset string        `json:"preset"`
@@ -69,12 +70,9 @@ func readBegun(dir string) *begun {
 	return b
 }
 
-// maxBegun bounds the bytes of a record: names of a million photos.
-const maxBegun = 64 << 20
-
 func parseBegun(dir string) (*begun, error) {
 	b := &begun{Config: recipe.Default()}
-	err := output.ReadJSON(filepath.Join(dir, output.BegunFile), maxBegun, b)
+	err := strictjson.ReadFile(filepath.Join(dir, output.BegunFile), b)
 	if err == nil {
 		err = b.Config.Validate()
 	}

@@ -24,7 +24,7 @@ const (
 	doubtedRate = 100e6                  // bytes a second, taken where that fails
 )
 
-// besides is what a run takes beside its start and its steps.
+// besides is the time of a run other than its start and its steps.
 type besides struct {
 	splats             int // of the model that is read and written
 	reading, writing   time.Duration

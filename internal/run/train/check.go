@@ -1,6 +1,7 @@
 package train
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"reflect"
@@ -18,17 +19,22 @@ func (o *Options) Check() error {
 			fault.Named("splats", "max-splats"), c.Splats, c.MaxSplats)
 	}
 	if err := checkRanges(o); err != nil {
-		return fault.Usagef("see: "+fault.Command("train --help-all"), "%w", err)
+		return err
 	}
-	return apply(append(recipeRules(o), optionRules(o)...), func(cli.Notice) {})
+	return firstOf(append(recipeRules(o), optionRules(o)...))
 }
 
-// checkRanges returns the errors of all settings that are out of range.
+// checkRanges refuses settings that are out of range, all in one error.
 func checkRanges(o *Options) error {
 	var errs []error
+	hint, defaults := "see: "+fault.Command("train --help-all"), recipe.Default()
 	for i := range recipe.Settings {
 		s := &recipe.Settings[i]
-		errs = append(errs, s.Check(&o.Config, fault.Setting(cli.Dashed(s.Name)), s.Asked()))
+		name := fault.Setting(cli.Dashed(s.Name))
+		if err := s.Check(&o.Config, name, s.Asked()); err != nil {
+			errs = append(errs, err)
+			hint = fmt.Sprintf("as in %s %v; ", name, s.Value(&defaults)) + hint
+		}
 	}
 	for i := range factors {
 		f := &factors[i]
@@ -36,8 +42,8 @@ func checkRanges(o *Options) error {
 		number := value.Convert(reflect.TypeFor[float64]()).Float()
 		errs = append(errs, f.in.Check(fault.Setting(cli.Dashed(f.name)), value.Interface(), number))
 	}
-	if err := errors.Join(errs...); err != nil {
-		return err
+	if err := cmp.Or(errors.Join(errs...), o.Config.Validate()); err != nil {
+		return fault.Usagef(hint, "%w", err)
 	}
-	return o.Config.Validate()
+	return nil
 }

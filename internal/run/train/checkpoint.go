@@ -16,6 +16,7 @@ import (
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
 	"vksplat/internal/run/output"
+	"vksplat/internal/strictjson"
 	"vksplat/pipeline"
 	"vksplat/pipeline/checkpoint"
 	"vksplat/pipeline/recipe"
@@ -48,11 +49,11 @@ type saver struct {
 	failed     error                              // the first failure of a write that was asked for
 	lastErr    error                              // why there is no checkpoint of the end
 	stretch    atomic.Pointer[context.CancelFunc] // ends the present stretch of training; nil before the first
-	now        atomic.Bool                        // somebody wants a checkpoint now
+	now        atomic.Bool                        // a viewer wants a checkpoint now
 	log        []output.CheckpointLog
 }
 
-// saved is what a saver needs of the run that it saves.
+// saved is the part of a run that its saver needs.
 type saved interface {
 	begin()                    // before the first file of OUT is written
 	writeModel(step int) error // beside the checkpoints that were asked for
@@ -383,7 +384,7 @@ func (s *saver) recall(list []output.CheckpointFile, upTo int) {
 		return
 	}
 	var steps []int // where they cannot be read, there are none
-	if output.ReadJSON(filepath.Join(s.dir, output.AskedFile), maxBegun, &steps) == nil {
+	if strictjson.ReadFile(filepath.Join(s.dir, output.AskedFile), &steps) == nil {
 		s.asked = append(s.asked, steps...)
 	}
 	s.kept = slices.DeleteFunc(list, func(f output.CheckpointFile) bool { return f.Step > upTo })

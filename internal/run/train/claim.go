@@ -14,7 +14,7 @@ import (
 // claim proves before the training that its files can be written after it, keeps others out of its folder, and brings
 // an earlier run there back that a killed one was to replace.
 func (p *place) claim() (release func(), err error) {
-	if err := p.apply(resumeRules(p.Options)); err != nil {
+	if err := firstOf(resumeRules(p.Options)); err != nil {
 		return nil, err
 	}
 	var all []func()
@@ -35,7 +35,7 @@ func (p *place) claim() (release func(), err error) {
 		if err := output.RefusePlace(p.Out, "model-path", output.RunMarks...); err != nil {
 			return nil, err
 		}
-		own, err := output.ClaimTelling(p.Out, func() {
+		own, err := output.Claim(p.Out, true, func() {
 			p.console.Note("another run is writing in " + p.Out + ": waiting a few seconds for it to end")
 		})
 		if err != nil {

@@ -29,7 +29,7 @@ func drawsBetween(o *Options) bool {
 	return !o.DryRun && (o.Viewer.Address != "" || o.Preview.File != "")
 }
 
-// drawBytes is what those who draw keep in RAM at most, for the plan: of a viewer, files of photos, one photo while it
+// drawBytes is the RAM that viewers and previews use at most: of a viewer, files of photos, one photo while it
 // is decoded and reduced, one frame as floats and bytes; of a preview, a picture as floats, as bytes and twice while it
 // is packed.
 func drawBytes(o *Options, cams []scene.Camera) (sum int64) {
@@ -47,7 +47,7 @@ func drawBytes(o *Options, cams []scene.Camera) (sum int64) {
 	return sum + PhotosShown<<20 + 2*4*PhotoSide*PhotoSide + shot + (12+2*4)*pixels
 }
 
-// Stage is what a run is at: what Ctrl-C does depends on it.
+// Stage is the stage of a run: what Ctrl-C does depends on it.
 type Stage int32
 
 const (

@@ -7,6 +7,7 @@ import (
 
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
+	"vksplat/internal/run/output"
 	"vksplat/pipeline"
 )
 
@@ -107,17 +108,15 @@ func (e *ending) fullHint(err error) error {
 	if !errors.Is(err, syscall.ENOSPC) && !errors.Is(err, syscall.EDQUOT) {
 		return err
 	}
-	checkpoint := e.saver.newest()
-	state := "no model of this run has been written"
-	if e.out.written != "" {
-		state = "the model " + e.out.written + " is complete"
+	state, then, model := "no model of this run has been written", "try again", e.out.written
+	if models := output.FormerModels(e.Out); model == "" && e.prev.ownPast() && len(models) > 0 {
+		model = models[len(models)-1]
 	}
-	then := "try again"
-	if checkpoint != "" {
-		state += ", and so is the checkpoint " + checkpoint
-		if e.out.written == "" {
-			state = "no model of this run has been written; the checkpoint " + checkpoint + " is complete"
-		}
+	if model != "" {
+		state = "the model " + model + " is complete"
+	}
+	if checkpoint := e.saver.newest(); checkpoint != "" {
+		state += "; the checkpoint " + checkpoint + " is complete"
 		then = "continue with: " + e.Resumed(e.Options)
 	}
 	text := state + "; once there is room, " + then

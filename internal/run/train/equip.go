@@ -48,7 +48,7 @@ func (r *Run) equip(ctx context.Context) error {
 		options.Photos, r.takers = photoStarts(r.training.Cameras)
 	}
 	options.Known, options.Normals = r.known.trainedDepths(r.Capture.Frame), r.known.trainedNormals()
-	if err := r.apply(poseRules(r.Options, r.Capture.Cameras, 1+len(r.others))); err != nil {
+	if err := firstOf(poseRules(r.Options, r.Capture.Cameras, 1+len(r.others))); err != nil {
 		return err
 	}
 	options.Anchors, options.OnTrial = r.known.trainedAnchors(r.Capture.Frame), noteTrial(r.Console)
@@ -65,9 +65,7 @@ func (r *Run) equip(ctx context.Context) error {
 		}
 	}
 	r.training.Points = nil // they have done their work
-	if err := r.apply(planRules(r.Options, r.plan, r.prev.from != nil, r.device.MemorySetting())); err != nil {
-		return err
-	}
+	r.apply(planRules(r.Options, r.plan, r.prev.from != nil, r.device.MemorySetting()))
 	switch {
 	case r.DryRun && r.prev.from != nil:
 		_, err := r.prev.compare(r.record(&r.id).Capture)
@@ -81,7 +79,7 @@ func (r *Run) equip(ctx context.Context) error {
 	return r.makeTrainer(ctx, cams, init, options)
 }
 
-// witnessBytes is what is kept of known poses, depths and normals.
+// witnessBytes is the memory of known poses, depths and normals.
 func witnessBytes(o *pipeline.TrainerOptions) (n int64) {
 	for _, list := range o.Anchors {
 		n += anchorBytes * int64(cap(list))
@@ -197,7 +195,7 @@ func (s *setup) openPhotos(ctx context.Context, cams []scene.Camera) (err error)
 	return err
 }
 
-// lookingForBlack decodes photos and tells of the first black one. What else inspect finds in pixels takes longer than
+// lookingForBlack decodes photos and reports the first black one. What else inspect finds in pixels takes longer than
 // training should wait.
 func (s *setup) lookingForBlack() func([]scene.Camera) ([]scene.Image, []error) {
 	var once sync.Once
@@ -272,7 +270,7 @@ const (
 	loadedPointBytes = 160
 )
 
-// splatBytes is what a splat of a file takes at most while it is brought to the training frame.
+// splatBytes is the most memory per splat of a file while it is brought to the training frame.
 func splatBytes(degree int) int64 { return 4 * (11 + 6 + 2*3*int64(scene.SHCoefficients(degree))) }
 
 // cacheBytes returns the bytes of the photos' cache: what was planned or asked for.

@@ -87,7 +87,7 @@ type Observer interface {
 	Close() error
 }
 
-// Control is what an observer may ask of a run, from any goroutine.
+// Control is the requests that an observer may make to a run, from any goroutine.
 type Control interface {
 	Stage() Stage
 	SaveNow() // after the step

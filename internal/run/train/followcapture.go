@@ -92,7 +92,7 @@ func (o *Options) stepsShare() float64 {
 }
 
 // makePlan plans what memory is used for. Where it has no room for the number of splats that the capture suggests, and
-// that nobody asked for, the model ends with as many as there is room for.
+// that was not requested, the model ends with as many as there is room for.
 func (s *setup) makePlan(cams []scene.Camera, splats int, o pipeline.TrainerOptions) (err error) {
 	s.plan, err = s.device.Plan(cams, splats, s.Config, o)
 	if !s.splatsFollow() || !errors.Is(err, pipeline.ErrTooSmall) {

@@ -45,7 +45,7 @@ func askedOf(o *Options) *asked {
 	return a
 }
 
-// GoOn makes o, which is resolved, the options of the run in out, to go on with it as it was begun. What the call gives
+// GoOn makes o, which is resolved, the options of the run in out, to continue it as it was started. What the call gives
 // stays. scene is where the photos are now, "" where they were. The recipe and the choice of the photos follow once the
 // folder is locked: see adopt.
 func (o *Options) GoOn(out, scene string) error {
@@ -61,7 +61,7 @@ func (o *Options) GoOn(out, scene string) error {
 	var source *captured.Source
 	switch {
 	case b != nil && b.Block:
-		return fault.Usagef("give the plan, and what else it was begun with: "+
+		return fault.Usagef("give the plan, and the other flags that it was started with: "+
 			fault.Command("train PLAN --block K --resume"), "%s is a block of a plan", out)
 	case b != nil:
 		source = &b.Source
@@ -139,8 +139,8 @@ func refuseNoRun(out string) error {
 func noRun(out string) error {
 	hint := "name a folder that " + fault.Command("train SCENE -m OUT") + " wrote"
 	if output.IsFolder(filepath.Join(out, captured.OwnFolder)) {
-		hint = "its scene is not complete: give the command that began it once more"
+		hint = "its scene is not complete: run the command that started it again"
 	}
-	return &fault.Error{Op: "resume", Path: out, Err: errors.New("nothing in this folder says that a run was begun here"),
+	return &fault.Error{Op: "resume", Path: out, Err: errors.New("no run was started in this folder"),
 		Hint: hint}
 }

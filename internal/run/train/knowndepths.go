@@ -48,7 +48,7 @@ func (o *DepthOptions) adopt(was *DepthOptions, given func(flag string) bool) {
 	}
 }
 
-// absolute is what the record of a run has.
+// absolute makes paths absolute, for the run's record.
 func (o DepthOptions) absolute() DepthOptions {
 	if o.Cloud != "" {
 		o.Cloud = output.Absolute(o.Cloud)
@@ -79,7 +79,7 @@ type knowns struct {
 	motionHash [sha256.Size]byte // of the motions of Capture.Cameras, with --native-lens alone
 }
 
-// knownDepthBytes is what a known depth takes in RAM until the run ends.
+// knownDepthBytes is the RAM of a known depth until the run ends.
 const knownDepthBytes = 8
 
 // findDepths finds the depths that photos are known to have. points are those of the capture's files; the capture is
@@ -185,7 +185,7 @@ func (k *knowns) addMaps(c *scene.Capture, known, points depth.Known) error {
 				cli.Count(len(c.Cameras)-len(found.Missing), "map"))
 		}
 		return fault.Data("compare depths", o.Maps, "see what "+fault.Setting("depth-kind")+" says of them",
-			"the depth maps know no depth")
+			"the depth maps hold no depth")
 	}
 	k.noteDepths(found.Known, found.Text())
 	known.Add(found.Known)
@@ -253,5 +253,5 @@ func (d *dataset) addDepthPoints() {
 	})
 	had := len(t.Points)
 	t.Points = append(t.Points, initial.Apart(t.Points, slices.Concat(points...))...)
-	d.noteLater(fmt.Sprintf("training begins with %s at known depths, too", cli.Count(len(t.Points)-had, "point")))
+	d.noteLater(fmt.Sprintf("training also starts with %s at known depths", cli.Count(len(t.Points)-had, "point")))
 }

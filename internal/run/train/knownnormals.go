@@ -52,16 +52,16 @@ func (k *knowns) findNormals(c *scene.Capture) error {
 			Text: fmt.Sprintf("%d of %d photos have no normal map", n, len(c.Cameras))}.String())
 	}
 	if found.Odd > mostOdd {
-		k.warnLater(fmt.Sprintf("%.0f %% of the pixels of normal maps are no directions of length 1, and do not count",
+		k.warnLater(fmt.Sprintf("%.0f %% of the pixels of normal maps are not directions of length 1 and do not count",
 			100*found.Odd))
 	}
 	if found.Facing < mostFacing {
-		k.warnLater(fmt.Sprintf("%.0f %% of the normals look away from their camera in axes of %s, and do not count: see "+
-			"what %s says", 100*(1-found.Facing), found.Frame, fault.Setting("normal-frame")))
+		k.warnLater(fmt.Sprintf("%.0f %% of the normals look away from their camera in axes of %s, and do not count: "+
+			"see what %s says", 100*(1-found.Facing), found.Frame, fault.Setting("normal-frame")))
 	}
 	if len(found.Doubt) > 0 {
-		k.warnLater(fmt.Sprintf("the normals face their cameras as well in axes of %s as in those of %s, which are taken: "+
-			"give %s to be sure", strings.Join(found.Doubt, " and "), found.Frame, fault.Setting("normal-frame")))
+		k.warnLater(fmt.Sprintf("the normals face their cameras as well in axes of %s as in those of %s, which are "+
+			"used: give %s to be sure", strings.Join(found.Doubt, " and "), found.Frame, fault.Setting("normal-frame")))
 	}
 	k.noteCompared("normals", "place", found.Counts(), "of maps in axes of "+found.Frame)
 	k.normals, k.normalHash = found.Known, hashNormals(found.Known)

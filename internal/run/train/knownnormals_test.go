@@ -81,7 +81,7 @@ func TestTrainNormals(t *testing.T) {
 		t.Errorf("%v, resumed, it ends with other bytes: %v; told %q", err, !bytes.Equal(got, want), told)
 	}
 	if _, _, err := trained("other", some, middle); err == nil ||
-		!strings.Contains(err.Error(), "made otherwise: capture's known normals: ") ||
+		!strings.Contains(err.Error(), "made with other settings: capture's known normals: ") ||
 		!strings.Contains(fault.Hint(err), "give the known normals that the run was made with") {
 		t.Errorf("with other normals: %v, hint %q", err, fault.Hint(err))
 	}

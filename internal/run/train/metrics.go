@@ -32,7 +32,7 @@ type EvalLine struct {
 	Drawn *results.Drawn `json:"drawn,omitempty"` // absent of measurements by earlier versions
 }
 
-// history is what a run has logged and measured so far, in earlier processes too.
+// history is everything a run has logged and measured so far, in earlier processes too.
 type history struct {
 	end   int64 // of the lines of metrics.jsonl that are the run's past
 	every int   // steps between lines

@@ -25,7 +25,7 @@ func (d *dataset) trainedCameras(devices int) ([]scene.Camera, error) {
 		}
 		return cams, nil
 	}
-	if err := d.apply(lensRules(d.Options, devices)); err != nil {
+	if err := firstOf(lensRules(d.Options, devices)); err != nil {
 		return nil, err
 	}
 	if err := scene.CheckTravel(d.Capture.Cameras); err != nil {
@@ -33,8 +33,8 @@ func (d *dataset) trainedCameras(devices int) ([]scene.Camera, error) {
 	}
 	taken, bent, err := captured.AsTaken(cams)
 	if err == nil && bent == 0 {
-		d.noteLater("no photo is trained on another way for " + fault.Setting("native-lens") +
-			": no lens of the capture bends its picture, and no camera is known to have moved")
+		d.noteLater(fault.Setting("native-lens") +
+			" changes nothing: no lens of the capture distorts, and no camera is known to have moved")
 	} else if err == nil {
 		text := fmt.Sprintf("%d of %d photos are trained on as taken, at %s", bent, len(cams),
 			captured.Resolution(taken))

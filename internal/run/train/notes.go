@@ -19,8 +19,14 @@ func (n *notes) warnLater(text string)   { n.later(cli.Notice{Kind: cli.KindWarn
 func (n *notes) noteLater(text string)   { n.later(cli.Notice{Kind: cli.KindNote, Text: text}) }
 func (n *notes) detailLater(text string) { n.later(cli.Notice{Kind: cli.KindDetail, Text: text}) }
 
-// apply has the notices of rules said later, and returns the first refusal.
-func (n *notes) apply(rules []rule) error { return apply(rules, n.later) }
+// apply has those of the notices said later that apply.
+func (n *notes) apply(rules []notice) {
+	for _, r := range rules {
+		if r.when {
+			n.later(r.Notice)
+		}
+	}
+}
 
 // FlushNotes prints what waits, each line once.
 func (n *notes) FlushNotes() {

@@ -70,7 +70,7 @@ func (o *Options) OfOneBlock(plan *plans.Plan) error {
 		return fault.Usagef("leave it out: blocks go to "+plan.BlockFolder(0)+" and so on; or train one with "+
 			fault.Setting("block"), "%s: %s is a plan of several blocks", fault.Named("model-path"), plan.Dir)
 	case o.Checkpoints.Resume != "" && o.Checkpoints.Resume != ResumeAuto:
-		return fault.Usagef("leave it out: blocks that were begun resume; or train one with "+fault.Setting("block"),
+		return fault.Usagef("leave it out: blocks that were started resume; or train one with "+fault.Setting("block"),
 			"%s: %s is a plan of several blocks", fault.Named("resume"), plan.Dir)
 	}
 	return nil
@@ -97,9 +97,9 @@ func (o *Options) AsTrained(k int, st *output.Stats, config recipe.Config) error
 	for i, c := range changes {
 		words[i] = c.String()
 	}
-	return fault.Usagef("give what the blocks were begun with, "+fault.Setting("overwrite")+
-		" to train all of them again, or "+fault.Setting("accept-changes")+" to take it as it is",
-		"block %d was trained otherwise: %s", k, strings.Join(words, "; "))
+	return fault.Usagef("give the settings that the blocks were started with, "+fault.Setting("overwrite")+
+		" to train all of them again, or "+fault.Setting("accept-changes")+" to accept it as it is",
+		"block %d was trained with other settings: %s", k, strings.Join(words, "; "))
 }
 
 // How many checkpoints stay unless the user says otherwise.
@@ -125,7 +125,7 @@ func newCheckpointOptions() CheckpointOptions {
 	return CheckpointOptions{Every: everyFlag{time: 5 * time.Minute}, Keep: -1}
 }
 
-// ResumeAuto is what --resume without a value means.
+// ResumeAuto is the value of --resume without one.
 const ResumeAuto = "auto"
 
 // keepRunning returns how many checkpoints stay while training runs.

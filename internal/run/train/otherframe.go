@@ -28,7 +28,7 @@ func (d *dataset) warnInitFrame(init *scene.Splats) {
 	case share == 0:
 		said = "are in view of no camera"
 	case said == "" && share < 0.5 && d.Divided == nil:
-		said = fmt.Sprintf("are in view of a camera for %.2g %% alone", 100*share)
+		said = fmt.Sprintf("are out of view of all cameras but for %.2g %%", 100*share)
 	}
 	if said != "" {
 		d.warnLater(fmt.Sprintf("the points of %s %s: the file %s", filepath.Base(d.Init.File), said, inFrame))

@@ -90,7 +90,7 @@ func (p *place) keepForeign() {
 	p.console.Note("kept, because this program did not write them or they changed since: " + output.ListText(foreign))
 }
 
-// remedy is what can be done about files in OUT besides moving them away.
+// remedy is the hint about files in OUT, besides moving them away.
 func (p *place) remedy() string {
 	if p.Checkpoints.Demo { // it has no setting overwrite
 		return "or choose another folder"
@@ -143,12 +143,11 @@ func (p *place) refuseForeignPictures(pictures []string) error {
 	return output.RefuseForeign(p.own.Foreign(paths), p.remedy())
 }
 
-// sweep removes temporary files of a process that was killed. The folder is locked: nobody writes there now.
+// sweep removes temporary files of a process that was killed. The folder is locked, so no other process writes there.
 func (p *place) sweep() {
-	files := slices.Concat(output.RunFiles, []string{output.DemoPicture, output.WrittenFile, output.AskedFile,
-		output.BegunFile, output.ModelName})
+	files := append(p.runNames(), output.DemoPicture, output.WrittenFile)
 	ours := func(base string, _ bool) bool {
-		return slices.Contains(files, base) ||
+		return slices.ContainsFunc(files, func(path string) bool { return filepath.Base(path) == base }) ||
 			strings.HasPrefix(base, output.CheckpointPrefix) && strings.HasSuffix(base, output.CheckpointSuffix)
 	}
 	for _, dir := range append(output.StepFolders(p.Out, output.ModelFolder, -1), p.Out, p.prev.dir) {

@@ -36,7 +36,7 @@ func (r *Run) showPlan() error {
 	return nil
 }
 
-// resumption is what a dry run prints about a run that is resumed.
+// resumption is the report of a dry run about a resumed run.
 type resumption struct {
 	Checkpoint  string `json:"checkpoint,omitempty"` // none: it begins once more
 	Step        int    `json:"step"`
@@ -99,10 +99,10 @@ func printPlan(console *cli.Console, p *pipeline.Plan) {
 	}
 	_, _ = fmt.Fprintf(w, "device memory\t%s\tof %s%s\n", pipeline.BytesText(d.Total), pipeline.BytesText(d.Budget),
 		each)
-	row("model", d.Model, fmt.Sprintf("parameters, moments and statistics at the ceiling, %d bytes a splat",
+	row("model", d.Model, fmt.Sprintf("parameters, moments and statistics at the ceiling, %d bytes per splat",
 		p.SplatBytes))
 	row("scratch", d.Scratch, fmt.Sprintf(
-		"what a step hands from pass to pass, %d bytes a splat and what pixels and pairs take", p.StepBytes))
+		"buffers between the passes of a step: %d bytes per splat, and pixels and pairs", p.StepBytes))
 	row("photos", d.Photos, held)
 	where := "mapped RAM, on its way to the device and back"
 	if p.Unified {

@@ -11,7 +11,7 @@ import (
 	"vksplat/scene"
 )
 
-// prediction is what a rehearsal says of the whole recipe on this device.
+// prediction is a rehearsal's estimate of the whole recipe on this device.
 type prediction struct {
 	Steps   int           `json:"steps"`
 	Seconds meter.Rounded `json:"seconds"` // of all steps, and of what comes beside them

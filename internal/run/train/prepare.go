@@ -76,7 +76,8 @@ func (r *Run) find() error {
 		r.saver.recall(list, r.prev.after())
 		return r.place.sort()
 	case r.prev.from != nil && r.TimeLimit > 0:
-		return fault.Usagef("leave out "+fault.Setting("time-limit"), "%s: times are predicted of runs from the start",
+		return fault.Usagef("leave out "+fault.Setting("time-limit"), "%s: times are predicted only for runs from the "+
+			"start",
 			fault.Named("dry-run", "time-limit"))
 	}
 	return nil
@@ -94,14 +95,10 @@ func (r *Run) open(ctx context.Context) error {
 	if err := r.place.apart(c); err != nil {
 		return err
 	}
-	if err := r.apply(idleRules(r.Options, c)); err != nil {
-		return err
-	}
+	r.apply(idleRules(r.Options, c))
 	r.setup.followCapture()
 	if !r.limit.limitChooses() { // else the schedule is not known yet
-		if err := r.apply(scheduleRules(r.Options, false)); err != nil {
-			return err
-		}
+		r.apply(scheduleRules(r.Options, false))
 	}
 	if !r.DryRun { // once more: the last step may be another one
 		if err := errors.Join(r.place.refuseFolders(), r.place.refuseForeign()); err != nil {

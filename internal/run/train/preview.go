@@ -183,10 +183,8 @@ func (p *preview) write(img scene.Image, err error) {
 		data, err = photo.SmallJPEG(img, photo.PreviewSide, photo.PreviewBytes-len(previewMark))
 	}
 	if err == nil {
-		err = atomicfile.Write(p.File, func(w io.Writer) error {
-			_, err := w.Write(append(slices.Clone(previewMark), data[2:]...)) // data begins as the mark does
-			return err
-		})
+		// data begins as the mark does
+		err = atomicfile.WriteText(p.File, append(slices.Clone(previewMark), data[2:]...))
 	}
 	if err != nil && !p.warned {
 		p.warned = true

@@ -64,8 +64,8 @@ func noteTrial(console *cli.Console) func(pipeline.PoseTrial) {
 		if t.Gain < 0 {
 			fits = "worse"
 		}
-		console.Note(fmt.Sprintf("poses were tried on %s after %s: the tenth of the pixels that was held back fits %.1f %% "+
-			"%s with cameras moved by the others, in %d photos better: %s", cli.Count(t.Photos, "photo"),
+		console.Note(fmt.Sprintf("trial of poses on %s after %s: the tenth of the pixels that was held back fits %.1f %% "+
+			"%s with cameras moved by the others, better in %d photos: %s", cli.Count(t.Photos, "photo"),
 			cli.Count(t.Step, "step"), 100*math.Abs(t.Gain), fits, t.Better, what))
 	}
 }

@@ -89,7 +89,7 @@ func TestRefinePoses(t *testing.T) {
 func TestRefusePoses(t *testing.T) {
 	r := NewRun(NewOptions(), cli.New(nil, io.Discard, io.Discard))
 	cams, devices := []scene.Camera{{Name: "a"}}, 1
-	judged := func() error { return r.apply(poseRules(r.Options, cams, devices)) }
+	judged := func() error { return firstOf(poseRules(r.Options, cams, devices)) }
 	r.Config.RefinePoses = true
 	if err := judged(); err != nil {
 		t.Error(err)

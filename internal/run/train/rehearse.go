@@ -222,7 +222,7 @@ func rehearsed(cfg recipe.Config, try trial) recipe.Config {
 	return c
 }
 
-// laps trains in stretches of as many steps, so many for each size of photos, and returns what a step of each took in
+// laps trains in equal stretches, a number of them for each size of photos, and returns what a step of each took in
 // seconds, by how many times photos are halved, and behind that those with refinements. Nothing is in flight between
 // stretches: when the host hears of a single step says little of how long it took.
 func (h *rehearsal) laps(ctx context.Context, t *pipeline.Trainer, try trial) (laps [][]float64, err error) {
@@ -270,7 +270,7 @@ func (m *machine) keepBudgets() (restore func()) {
 	}
 }
 
-// someOf are some photos of a cache, which is not told what will be asked for: it has them.
+// someOf are some photos of a cache, without read-ahead: it has them.
 type someOf struct {
 	all   *photos.Cache
 	views []int

@@ -89,7 +89,7 @@ func (r *reportFile) curves(page *report.Page) error {
 	f, err := os.Open(r.started.At(filepath.Join(r.o.Out, output.MetricsFile)))
 	if errors.Is(err, os.ErrNotExist) {
 		return fault.WithHint(fmt.Errorf("write report: %w", err),
-			r.o.Out+" was removed or moved while the run went on; what was written since, the model too, is in a new "+
+			r.o.Out+" was removed or moved during the run; what was written since, including the model, is in a new "+
 				"folder of that name")
 	}
 	if err != nil {

@@ -54,8 +54,8 @@ func (p *previous) findNewest(list []output.CheckpointFile) error {
 		p.warnLater(text)
 	}
 	if n := len(list); n > 0 {
-		return fault.WithHint(fmt.Errorf("resume %s: %w: no checkpoint of %d can be read", p.Out, fault.ErrData, n),
-			"put whole copies of them back, choose another folder, or start over with "+p.overwriting()+
+		return fault.WithHint(fmt.Errorf("resume %s: %w: none of %d checkpoints can be read", p.Out, fault.ErrData, n),
+			"restore intact copies of them, choose another folder, or start over with "+p.overwriting()+
 				", which removes "+output.ContentText(n, len(output.FormerModels(p.Out))))
 	}
 	// What a run left that was stopped early is replaced by the same run; a whole model is not.
@@ -101,7 +101,7 @@ func (p *previous) openFile(list []output.CheckpointFile) (err error) {
 	later := slices.DeleteFunc(list, func(f output.CheckpointFile) bool { return f.Step <= step })
 	if text := output.ContentText(len(later), len(output.ModelsAbove(p.Out, step))); text != "" {
 		return fault.Usagef("add "+fault.Setting("overwrite")+" to replace them, or name another folder",
-			"%s holds what the run did after step %d: %s", p.Out, step, text)
+			"%s holds files from after step %d: %s", p.Out, step, text)
 	}
 	return nil
 }
@@ -117,7 +117,7 @@ func refuseFolder(path string) error {
 			hint = "name a checkpoint, as in " + fault.Setting("resume") + "=" + cli.Quoted(list[len(list)-1].Path)
 		}
 	}
-	return fault.Data("resume", path, hint, "this is a folder and no checkpoint")
+	return fault.Data("resume", path, hint, "this is a folder, not a checkpoint")
 }
 
 // warnFixed warns of a number of splats that was accepted too late: no refinement is left that could reach it.
@@ -151,7 +151,7 @@ func (p *previous) compare(capture checkpoint.CaptureRecord) ([]recipe.Change, e
 		words[i] = c.String()
 	}
 	return nil, fault.Usagef(p.goBack(changes)+", or continue with the new values: "+fault.Setting("accept-changes"),
-		"%s was made otherwise: %s", p.from.Path(), strings.Join(words, "; "))
+		"%s was made with other settings: %s", p.from.Path(), strings.Join(words, "; "))
 }
 
 // chosenBy lists the settings that choose a part of the capture.
@@ -267,16 +267,16 @@ func (p *previous) resume(m *machine, cams []scene.Camera, capture checkpoint.Ca
 		cli.Count(h.Splats, "splat"))
 	if before, same := t.DevicesBefore(h); !same {
 		p.warnLater(fmt.Sprintf("the steps so far were done by other devices or drivers (%s): the bytes may differ "+
-			"from those of an undisturbed run", before))
+			"from those of an uninterrupted run", before))
 	}
 	if now := cli.Version(); now != h.Version {
 		t.Deviate(fmt.Sprintf("version changed: %s -> %s", h.Version, now))
 		p.warnLater(fmt.Sprintf("the steps so far were done by version %s: the bytes may differ from those of an "+
-			"undisturbed run", h.Version))
+			"uninterrupted run", h.Version))
 	}
 	if m := t.MemoryStats(); !m.CeilingFits {
-		p.warnLater(fmt.Sprintf("the run may grow to %s, for which there is too little device memory: it may stop "+
-			"for want of memory", cli.Count(m.Ceiling, "splat")))
+		p.warnLater(fmt.Sprintf("the run may grow to %s, for which there is too little device memory: it may run out "+
+			"of memory", cli.Count(m.Ceiling, "splat")))
 	}
 	return t, nil
 }

@@ -13,50 +13,51 @@ import (
 )
 
 // Refusals and warnings are rows of the tables in this file: of the options, of the capture with them, of the schedule
-// and of the plan. A row has when it applies, how grave that is and what it says.
+// and of the plan. A row has when it applies and what it says. A table has refusals or notices, but not both.
 
-// rule is a row: a refusal, if it has an error, or else a notice.
-type rule struct {
+// refusal is a row of the former.
+type refusal struct {
 	when bool
-	cli.Notice
-	refusal error
+	err  error
 }
 
-func refuse(when bool, hint, format string, args ...any) rule {
-	return rule{when: when, refusal: fault.Usagef(hint, format, args...)}
+func refuse(when bool, hint, format string, args ...any) refusal {
+	return refusal{when, fault.Usagef(hint, format, args...)}
 }
 
-func warn(when bool, format string, args ...any) rule {
-	return rule{when: when, Notice: cli.Notice{Kind: cli.KindWarning, Text: fmt.Sprintf(format, args...)}}
-}
-
-func note(when bool, format string, args ...any) rule {
-	return rule{when: when, Notice: cli.Notice{Kind: cli.KindNote, Text: fmt.Sprintf(format, args...)}}
-}
-
-// apply says what applies, up to the first refusal, which it returns.
-func apply(rules []rule, say func(cli.Notice)) error {
+// firstOf returns the error of the first refusal that applies.
+func firstOf(rules []refusal) error {
 	for _, r := range rules {
-		switch {
-		case !r.when:
-		case r.refusal != nil:
-			return r.refusal
-		default:
-			say(r.Notice)
+		if r.when {
+			return r.err
 		}
 	}
 	return nil
 }
 
+// notice is a row of the latter.
+type notice struct {
+	when bool
+	cli.Notice
+}
+
+func warn(when bool, format string, args ...any) notice {
+	return notice{when, cli.Notice{Kind: cli.KindWarning, Text: fmt.Sprintf(format, args...)}}
+}
+
+func note(when bool, format string, args ...any) notice {
+	return notice{when, cli.Notice{Kind: cli.KindNote, Text: fmt.Sprintf(format, args...)}}
+}
+
 // recipeRules refuse a recipe whose parts do not go together.
-func recipeRules(o *Options) []rule {
+func recipeRules(o *Options) []refusal {
 	c, mcmc := &o.Config, o.Config.Strategy == recipe.StrategyMCMC
-	const still = "%s: without refinement the number of splats stays what the capture has"
+	const still = "%s: without refinement, the number of splats stays that of the capture"
 	refining, strategy := "give "+fault.Setting("refine-every")+" 100", "strategy"
 	if o.presetBy() == "preset" { // which chose the strategy
 		strategy = "preset"
 	}
-	return []rule{
+	return []refusal{
 		refuse(c.RandomBackground && c.BackgroundNoise > 0, "leave out one of the two",
 			"%s: both choose the background of a step", fault.Named("random-background", "background-noise")),
 		refuse(c.RefineEvery == 0 && c.Splats > 0, refining, still, fault.Named("splats", "refine-every")),
@@ -73,12 +74,12 @@ func recipeRules(o *Options) []rule {
 }
 
 // optionRules refuse what makes no sense or cannot be done.
-func optionRules(o *Options) []rule {
+func optionRules(o *Options) []refusal {
 	given := func(flag string) bool { // earlier versions took a spacing beside a list, which decides alone
 		return o.Given(flag) && !(flag == "test-every" && o.Checkpoints.Resume != "")
 	}
 	split := captured.CheckSplit(o.TestList, given)
-	return []rule{
+	return []refusal{
 		refuse(o.PrintConfig && o.Checkpoints.Resume != "",
 			"leave out "+fault.Setting("resume")+"; checkpoints/begun.json in OUT holds the run's settings",
 			"%s: the settings are those of a run from the start", fault.Named("print-config", "resume")),
@@ -86,10 +87,10 @@ func optionRules(o *Options) []rule {
 			fault.Setting("json")),
 		refuse(o.Given("devices") && !namesDevices(o.Devices),
 			"give all, auto, or indices, UUIDs and PCI addresses as vksplat devices lists them, as in 0,1",
-			"%s: %q names no device in one place", fault.Named("devices"), o.Devices),
+			"%s: %q has an entry that is not a device", fault.Named("devices"), o.Devices),
 		refuse(o.Devices != "" && o.Device.Select != "", "leave out "+fault.Setting("device"),
-			"%s: one names all devices", fault.Named("device", "devices")),
-		{when: split != nil, refusal: split},
+			"%s: only one can name the devices", fault.Named("device", "devices")),
+		{split != nil, split},
 		refuse(len(o.EvalAt) > 0 && !o.Eval, "give "+fault.Setting("eval")+", which holds photos out",
 			"%s: no photo is held out to measure on", fault.Named("eval-at")),
 		refuse(o.TestEvery < 2, "give 2 or more", "%s: %d leaves no photo to train on", fault.Named("test-every"),
@@ -100,19 +101,19 @@ func optionRules(o *Options) []rule {
 			"%s: %s is not a time limit", fault.Named("time-limit"), &o.TimeLimit),
 		refuse(o.TimeLimit > 0 && o.PrintConfig,
 			"leave it out; a run with a limit says by which settings the same model is made",
-			"%s: steps are chosen by their speed, and none is trained", fault.Named("time-limit", "print-config")),
+			"%s: steps are chosen by their speed, but none is trained", fault.Named("time-limit", "print-config")),
 	}
 }
 
 // resumeRules refuse changes to be accepted where nothing is resumed. Blocks of a plan are resumed without being asked
 // for it.
-func resumeRules(o *Options) []rule {
-	return []rule{refuse(o.Checkpoints.Accept && o.Checkpoints.Resume == "",
+func resumeRules(o *Options) []refusal {
+	return []refusal{refuse(o.Checkpoints.Accept && o.Checkpoints.Resume == "",
 		"add "+fault.Setting("resume")+" to continue the run in OUT, or give "+fault.Setting("overwrite")+
 			" to replace it", "%s needs %s", fault.Named("accept-changes"), fault.Setting("resume"))}
 }
 
-// need is what a setting has no effect without.
+// need is the condition under which a setting has an effect.
 type need struct {
 	setting string
 	without string
@@ -123,7 +124,7 @@ type need struct {
 // settings whose effect depends on others.
 func needsOf(o *Options, c *scene.Capture) []need {
 	random, atPoints := o.Init.Random(c), startsAtPoints(o)
-	masked := slices.ContainsFunc(c.Cameras, func(cam scene.Camera) bool { return cam.Mask != "" })
+	masked := captured.AnyMasked(c.Cameras)
 	known := fault.Named("depth-loss", "depths", "depth-points")
 	list := []need{
 		{"test-every", fault.Setting("eval"), o.Eval},
@@ -154,7 +155,7 @@ func needsOf(o *Options, c *scene.Capture) []need {
 
 // idleRules warn of what the caller gave and has no effect. Keys of a configuration file are not looked at:
 // --print-config writes all of them.
-func idleRules(o *Options, c *scene.Capture) (list []rule) {
+func idleRules(o *Options, c *scene.Capture) (list []notice) {
 	warned := map[string]bool{}
 	for _, n := range needsOf(o, c) {
 		if !n.met && o.Given(n.setting) && !warned[n.setting] {
@@ -167,18 +168,22 @@ func idleRules(o *Options, c *scene.Capture) (list []rule) {
 
 // scheduleRules warn of a schedule that leaves something out. chosen is one that a time limit chose: it has the steps
 // that fit.
-func scheduleRules(o *Options, chosen bool) []rule {
+func scheduleRules(o *Options, chosen bool) []notice {
 	c := &o.Config
 	full, first := int64(c.NumDownscales)*int64(c.ResolutionSchedule), 0
 	if c.RefineEvery > 0 {
 		first = (c.RefineStart/c.RefineEvery + 1) * c.RefineEvery
 	}
-	list := []rule{
+	never := c.RefineEvery > 0 && c.RefineStop > 0 && first >= c.RefineStop
+	asked := slices.ContainsFunc([]string{"refine-every", "refine-start", "refine-stop"}, o.Asked)
+	list := []notice{
 		warn(!chosen && full > 0 && full >= int64(c.Iterations),
 			"training ends before it comes to photos of full size: step %d of %d (lower %s, it is %d, or %s)", full+1,
 			c.Iterations, fault.Setting("resolution-schedule"), c.ResolutionSchedule, fault.Setting("num-downscales")),
 		// without refinement it is meant: refine-stop is 0
-		warn(c.RefineEvery > 0 && c.RefineStop > 0 && first >= c.RefineStop,
+		warn(never && !asked, "%s are too few to refine the model: it keeps the splats that it begins with",
+			cli.Count(c.Iterations, "step")),
+		warn(never && asked,
 			"the model is never refined: no multiple of %s (%d) is above %s (%d) and below %s (%d)",
 			fault.Setting("refine-every"), c.RefineEvery, fault.Setting("refine-start"), c.RefineStart,
 			fault.Setting("refine-stop"), c.RefineStop),
@@ -191,7 +196,7 @@ func scheduleRules(o *Options, chosen bool) []rule {
 		steps   cli.Steps
 	}{{"eval-at", o.EvalAt}, {"save-at", o.Checkpoints.SaveAt}} {
 		if i := slices.IndexFunc(at.steps, func(s int) bool { return s > c.Iterations }); i >= 0 {
-			list = append(list, warn(true, "%s %d and what follows is beyond the last step, %d: it is left out",
+			list = append(list, warn(true, "%s %d and later ones are beyond the last step, %d, and left out",
 				fault.Setting(at.setting), at.steps[i], c.Iterations))
 		}
 	}
@@ -199,17 +204,17 @@ func scheduleRules(o *Options, chosen bool) []rule {
 }
 
 // poseRules refuse what poses are not refined with.
-func poseRules(o *Options, cams []scene.Camera, devices int) []rule {
+func poseRules(o *Options, cams []scene.Camera, devices int) []refusal {
 	c, poses := &o.Config, fault.Setting("refine-poses")
 	on, part := c.RefinePoses, ""
 	if i := slices.IndexFunc(cams, func(c scene.Camera) bool { return c.Photo != "" }); i >= 0 {
 		part = cams[i].Photo
 	}
-	return []rule{
+	return []refusal{
 		refuse(on && o.TimeLimit > 0, "leave out one of them",
-			"%s does not work with %s: how long its trial takes is not foreseen", poses, fault.Setting("time-limit")),
+			"%s does not work with %s: how long its trial takes is not predicted", poses, fault.Setting("time-limit")),
 		refuse(on && o.Divided != nil, "refine poses of the whole capture first, and divide that",
-			"%s does not work with blocks: each would move its photos for itself", poses),
+			"%s does not work with blocks: each would move its photos independently", poses),
 		refuse(on && c.PoseStart >= c.Iterations,
 			fmt.Sprintf("give %s less than %d", fault.Setting("pose-start"), c.Iterations),
 			"%s begins after step %d, and training ends with %d", poses, c.PoseStart, c.Iterations),
@@ -221,13 +226,13 @@ func poseRules(o *Options, cams []scene.Camera, devices int) []rule {
 }
 
 // lensRules refuse what photos are not trained on as taken with.
-func lensRules(o *Options, devices int) []rule {
+func lensRules(o *Options, devices int) []refusal {
 	c, lens := &o.Config, fault.Setting("native-lens")
-	other := func(when bool, name string) rule {
+	other := func(when bool, name string) refusal {
 		return refuse(c.NativeLens && when, "leave out one of them", "%s: they do not work together",
 			fault.Named("native-lens", name))
 	}
-	return []rule{
+	return []refusal{
 		other(c.RefinePoses, "refine-poses"),
 		other(c.Robust, "robust"),
 		refuse(c.NativeLens && (o.Depth.used() || o.Normal.used()), "leave out one of them",
@@ -239,11 +244,11 @@ func lensRules(o *Options, devices int) []rule {
 
 // planRules warn of a model that cannot become as large as was asked for, and of a cache that holds nothing. A run that
 // is resumed had the warning at its start.
-func planRules(o *Options, p *pipeline.Plan, resumed bool, memory string) []rule {
+func planRules(o *Options, p *pipeline.Plan, resumed bool, memory string) []notice {
 	c := &o.Config
 	limited := !resumed && c.Splats == 0 && p.Ceiling < c.MaxSplats &&
 		(c.Refinements() > 0 || !o.isResolved() || o.Asked("max-splats"))
-	return []rule{
+	return []notice{
 		warn(o.PhotoVRAM > 0 && p.Device.PhotoFits == 0,
 			"%s %s holds no photo: each is copied to the device for its step", fault.Setting("photo-vram"),
 			pipeline.BytesText(o.PhotoVRAM)),

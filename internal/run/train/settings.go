@@ -14,9 +14,7 @@ import (
 	"vksplat/scene/initial"
 )
 
-// Settings come, from weak to strong, from the defaults, a preset, the configuration, what the caller gives, the run
-// that is resumed, the capture and the time limit: see configure. A preset is a configuration file that is part of the
-// program.
+// Settings are layers: see configure. A preset is a configuration file that is part of the program.
 
 // Presets are the files of presets/.
 //
@@ -44,79 +42,95 @@ type Vocabulary struct {
 	Preset  func(preset string) (texts map[string]string, err error) // by the names of settings
 }
 
-// choices are what the layers of a run's configuration are made of.
+// choices are the inputs of the layers of a run's configuration.
 type choices struct {
 	defaults             recipe.Config // what the options held, if Resolve was not called
 	preset, file, caller map[string]any
-	fixed                map[string]any   // by the command, whatever was asked for
-	resumed              recipe.Source    // nil: the run begins
-	adapts               bool             // the preset follows the capture, even where a number of steps is given
-	followed             *recipe.Followed // nil: the capture has not been read
-	synthetic            bool             // the capture is made for a white background
-	room                 int              // splats that memory has room for, if they are fewer than follow the capture
-	limited              *limited         // nil: no time limit has chosen the steps
-	resolved             *recipe.Resolved // what came of all; nil: not asked for yet
+	fixed                map[string]any // by the command, whatever was asked for
+	// by the run that is resumed; nil: the run begins
+	resumed   func(below *recipe.Resolved) map[string]any
+	adapts    bool             // the preset follows the capture, even where a number of steps is given
+	followed  *recipe.Followed // nil: the capture has not been read
+	synthetic bool             // the capture is made for a white background
+	room      int              // splats that memory has room for, if they are fewer than follow the capture
+	limited   *limited         // nil: no time limit has chosen the steps
+	resolved  *recipe.Resolved // what came of all; nil: not asked for yet
 }
 
-// configure makes Config what all layers give, from weak to strong.
+// configure makes Config of all layers, from weak to strong. A new layer is a row here: the origin of its values, and
+// the function that gives them.
 func (o *Options) configure() {
 	c := &o.choices
 	if !o.isResolved() && c.resolved == nil {
 		c.defaults = o.Config
 	}
-	scaler, followed, limit := o.StepsScaler, c.followed, map[string]any(nil)
+	scaler, limit := o.StepsScaler, map[string]any(nil)
 	if l := c.limited; l != nil {
 		scaler, limit = l.scaler, l.values
-		if followed != nil {
-			f := *followed
-			f.Scaler, f.SplatsFactor = l.scaler, l.splatsFactor
-			followed = &f
-		}
 	}
-	layers := []recipe.Source{
-		recipe.Given(recipe.FromPreset, c.preset), recipe.Given(recipe.FromFile, c.file),
-		recipe.Given(recipe.FromCaller, c.caller), recipe.Given(recipe.FromTimeLimit, limit),
+	derived := recipe.Derived
+	if !o.isResolved() {
+		derived = nil
 	}
-	if o.isResolved() {
-		layers = append(layers, recipe.OfPreset(c.preset), recipe.Derived)
+	layers := []recipe.Layer{
+		{Origin: recipe.FromPreset, Values: recipe.Given(c.preset)},
+		{Origin: recipe.FromFile, Values: recipe.Given(c.file)},
+		{Origin: recipe.FromCaller, Values: recipe.Given(c.caller)},
+		{Origin: recipe.FromTimeLimit, Values: recipe.Given(limit)},
+		{Origin: recipe.FromPreset, Values: recipe.OfPreset(c.preset)},
+		{Origin: recipe.FromPreset, Values: derived},
+		recipe.Stretched(scaler), recipe.Shared(o.stepsShare()),
+		{Origin: recipe.FromCommand, Values: recipe.Given(c.fixed)},
+		{Origin: recipe.FromCheckpoint, Values: c.resumed},
+		{Origin: recipe.FromCapture, Values: c.follow},
+		{Origin: recipe.FromCapture, Values: c.white},
+		{Origin: recipe.FromCapture, Values: c.fit},
 	}
-	layers = append(layers, recipe.Stretched(scaler))
-	if share := o.stepsShare(); share != 1 {
-		layers = append(layers, recipe.Shared(share))
-	}
-	layers = append(layers, recipe.Given(recipe.FromDefault, c.fixed), c.resumed)
-	if followed != nil {
-		layers = append(layers, followed.Layer)
-	}
-	if c.synthetic {
-		layers = append(layers, white)
-	}
-	c.resolved = recipe.Resolve(c.defaults, append(layers, c.fit)...)
+	c.resolved = recipe.Resolve(c.defaults, layers...)
 	o.Config = c.resolved.Config
 }
 
-// fit is as many splats as memory has room for, where they follow the capture.
-func (c *choices) fit(below *recipe.Resolved) recipe.Layer {
-	if c.room == 0 || below.Origin("splats") != recipe.FromCapture || below.Config.Splats <= c.room {
-		return recipe.Layer{}
+// follow gives the settings that follow from photos and points.
+func (c *choices) follow(below *recipe.Resolved) map[string]any {
+	if c.followed == nil {
+		return nil
 	}
-	return recipe.Layer{Origin: recipe.FromCapture, Values: map[string]any{"splats": c.room}}
+	f := *c.followed
+	if l := c.limited; l != nil {
+		f.Scaler, f.SplatsFactor = l.scaler, l.splatsFactor
+	}
+	return f.Values(below)
+}
+
+// white is the background of captures that are made for it, unless one was chosen.
+func (c *choices) white(below *recipe.Resolved) map[string]any {
+	if !c.synthetic || below.Chosen("background") {
+		return nil
+	}
+	return map[string]any{"background": [3]float32{1, 1, 1}}
+}
+
+// fit limits splats that follow the capture to as many as memory has room for.
+func (c *choices) fit(below *recipe.Resolved) map[string]any {
+	if c.room == 0 || below.Origin("splats") != recipe.FromCapture || below.Config.Splats <= c.room {
+		return nil
+	}
+	return map[string]any{"splats": c.room}
+}
+
+// From says where a setting has its value from.
+func (o *Options) From(name string) string {
+	if o.choices.followed != nil && o.Factors == (Factors{}) && // done: see Choose
+		slices.ContainsFunc(factors, func(f factor) bool { return f.name == underscored(name) }) {
+		return recipe.FromCapture.Name
+	}
+	return o.choices.resolved.Origin(name).Name
 }
 
 // BackgroundChosen reports whether the background was chosen, and follows the kind of capture no more.
 func (o *Options) BackgroundChosen() bool {
 	r := o.choices.resolved
-	return r != nil && isChosen(r.Origin("background"))
-}
-
-func isChosen(by recipe.Origin) bool { return by > recipe.FromPreset && by < recipe.FromCapture }
-
-// white is the background of captures that are made for it, unless one was chosen.
-func white(below *recipe.Resolved) recipe.Layer {
-	if isChosen(below.Origin("background")) {
-		return recipe.Layer{}
-	}
-	return recipe.Layer{Origin: recipe.FromCapture, Values: map[string]any{"background": [3]float32{1, 1, 1}}}
+	return r != nil && r.Chosen("background")
 }
 
 // Fix gives settings of the recipe values, whatever was asked for.
@@ -145,7 +159,7 @@ const WholeSource = "source"
 func (o *Options) Resolve(v Vocabulary, config map[string]string, given []string) error {
 	c := &o.choices
 	c.defaults, c.caller = o.Config, valuesOf(&o.Config, given)
-	if err := read(o, v, config, &c.file, o.Given); err != nil {
+	if err := read(o, v, config, &c.file); err != nil {
 		return err
 	}
 	o.choosePreset()
@@ -154,10 +168,10 @@ func (o *Options) Resolve(v Vocabulary, config map[string]string, given []string
 		return err
 	}
 	if s := preset["strategy"]; o.Asked("strategy") && s != o.Config.Strategy {
-		return fault.Usagef("leave out one of the two", "preset %s has the strategy %s, and %s is asked for", o.Preset,
+		return fault.Usagef("leave out one of the two", "preset %s has the strategy %s, but %s was requested", o.Preset,
 			s, o.Config.Strategy)
 	}
-	if err := read(o, v, preset, &c.preset, o.Asked); err != nil {
+	if err := read(o, v, preset, &c.preset); err != nil {
 		return err
 	}
 	if f := o.StepsScaler; !(f > 0) || f > mostScaled {
@@ -178,15 +192,14 @@ func (o *Options) Resolve(v Vocabulary, config map[string]string, given []string
 	return o.Check()
 }
 
-// read makes a layer of texts, and sets in o what is no setting of the recipe and not given by a stronger layer.
-func read(o *Options, v Vocabulary, texts map[string]string, layer *map[string]any,
-	stronger func(name string) bool) error {
+// read makes a layer of texts, and sets in o what no stronger layer gave. Those have been read before.
+func read(o *Options, v Vocabulary, texts map[string]string, layer *map[string]any) error {
 	alone := NewOptions()
 	for _, name := range slices.Sorted(maps.Keys(texts)) {
 		if err := v.Setting(alone, name).Set(texts[name]); err != nil {
 			return err
 		}
-		if stronger(name) {
+		if o.Asked(name) {
 			continue
 		}
 		if err := v.Setting(o, name).Set(texts[name]); err != nil {

@@ -22,13 +22,13 @@ func (d *dataset) addSky(ctx context.Context, ram int64) error {
 	}
 	if len(found.Points) == 0 {
 		if d.Asked("sky") {
-			d.noteLater("no sky is found: nowhere do photos show the same without points of the capture")
+			d.noteLater("no sky is found: photos agree nowhere that the capture has no points")
 		}
 		return nil
 	}
 	d.shell = found.Radius
 	d.training.Points = append(d.training.Points, found.Points...)
-	d.noteLater(fmt.Sprintf("training begins with %s of a far shell, too, where photos show the sky",
+	d.noteLater(fmt.Sprintf("training also starts with %s on a far shell, where photos show the sky",
 		cli.Count(len(found.Points), "point")))
 	return nil
 }

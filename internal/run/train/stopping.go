@@ -31,7 +31,7 @@ func (r *Run) stopped(ctx context.Context, runErr error) (interrupted bool, err 
 	}
 	switch {
 	case runErr != nil && r.Trainer.Complete() && !r.unmeasured:
-		r.Console.Note("all steps were done: the run goes to its end")
+		r.Console.Note("all steps are done: finishing the run")
 	case runErr != nil && r.Trainer.Step() == 0:
 		return false, fmt.Errorf("%w before the first step; nothing is saved", r.limit.interruptedBy())
 	case runErr != nil:

@@ -76,7 +76,7 @@ func stopAtTheEnd(t *testing.T, steps int) (interrupted bool, err error) {
 	must.Do(t, r.Trainer.RunTo(ctx, steps, nil))
 	cancel()
 	interrupted, err = r.stopped(ctx, r.train(ctx))
-	if told := strings.Contains(said.String(), "all steps were done"); told == interrupted {
+	if told := strings.Contains(said.String(), "all steps are done"); told == interrupted {
 		t.Errorf("said: %s", said)
 	}
 	return interrupted, err

@@ -14,6 +14,7 @@ import (
 
 	"google.golang.org/protobuf/encoding/protowire"
 
+	"vksplat/internal/filetest"
 	must "vksplat/internal/musttest"
 	"vksplat/internal/run/meter"
 	"vksplat/scene/photo"
@@ -199,23 +200,14 @@ func TestMaskedCRC(t *testing.T) {
 
 // TestTensorBoardReads lets TensorBoard's own reader, where there is one, read the events.
 func TestTensorBoardReads(t *testing.T) {
-	python := os.Getenv("VKSPLAT_PYTHON")
-	if python == "" {
-		python = "python3"
-	}
-	if err := exec.Command(python, "-c", "import tensorboard").Run(); err != nil {
-		if os.Getenv("VKSPLAT_PACKAGES") == "1" {
-			t.Fatal("the packages were installed and cannot be used")
-		}
-		t.Skip("no Python with the package tensorboard; VKSPLAT_PYTHON names one")
-	}
+	filetest.NeedPython(t, "tensorboard")
 	const script = `
 import sys
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 a = EventAccumulator(sys.argv[1]); a.Reload()
 loss = a.Scalars('train/loss'); pic = a.Images('held-out/sub/view.png')
 print(len(loss), loss[0].step, loss[0].value, a.Scalars('held-out/psnr')[0].value, pic[0].step, pic[0].width, pic[0].height)`
-	out, err := exec.Command(python, "-c", script, writeEvents(t)).CombinedOutput()
+	out, err := exec.Command("python3", "-c", script, writeEvents(t)).CombinedOutput()
 	if got := strings.TrimSpace(string(out)); err != nil || !strings.HasSuffix(got, "1 100 0.25 21.5 100 17 2") {
 		t.Errorf("TensorBoard read %q, %v", got, err)
 	}

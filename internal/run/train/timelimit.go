@@ -111,7 +111,7 @@ func (lim *limiter) chooseSteps(ctx context.Context, h *rehearsal) error {
 	}
 	if c.fit > 0 {
 		lim.tellChoice(1/max(c.step, 1e-9), full.Iterations, again)
-		_ = lim.apply(scheduleRules(lim.Options, true)) // warnings alone
+		lim.apply(scheduleRules(lim.Options, true))
 	}
 	// check again: the last step has changed
 	return errors.Join(lim.place.refuseFolders(), lim.place.refuseForeign(),

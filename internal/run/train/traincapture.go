@@ -63,7 +63,7 @@ func (d *dataset) load(ctx context.Context) (err error) {
 	if d.Eval {
 		every = d.TestEvery
 	}
-	if len(d.recorded) > 0 { // photos that are lost are told of with other changes
+	if len(d.recorded) > 0 { // lost photos are reported with other changes
 		d.Capture.HoldOutCameras(d.recorded)
 	} else if err := captured.HoldOut(d.Capture, d.TestList, every); err != nil {
 		return err

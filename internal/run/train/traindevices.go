@@ -36,7 +36,7 @@ func namesDevices(list string) bool {
 		func(name string) bool { return !deviceName.MatchString(strings.TrimSpace(name)) })
 }
 
-// machine is what trains: devices, their memory, and the photos in it.
+// machine is the devices that train, their memory, and the photos in it.
 type machine struct {
 	*Options
 	*notes
@@ -100,9 +100,9 @@ func (m *machine) devicesFor(cams []scene.Camera, splats, others int, o pipeline
 	all := 1 + others
 	if from != nil {
 		if n = max(1, len(from.Header.Team)); n > all {
-			return all, fmt.Sprintf("the steps so far were of %d, and no more than %d of a kind are there", n, all)
+			return all, fmt.Sprintf("the run so far used %d, but only %d of a kind are available", n, all)
 		}
-		return n, fmt.Sprintf("as the steps so far, of %d", all)
+		return n, fmt.Sprintf("as in the run so far, of %d", all)
 	}
 	if all == 1 {
 		return 1, "no other GPU is like it"
@@ -118,7 +118,7 @@ func (m *machine) devicesFor(cams []scene.Camera, splats, others int, o pipeline
 	if errors.Is(err, pipeline.ErrTooSmall) || err == nil && plan.Ceiling < asked {
 		return all, "one has too little memory"
 	}
-	return 1, fmt.Sprintf("of %d: up to %s one is about as fast", all, cli.Count(pipeline.TeamPays, "splat"))
+	return 1, fmt.Sprintf("of %d: below %s one is about as fast", all, cli.Count(pipeline.TeamPays, "splat"))
 }
 
 // deviceNames words what is trained on, and why where the program chose.

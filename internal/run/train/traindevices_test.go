@@ -44,7 +44,7 @@ func TestDevicesFor(t *testing.T) {
 		why               string
 	}{
 		{name: "small", splats: 300, max: 400_000, others: 3, want: 1,
-			why: "of 4: up to 500000 splats one is about as fast"},
+			why: "of 4: below 500000 splats one is about as fast"},
 		{name: "no ceiling", splats: 300, others: 3, want: 1, why: "of 4"},
 		{name: "large ceiling", splats: 300, max: 2_000_000, others: 3, want: 4, why: "2000000 splats, and from"},
 		{name: "large end", splats: 300, ends: 3_000_000, max: 4_000_000, others: 1, want: 2, why: "3000000 splats"},
@@ -53,10 +53,10 @@ func TestDevicesFor(t *testing.T) {
 		{name: "no room to grow", splats: 300, max: 450_000, others: 1, memory: "50MiB", want: 2,
 			why: "one has too little memory"},
 		{name: "no room", splats: 450_000, others: 1, memory: "50MiB", want: 2, why: "one has too little memory"},
-		{name: "begun on two", splats: 300, max: 300, others: 3, team: 2, want: 2, why: "as the steps so far"},
-		{name: "begun on one", splats: 2_500_000, others: 3, team: 1, want: 1, why: "as the steps so far"},
+		{name: "begun on two", splats: 300, max: 300, others: 3, team: 2, want: 2, why: "as in the run so far"},
+		{name: "begun on one", splats: 2_500_000, others: 3, team: 1, want: 1, why: "as in the run so far"},
 		{name: "begun on more", splats: 2_500_000, others: 1, team: 4, want: 2,
-			why: "the steps so far were of 4, and no more than 2"},
+			why: "the run so far used 4, but only 2"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			o := NewOptions()

@@ -78,7 +78,7 @@ func (r *Run) finish(ctx context.Context, interrupted bool) (*output.Stats, erro
 		return nil, err
 	}
 	if n := r.Trainer.MemoryStats().CeilingHits; n > 0 && r.Config.MaxSplats == 0 {
-		r.Console.Warn(fmt.Sprintf("memory is full of splats: %d times one wanted to grow and could not; %s", n,
+		r.Console.Warn(fmt.Sprintf("no memory for more splats: %d times one should have grown and could not; %s", n,
 			r.out.moreSplats()))
 	}
 	done := &Finished{Stats: st, From: r.Trainer.StartStep(), Seconds: time.Since(began).Seconds(),
@@ -165,8 +165,10 @@ func (o *outputs) startModel(step int) (finish func() error, err error) {
 func (o *outputs) moreSplats() string {
 	if from := o.prev.from; from != nil {
 		if ceiling := from.Ceiling(o.Config); ceiling > 0 {
-			return fmt.Sprintf("the run's ceiling of %s is fixed since its start: for more detail give %s N with %s, or "+
-				"train from scratch", cli.Count(ceiling, "splat"), fault.Setting("max-splats"), fault.Setting("accept-changes"))
+			return fmt.Sprintf("the run's ceiling of %s is fixed since its start: for more detail give %s N with %s, "+
+				"or "+
+				"train from "+
+				"scratch", cli.Count(ceiling, "splat"), fault.Setting("max-splats"), fault.Setting("accept-changes"))
 		}
 	}
 	return "train from scratch with more " + fault.Setting("max-vram") + " for more detail"

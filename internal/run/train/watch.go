@@ -47,5 +47,5 @@ func (s *sight) step(p *pipeline.Progress) error {
 
 func (s *sight) causes() string {
 	return fmt.Sprintf("check %s (it is %g, the median camera distance 1), %s, and with vksplat inspect whether poses "+
-		"and points belong together", fault.Setting("near"), s.o.Config.Near, fault.Setting("init"))
+		"and points match", fault.Setting("near"), s.o.Config.Near, fault.Setting("init"))
 }

@@ -2,6 +2,7 @@ package goldentest
 
 import (
 	"math"
+	"testing"
 
 	"vksplat/pipeline/ref"
 )
@@ -20,4 +21,13 @@ func RelNormWhere[A, B ref.Real](out []A, want []B, width int, keep func(row int
 		}
 	}
 	return ref.RelNorm(a, b)
+}
+
+// Within fails the test unless got <= limit; a NaN fails too.
+func Within(t testing.TB, name string, got, limit float64) {
+	t.Helper()
+	t.Logf("%-16s %.3g", name, got)
+	if !(got <= limit) {
+		t.Errorf("%s: %.3g exceeds %g", name, got, limit)
+	}
 }

@@ -67,3 +67,14 @@ func draw(o synth.Options) (files map[string][]byte, err error) {
 		return err
 	})
 }
+
+// Normals returns the direction in which the surface looks that each pixel of photo i shows at its centre, row by row,
+// in the camera's axes and towards it.
+func Normals(s *synth.Capture, i int) (list [][3]float64) {
+	c, look := s.Cameras()[i], s.Look(i)
+	for p := range c.Width * c.Height {
+		_, n := look(float64(p%c.Width)+0.5, float64(p/c.Width)+0.5)
+		list = append(list, n)
+	}
+	return list
+}

@@ -40,7 +40,7 @@ func pebbles(p geom.Vec) float64 {
 	return min(max((sum/3-0.5)*2.2+0.5, 0), 1)
 }
 
-// Shade is what a ray meets: the floor, a wall behind, or one of some balls.
+// Shade is the grey value of what a ray hits: the floor, a wall behind, or one of some balls.
 func Shade(from, ray geom.Vec) float64 {
 	nearest := math.Inf(1)
 	meet := func(t float64) {

@@ -1,6 +1,6 @@
-// Package lenscases has calibrations of every lens model, for tests. It imports nothing, so that scene itself can test
+// Package lenstest has calibrations of every lens model, for tests. It imports nothing, so that scene itself can test
 // with them.
-package lenscases
+package lenstest
 
 // All are parameters of every model, most of them those of COLMAP's own tests (sensor/models_test.cc), for a photo of
 // 800 x 1000 pixels.
