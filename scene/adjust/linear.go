@@ -81,7 +81,7 @@ func (p *Problem) optics(s *state) (list []*scene.Optics, ok bool) {
 }
 
 // chunk is how many observations, or points, a goroutine works on at a time: sums over chunks have a fixed order.
-const chunk = 4096
+const chunk = 1024
 
 // chunks calls f for all chunks of n things and returns the sum of what it returns.
 func chunks(n int, f func(from, to int) float64) (sum float64) {

@@ -105,9 +105,10 @@ func times(m *[6]float64, x []float64) [3]float64 {
 func (y *system) reduce(s *state, lambda float64) {
 	y.damp(lambda)
 	nodes := len(y.columns)
-	parallel.Workers(nodes, nodes, func() func(a int) {
+	parallel.Workers(nodes, nodes, func() func(i int) {
 		at := make([]int, nodes) // of a column in the row's blocks
-		return func(a int) {
+		return func(i int) {
+			a := nodes - 1 - i // a lens that all photos share takes longest, so it begins first
 			if y.dims(a) == 0 {
 				return
 			}

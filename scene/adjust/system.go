@@ -1,7 +1,6 @@
 package adjust
 
 import (
-	"cmp"
 	"slices"
 
 	"vksplat/internal/parallel"
@@ -70,18 +69,21 @@ func newSystem(p *Problem) *system {
 func (y *system) sortRows() {
 	obs := y.p.Observations
 	y.order = make([]int32, len(obs))
-	for i := range y.order {
-		y.order[i] = int32(i)
-	}
-	slices.SortStableFunc(y.order, func(a, b int32) int { return cmp.Compare(obs[a].Point, obs[b].Point) })
 	y.pointStart = make([]int32, len(y.p.Points)+1)
-	y.poseRows = make([][]int32, len(y.p.Poses))
-	for i, at := range y.order {
-		y.pointStart[obs[at].Point+1] = int32(i + 1)
-		y.poseRows[obs[at].Pose] = append(y.poseRows[obs[at].Pose], int32(i))
+	for _, o := range obs {
+		y.pointStart[o.Point+1]++
 	}
 	for i := range y.p.Points {
-		y.pointStart[i+1] = max(y.pointStart[i+1], y.pointStart[i])
+		y.pointStart[i+1] += y.pointStart[i]
+	}
+	next := slices.Clone(y.pointStart)
+	for i, o := range obs {
+		y.order[next[o.Point]] = int32(i)
+		next[o.Point]++
+	}
+	y.poseRows = make([][]int32, len(y.p.Poses))
+	for i, at := range y.order {
+		y.poseRows[obs[at].Pose] = append(y.poseRows[obs[at].Pose], int32(i))
 	}
 }
 

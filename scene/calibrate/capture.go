@@ -18,7 +18,7 @@ const (
 	// exactPixels is the median distance below which observations are projections of the model, not of photos.
 	exactPixels = 1e-4
 	// sampled is how many observations of a photo the ladder takes on average, and mostSampled how many at most of all.
-	sampled, mostSampled = 400, 400_000
+	sampled, mostSampled = 1000, 400_000
 )
 
 // Result is what Capture found.
