@@ -164,7 +164,7 @@ func (y *system) poseRow(s *state, a int32, at []int) {
 		point := y.p.Observations[y.order[r]].Point
 		var answer [18]float64 // W V^-1
 		y.answer(point, y.w[r][:], answer[:])
-		y.subtract(a, point, answer[:], 6, at)
+		y.subtract(block, a, point, answer[:], 6, at)
 		y.subtractPoint(point, answer[:], rhs)
 	}
 	for i := range 6 {
@@ -172,26 +172,26 @@ func (y *system) poseRow(s *state, a int32, at []int) {
 	}
 }
 
-// lensRow fills the row of a lens.
+// lensRow fills the row of a lens. Most rows and points may be its own, so that they are summed in parts, by several
+// goroutines.
 func (y *system) lensRow(s *state, lens int, at []int) {
 	a := len(y.p.Poses) + lens
 	n, first, block := y.dims(a), y.offset[a], y.blocks[a]
 	grad, rhs := y.grad[first:first+n], y.rhs[first:first+n]
 	clear(rhs)
-	for pose := range s.poses {
-		if s.poses[pose].Lens != lens {
-			continue
-		}
-		for _, r := range y.poseRows[pose] {
+	own := y.parts(len(y.lensRows[lens]), n*n+n, func(from, to int, sums []float64) {
+		for _, r := range y.lensRows[lens][from:to] {
 			byLens, residual := y.byLens[2*y.width*int(r):], &y.rows[r].residual
 			for i := range n {
-				grad[i] += byLens[i]*residual[0] + byLens[y.width+i]*residual[1]
+				sums[n*n+i] += byLens[i]*residual[0] + byLens[y.width+i]*residual[1]
 				for k := range n {
-					block[i*n+k] += byLens[i]*byLens[k] + byLens[y.width+i]*byLens[y.width+k]
+					sums[i*n+k] += byLens[i]*byLens[k] + byLens[y.width+i]*byLens[y.width+k]
 				}
 			}
 		}
-	}
+	})
+	addTo(block[:n*n], own)
+	addTo(grad, own[n*n:])
 	l := &y.p.Lenses[lens]
 	for i, param := range y.free[lens] {
 		if sigma := l.Sigma[param]; sigma > 0 {
@@ -200,14 +200,40 @@ func (y *system) lensRow(s *state, lens int, at []int) {
 		}
 		y.diag[first+i] = block[i*n+i]
 	}
-	answer := make([]float64, 3*n)
-	for _, p := range y.lensPairs[lens] {
-		y.answer(p.point, y.z[3*y.width*int(p.index):], answer)
-		y.subtract(int32(a), p.point, answer, n, at)
-		y.subtractPoint(p.point, answer, rhs)
-	}
+	size := len(block)
+	eliminated := y.parts(len(y.lensPairs[lens]), size+n, func(from, to int, sums []float64) {
+		answer := make([]float64, 3*n)
+		for _, p := range y.lensPairs[lens][from:to] {
+			y.answer(p.point, y.z[3*y.width*int(p.index):], answer)
+			y.subtract(sums[:size], int32(a), p.point, answer, n, at)
+			y.subtractPoint(p.point, answer, sums[size:])
+		}
+	})
+	addTo(block, eliminated)
+	addTo(rhs, eliminated[size:])
 	for i := range n {
 		rhs[i] -= grad[i]
+	}
+}
+
+// parts calls f for all chunks of n things, each with sums of its own, and returns the sums of all.
+func (y *system) parts(n, sums int, f func(from, to int, sums []float64)) []float64 {
+	list := make([][]float64, max(1, (n+chunk-1)/chunk))
+	list[0] = make([]float64, sums)
+	parallel.For((n+chunk-1)/chunk, func(i int) {
+		part := make([]float64, sums)
+		f(i*chunk, min(n, (i+1)*chunk), part)
+		list[i] = part
+	})
+	for _, part := range list[1:] {
+		addTo(list[0], part)
+	}
+	return list[0]
+}
+
+func addTo(to, from []float64) {
+	for i := range to {
+		to[i] += from[i]
 	}
 }
 
@@ -220,9 +246,9 @@ func (y *system) answer(point int32, w, out []float64) {
 	}
 }
 
-// subtract takes the products of a node's answer with all nodes from it on that see the point off the node's row.
-func (y *system) subtract(a, point int32, answer []float64, n int, at []int) {
-	block, poses := y.blocks[a], int32(len(y.p.Poses))
+// subtract takes the products of a node's answer with all nodes from it on that see the point off the node's row, block.
+func (y *system) subtract(block []float64, a, point int32, answer []float64, n int, at []int) {
+	poses := int32(len(y.p.Poses))
 	for r := y.pointStart[point]; r < y.pointStart[point+1]; r++ {
 		b := y.pose(r)
 		if b < a || y.dims(int(b)) == 0 {

@@ -16,6 +16,7 @@ type system struct {
 	order      []int32 // observations by point: a row of this system is p.Observations[order[row]]
 	pointStart []int32 // rows of point i: pointStart[i] to pointStart[i+1]
 	poseRows   [][]int32
+	lensRows   [][]int32
 	rows       []row
 	byLens     []float64     // derivatives of a row by its lens: 2 x width
 	w          [][18]float64 // of a row: derivatives by pose times those by point, 6x3
@@ -82,8 +83,12 @@ func (y *system) sortRows() {
 		next[o.Point]++
 	}
 	y.poseRows = make([][]int32, len(y.p.Poses))
+	y.lensRows = make([][]int32, len(y.p.Lenses))
 	for i, at := range y.order {
-		y.poseRows[obs[at].Pose] = append(y.poseRows[obs[at].Pose], int32(i))
+		pose := obs[at].Pose
+		lens := y.p.Poses[pose].Lens
+		y.poseRows[pose] = append(y.poseRows[pose], int32(i))
+		y.lensRows[lens] = append(y.lensRows[lens], int32(i))
 	}
 }
 

@@ -31,7 +31,7 @@ func (n *network) finish(ctx context.Context, best *trial) (done *network, unpla
 			t.Points[k] = best.Points[i]
 		}
 	}
-	if _, err := adjust.Solve(ctx, &t.Problem, adjust.Options{Loss: robust, Gain: 1e-5, Steps: 12}); err != nil {
+	if _, err := adjust.Solve(ctx, &t.Problem, adjust.Options{Loss: robust, Gain: 1e-5, Steps: 6}); err != nil {
 		return nil, nil, err
 	}
 	done = &network{ids: n.ids, keys: n.keys, seen: n.seen, photos: slices.Clone(n.photos),

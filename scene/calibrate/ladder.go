@@ -140,7 +140,7 @@ func release(k *adjust.Lens, step int) {
 
 // try adjusts a trial and keeps it if held-back observations say so.
 func (l *ladder) try(name string, next *trial) error {
-	if _, err := adjust.Solve(l.ctx, &next.Problem, adjust.Options{Loss: robust, Gain: 1e-4, Steps: 10}); err != nil {
+	if _, err := adjust.Solve(l.ctx, &next.Problem, adjust.Options{Loss: robust, Gain: 1e-4, Steps: 8}); err != nil {
 		return err
 	}
 	now, err := next.judge()
