@@ -336,7 +336,7 @@ var refusals = []struct {
 	{map[string]string{"steps_scaler": "0"}, "flag --steps-scaler: 0 is not a factor of steps",
 		"give a factor above 0 and at most 1000, as in 0.25"},
 	{map[string]string{"lr_means": "1e30"}, "--lr-means is 1e+30; it must be from 0 to 10",
-		"see: vksplat train --help-all"},
+		"as in --lr-means 0.00016; see: vksplat train --help-all"},
 	{map[string]string{"splats_factor": "-1"}, "--splats-factor is -1; it must be from 0 to 100",
 		"see: vksplat train --help-all"},
 }

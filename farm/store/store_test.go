@@ -187,7 +187,7 @@ func TestFaultsOfShares(t *testing.T) {
 			t.Errorf("%v is explained as %v", cause, err)
 		}
 	}
-	const room = "make room there; the task goes on when it is tried again"
+	const room = "make room there; the task continues when it is retried"
 	if hint := fault.Hint(Explain("write", "a", syscall.ENOSPC)); hint != room {
 		t.Errorf("the hint of a full store is %q", hint)
 	}
