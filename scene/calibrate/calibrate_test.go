@@ -252,7 +252,7 @@ func TestApart(t *testing.T) {
 	}
 	res, m := s.calibrate(t)
 	if !slices.Equal(res.Apart, []string{"010.jpg", "011.jpg"}) || len(m.Images) != photos-2 ||
-		!strings.HasSuffix(res.Text(), "2 photos left out") {
+		!strings.HasSuffix(res.Text(), "2 photos whose poses cannot be right are left out: 010.jpg, 011.jpg") {
 		t.Errorf("%v apart, %d images left; %s", res.Apart, len(m.Images), res.Text())
 	}
 }

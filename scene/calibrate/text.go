@@ -3,6 +3,7 @@ package calibrate
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"vksplat/scene"
@@ -26,26 +27,19 @@ func (r *Result) Text() string {
 		text := cmp.Or(strings.Join(r.changes(), ", "), "poses refined")
 		parts = append(parts, fmt.Sprintf("%s: reprojection %.3f to %.3f px", text, r.Before.Mean, r.After.Mean))
 	}
-	if n := r.leftOut(); n == 1 {
-		parts = append(parts, "1 photo left out")
-	} else if n > 1 {
-		parts = append(parts, fmt.Sprintf("%d photos left out", n))
-	}
-	return strings.Join(parts, "; ")
-}
-
-// leftOut counts the training photos that stand apart.
-func (r *Result) leftOut() (n int) {
 	held := map[string]bool{}
 	for _, p := range r.was.photos {
 		held[p.Name] = p.HeldOut
 	}
-	for _, name := range r.Apart {
-		if !held[name] {
-			n++
+	out := slices.DeleteFunc(slices.Clone(r.Apart), func(name string) bool { return held[name] })
+	if n := len(out); n > 0 {
+		text := "1 photo whose pose cannot be right is left out"
+		if n > 1 {
+			text = fmt.Sprintf("%d photos whose poses cannot be right are left out", n)
 		}
+		parts = append(parts, scene.Warning{Count: n, Names: scene.FirstNames(out), Text: text}.String())
 	}
-	return n
+	return strings.Join(parts, "; ")
 }
 
 // changes lists what became of the lens that most photos have, and how many lenses there are.

@@ -28,7 +28,7 @@ func Calibrate(ctx context.Context, c *scene.Capture, path string, l *Options, b
 		return c, res, err
 	}
 	*l = better
-	again.HeldOut = c.HeldOut
+	again.HeldOut, again.Warnings = c.HeldOut, c.Warnings // photos that are left out are named by Text
 	return again, res, nil
 }
 

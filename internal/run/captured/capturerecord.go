@@ -30,7 +30,7 @@ type Source struct {
 // SourceOf records how a capture is read.
 func SourceOf(path string, l *Options) Source {
 	cameras := ""
-	if l.calibrated() != nil {
+	if l.Calibrated() {
 		cameras = ModelFolder
 	}
 	return Source{Scene: output.Absolute(path), Format: l.Format, Images: l.Images, Downscale: int(l.Downscale),
@@ -47,8 +47,9 @@ type Record struct {
 	Resplit bool `json:"resplit,omitempty"`
 
 	Background [3]float32 `json:"background"`
-	Near       float64    `json:"near"`     // in the training frame
-	Exposure   bool       `json:"exposure"` // exposure, white balance or vignetting of the photos was learnt
+	Near       float64    `json:"near"`               // in the training frame
+	Exposure   bool       `json:"exposure"`           // exposure, white balance or vignetting of the photos was learnt
+	AsTaken    bool       `json:"as_taken,omitempty"` // scores are of photos as their lenses took them
 }
 
 // ReadRecord returns the record in the folder of a run, nil where there is none.

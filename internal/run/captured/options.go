@@ -47,6 +47,9 @@ func (f *Options) calibrated() scene.Files {
 	return colmap.Folder(f.Cameras)
 }
 
+// Calibrated reports whether other cameras are used than the capture's own.
+func (f *Options) Calibrated() bool { return f.calibrated() != nil }
+
 // SaveCameras writes the cameras that were used in place of the capture's own into ModelFolder of dir.
 func (f *Options) SaveCameras(dir string) error {
 	at := filepath.Join(dir, filepath.FromSlash(ModelFolder))

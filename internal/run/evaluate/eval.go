@@ -45,6 +45,7 @@ type Options struct {
 	Renders   string // folders of pictures, in place of a model
 	Gt        string
 	AsTaken   bool   // photos are compared as their lenses took them
+	plainName bool   // though, scores have the name of others: train compared them so, too
 	Weights   string // file of LPIPS's; "": it is not measured
 
 	Antialiased bool

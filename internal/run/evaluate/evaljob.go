@@ -81,6 +81,9 @@ func (o *Options) take(rec *captured.Record, out string) (err error) {
 		}
 	}
 	rec.Options(&o.Load, out, o.Given)
+	if rec.AsTaken && !o.Given("native-lens") && !o.Given("cameras") {
+		o.AsTaken, o.plainName = true, true
+	}
 	return nil
 }
 
@@ -238,7 +241,7 @@ func (j *Job) nameMethod(step int) {
 	if j.o.Split == SplitTrain {
 		j.Result.Method += "_" + SplitTrain
 	}
-	if j.o.AsTaken {
+	if j.o.AsTaken && !j.o.plainName {
 		j.Result.Method += "_as_taken"
 	}
 }

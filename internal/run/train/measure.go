@@ -76,6 +76,12 @@ func (s *scorer) recordedScores(step int) []results.ViewScore {
 // evaluate renders every held-out photo's view, measures it against the photo and writes both side by side.
 func (s *scorer) evaluate(ctx context.Context, step int) ([]results.ViewScore, error) {
 	cams := captured.Pick(s.Capture.Cameras, s.Test)
+	if s.o.scoresAsTaken() {
+		var err error
+		if cams, _, err = captured.AsTaken(cams); err != nil {
+			return nil, err
+		}
+	}
 	files := captured.PictureNames(cams)
 	if err := s.own(output.PathsIn(picturesFolder(s.o.Out, step), files)...); err != nil {
 		return nil, err
@@ -176,5 +182,9 @@ func pictureFiles(c *scene.Capture, test []int) map[string]string {
 func drawnBy(o *Options, capture *scene.Capture, test []int) *results.Drawn {
 	c := &o.Config
 	config := pipeline.RenderConfig{Background: c.Background, Near: c.Near, Antialiased: c.Antialiased}
-	return captured.DrawnOf(&config, capture, test)
+	drawn := captured.DrawnOf(&config, capture, test)
+	if cams, _, err := captured.AsTaken(captured.Pick(capture.Cameras, test)); err == nil && o.scoresAsTaken() {
+		drawn.Photos = captured.Resolution(cams)
+	}
+	return drawn
 }

@@ -52,6 +52,7 @@ type choices struct {
 	adapts    bool             // the preset follows the capture, even where a number of steps is given
 	followed  *recipe.Followed // nil: the capture has not been read
 	synthetic bool             // the capture is made for a white background
+	bent      bool             // calibration found distortion in photos whose cameras had none
 	room      int              // splats that memory has room for, if they are fewer than follow the capture
 	limited   *limited         // nil: no time limit has chosen the steps
 	resolved  *recipe.Resolved // what came of all; nil: not asked for yet
@@ -84,6 +85,7 @@ func (o *Options) configure() {
 		{Origin: recipe.FromCheckpoint, Values: c.resumed},
 		{Origin: recipe.FromCapture, Values: c.follow},
 		{Origin: recipe.FromCapture, Values: c.white},
+		{Origin: recipe.FromCapture, Values: o.taken},
 		{Origin: recipe.FromCapture, Values: c.fit},
 	}
 	c.resolved = recipe.Resolve(c.defaults, layers...)
@@ -109,6 +111,21 @@ func (c *choices) white(below *recipe.Resolved) map[string]any {
 	}
 	return map[string]any{"background": [3]float32{1, 1, 1}}
 }
+
+// taken trains on photos as they were taken where a lens was found for cameras that had none: without it, their pixels
+// would have been trained on, too, and undistorting them blurs.
+func (o *Options) taken(below *recipe.Resolved) map[string]any {
+	c := &below.Config
+	if !o.choices.bent || below.Chosen("native_lens") || c.RefinePoses || c.Robust || o.Depth.used() ||
+		o.Normal.used() || o.Devices != "" {
+		return nil
+	}
+	return map[string]any{"native_lens": true}
+}
+
+// scoresAsTaken reports whether scores are of whole photos, drawn through their lenses: those are the pixels that would
+// be compared without calibration.
+func (o *Options) scoresAsTaken() bool { return o.Config.NativeLens && o.Load.Calibrated() }
 
 // fit limits splats that follow the capture to as many as memory has room for.
 func (c *choices) fit(below *recipe.Resolved) map[string]any {

@@ -112,15 +112,22 @@ func (d *dataset) calibrate(ctx context.Context) error {
 		return err
 	}
 	var res *calibrate.Result
+	bent := anyBent(d.Capture)
 	if d.Capture, res, err = captured.Calibrate(ctx, d.Capture, d.Scene, &d.Load, bytes/2); err != nil || res == nil {
 		return err
 	}
 	d.calibrated = res
+	d.choices.bent = !bent && anyBent(d.Capture)
 	captured.TellCalibration(res, d.noteLater)
 	if res.Skipped != "" {
 		d.detailLater("cameras were not calibrated: " + res.Skipped)
 	}
 	return nil
+}
+
+// anyBent reports whether a camera of a capture has a lens with distortion.
+func anyBent(c *scene.Capture) bool {
+	return slices.ContainsFunc(c.Cameras, func(cam scene.Camera) bool { return cam.Lens != nil })
 }
 
 // refuseSmall refuses held-out photos that are too small to be measured once the model is trained.
