@@ -26,6 +26,8 @@ var runFiles = []runFile{
 	{name: "results.json", grows: true, shared: true}, {name: "per_view.json", grows: true, shared: true},
 	{name: StatsFile}, {name: ReportFile}, {name: "input.ply"}, {name: "cameras.json"}, {name: "cfg_args"},
 	{name: OriginFile}, {name: CaptureFile}, {name: askedName}, {name: begunName}, {name: MetricsFile, grows: true},
+	{name: filepath.Join("sparse", "0", "cameras.bin")}, {name: filepath.Join("sparse", "0", "images.bin")},
+	{name: filepath.Join("sparse", "0", "points3D.bin")},
 	{name: filepath.Join(TensorboardFolder, TensorboardPrefix+"*"+TensorboardSuffix)},
 }
 

@@ -58,6 +58,7 @@ type Page struct {
 	Settings []Chapter
 	About    []Row
 	Notices  []cli.Notice
+	Errors   template.HTML // of the cameras, as SVG; "" without
 
 	Room int // bytes left for pictures
 }

@@ -10,6 +10,7 @@ import (
 	"vksplat/pipeline"
 	"vksplat/pipeline/checkpoint"
 	"vksplat/scene"
+	"vksplat/scene/calibrate"
 	"vksplat/scene/results"
 )
 
@@ -28,10 +29,12 @@ type (
 		// At is where a file of OUT is written, which changes between the two events Replacing.
 		At      func(path string) string
 		Nearest func() map[string]scene.Nearest
-		Splats  int
-		Driver  string
-		Past    *history
-		Control Control
+		// Calibrated is nil where no calibration was asked for, and of runs that are resumed.
+		Calibrated *calibrate.Result
+		Splats     int
+		Driver     string
+		Past       *history
+		Control    Control
 	}
 	// Begun comes before the first step or file of the run.
 	Begun struct{}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"html/template"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -76,6 +77,13 @@ func (r *reportFile) write(st *output.Stats) error {
 		return err
 	}
 	r.views(page)
+	if cal := r.started.Calibrated; cal != nil && cal.Before != nil {
+		var svg strings.Builder
+		if err := cal.WritePicture(&svg); err != nil {
+			return err
+		}
+		page.Errors = template.HTML(svg.String()) // which escapes the names of photos
+	}
 	page.Passes, page.PassSum = report.Passes(st.Passes)
 	if r.o.Chapters != nil {
 		page.Settings = r.o.Chapters(r.o)
