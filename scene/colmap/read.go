@@ -170,7 +170,7 @@ func Folder(dir string) scene.Files {
 		r, size, err := fault.Open(path)
 		if err != nil {
 			return nil, 0, &fault.Error{Op: "read calibrated cameras", Path: path, Err: err, Kind: fault.ReadKind(err),
-				Hint: "put the folder back that train wrote, or train again"}
+				Hint: "give the folder of a COLMAP model in binary form, or put the one back that train wrote"}
 		}
 		return r, size, nil
 	}
