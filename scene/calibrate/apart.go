@@ -19,14 +19,29 @@ const (
 )
 
 // standApart returns the photos whose poses disagree with both their neighbours and their own observations, as where
-// the matches that placed them were wrong. medians are of the photos' distances, in pixels.
+// the matches that placed them were wrong. medians are of the photos' distances, in pixels. Training photos are judged
+// by each other, held-out ones by all.
 func (n *network) standApart(medians []float64) (apart []int) {
-	if len(n.photos) < leastRow {
-		return nil
+	var training, all []int
+	for i := range n.photos {
+		if all = append(all, i); !n.photos[i].HeldOut {
+			training = append(training, i)
+		}
 	}
-	row := make([]int, len(n.photos))
-	for i := range row {
-		row[i] = i
+	apart = n.apartIn(training, medians)
+	for _, at := range n.apartIn(all, medians) {
+		if n.photos[at].HeldOut {
+			apart = append(apart, at)
+		}
+	}
+	slices.Sort(apart)
+	return apart
+}
+
+// apartIn returns the photos of a row that stand apart in it.
+func (n *network) apartIn(row []int, medians []float64) (apart []int) {
+	if len(row) < leastRow {
+		return nil
 	}
 	slices.SortFunc(row, func(a, b int) int { return cmp.Compare(n.photos[a].Name, n.photos[b].Name) })
 	step := make([]float64, len(row)-1) // from a photo to the next one
@@ -36,7 +51,11 @@ func (n *network) standApart(medians []float64) (apart []int) {
 			geom.TranslationOf(geom.Transposed(b.R), b.T)))
 	}
 	far := farSteps * geom.Quantile(slices.Clone(step), 0.5)
-	usual := geom.Quantile(slices.Clone(medians), 0.5)
+	own := make([]float64, len(row))
+	for i, at := range row {
+		own[i] = medians[at]
+	}
+	usual := geom.Quantile(own, 0.5)
 	for from := 0; from < len(row); {
 		to := from + 1
 		for to < len(row) && step[to-1] <= far {
@@ -56,6 +75,5 @@ func (n *network) standApart(medians []float64) (apart []int) {
 	if len(apart)*fewApart >= len(row) {
 		return nil
 	}
-	slices.Sort(apart)
 	return apart
 }

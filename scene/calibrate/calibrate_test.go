@@ -203,6 +203,10 @@ func TestErrors(t *testing.T) {
 // TestHeldOut wants nothing that a held-out photo shows in cameras that are trained on, nor in points.
 func TestHeldOut(t *testing.T) {
 	s := ring(pinhole(700), opencv(690, -0.15, 0.2))
+	s.c.HeldOut["010.jpg"] = true
+	for k := range s.m.Seen[9] { // a photo that stands apart if its neighbours do not count
+		s.m.Seen[9][k].X += 20 * float64(k%3-1)
+	}
 	_, clean := s.calibrate(t)
 	for i, img := range s.m.Images {
 		if s.c.HeldOut[img.Name] {
@@ -211,7 +215,11 @@ func TestHeldOut(t *testing.T) {
 			}
 		}
 	}
+	s.m.Images[8].T[1], s.m.Images[10].T[1], s.m.Seen[8], s.m.Seen[10] = 500, -500, nil, nil
 	_, other := s.calibrate(t)
+	if len(clean.Images) != len(other.Images) {
+		t.Fatal("held-out photos decide which training photos are left out")
+	}
 	for i := range clean.Images {
 		if held := s.c.HeldOut[clean.Images[i].Name]; held == (clean.Images[i].T == other.Images[i].T) {
 			t.Errorf("photo %d, held out: %v: pose %v and %v", i, held, clean.Images[i].T, other.Images[i].T)
@@ -244,11 +252,80 @@ func TestCores(t *testing.T) {
 	}
 }
 
+// TestOwnRadial shares lenses of a model with one focal length, and leaves their principal points where they are.
+func TestOwnRadial(t *testing.T) {
+	lens := scene.Calibration{Model: scene.LensSimpleRadial, Width: 800, Height: 600, Params: []float64{700, 400, 300, -0.1}}
+	s := ring(lens, lens).moved(0.02, 0)
+	s.m.Cameras[99] = pinhole(0) // of no photo, and no lens
+	for i := range s.m.Images {
+		k := lens
+		k.Params = []float64{700 + float64(i%5-2), 400, 300, -0.1}
+		s.m.Images[i].Camera = uint32(i + 1)
+		s.m.Cameras[uint32(i+1)] = k
+	}
+	res, m := s.calibrate(t)
+	k := m.Cameras[m.Images[0].Camera]
+	moves := res.Rungs != nil && res.Rungs[len(res.Rungs)-1].Kept
+	if len(m.Cameras) != 1 || moves || k.Params[2] != 400 || k.Params[3] != 300 {
+		t.Errorf("%d lenses, %v; %s %+v", len(m.Cameras), k, res.Skipped, res.Rungs)
+	}
+}
+
+// TestLittle: photos that show too few points keep their poses, and points of one photo each change nothing.
+func TestLittle(t *testing.T) {
+	s := ring(pinhole(700), opencv(690, -0.15, 0.2))
+	s.m.Seen[5] = s.m.Seen[5][:4]
+	for k := range s.m.Seen[5] {
+		s.m.Seen[5][k].X += 80
+	}
+	_, m := s.calibrate(t)
+	r, _ := geom.RotationFromQuat(m.Images[5].Quat)
+	was, _ := geom.RotationFromQuat(s.m.Images[5].Quat)
+	if turn := geom.VectorFromRotation(geom.Product(r, geom.Transposed(was))); geom.Length(turn) > 0.01 {
+		t.Errorf("a photo with four points turned by %g", geom.Length(turn))
+	}
+	s = ring(pinhole(700), opencv(690, -0.15, 0.2))
+	for i, list := range s.m.Seen {
+		list = slices.DeleteFunc(list, func(p colmap.Seen) bool { return p.Point/3%photos != uint64(i) })
+		s.m.Seen[i] = slices.Repeat(list, 3)
+	}
+	if res, _ := s.calibrate(t); res.Cameras != nil || !strings.Contains(res.Skipped, "several photos") {
+		t.Errorf("points that one photo shows: %q", res.Skipped)
+	}
+}
+
+// TestLine aligns cameras on a line, whose centres say nothing of turns about it.
+func TestLine(t *testing.T) {
+	rnd := &random{}
+	turn := geom.RotationFromVector([3]float64{0.3, -0.2, 0.5})
+	var from, to [][3]float64
+	var turns [][9]float64
+	for i := range 30 {
+		x := [3]float64{float64(i), 1e-5 * rnd.normal(), 1e-5 * rnd.normal()}
+		from, turns = append(from, x), append(turns, turn)
+		to = append(to, geom.Add(geom.Rotate(turn, x), [3]float64{1e-5 * rnd.normal(), 1e-5 * rnd.normal(), 2}))
+	}
+	s := must.Get(fitSimilarity(from, to, turns))(t)
+	if off := geom.VectorFromRotation(geom.Product(s.r, geom.Transposed(turn))); geom.Length(off) > 1e-3 {
+		t.Errorf("turned by %g too much", geom.Length(off))
+	}
+	for i := range to {
+		to[i] = [3]float64{}
+	}
+	if s, err := fitSimilarity(from, to, turns); err == nil {
+		t.Errorf("to one place: scale %g", s.scale)
+	}
+}
+
 // TestApart leaves out photos whose poses and observations are both wrong.
 func TestApart(t *testing.T) {
 	s := ring(pinhole(700), pinhole(700))
 	for _, i := range []int{10, 11} {
 		s.m.Images[i].T = [3]float64{-20, 5, 40}
+	}
+	s.c.Calibrated = s.m.Files()
+	if res := must.Get(Capture(context.Background(), s.c, Options{Check: true}))(t); res.Cameras != nil || res.Text() != "" {
+		t.Errorf("a check changes cameras: %s", res.Text())
 	}
 	res, m := s.calibrate(t)
 	if !slices.Equal(res.Apart, []string{"010.jpg", "011.jpg"}) || len(m.Images) != photos-2 ||
@@ -288,6 +365,15 @@ func TestSkipped(t *testing.T) {
 		!strings.Contains(res.Skipped, "MiB") {
 		t.Errorf("with a limit of memory: %q", res.Skipped)
 	}
+	s.c.Calibrated = func(name string) (io.ReadCloser, int64, error) {
+		r, n, err := s.m.Files()(name)
+		return r, n - 1, err
+	}
+	if res := must.Get(Capture(context.Background(), s.c, Options{}))(t); res.Cameras != nil ||
+		!strings.Contains(res.Skipped, "cannot be read") {
+		t.Errorf("a file that is cut: %q", res.Skipped)
+	}
+	s.c.Calibrated = s.m.Files()
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	if _, err := Capture(ctx, s.c, Options{}); err != context.Canceled {

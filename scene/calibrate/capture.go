@@ -32,6 +32,7 @@ type Result struct {
 	Rungs    []Rung      // of the ladder
 
 	was, now *network
+	mean     float64 // of the given cameras, over After's observations
 }
 
 // Options say what Capture may do.
@@ -47,15 +48,15 @@ type Options struct {
 func Capture(ctx context.Context, c *scene.Capture, o Options) (*Result, error) {
 	res := &Result{}
 	m, ok, err := colmap.ReadModel(c)
-	if err != nil {
-		return nil, err
-	}
-	if !ok {
-		res.Skipped = "the capture has no observations"
+	if err != nil { // training does not read the observations
+		res.Skipped = "the capture's observations cannot be read: " + err.Error()
 		return res, nil
 	}
-	n := newNetwork(c, m)
-	if len(n.seen) == 0 {
+	var n *network
+	if ok {
+		n = newNetwork(c, m)
+	}
+	if !ok || len(n.seen) == 0 {
 		res.Skipped = "the capture has no observations"
 		return res, nil
 	}
@@ -72,22 +73,14 @@ func Capture(ctx context.Context, c *scene.Capture, o Options) (*Result, error) 
 	for _, at := range apart {
 		res.Apart = append(res.Apart, n.photos[at].Name)
 	}
-	if len(apart) > 0 {
-		res.Cameras = n.model(m, apart).Files()
-	}
-	training := len(n.photos)
-	for _, p := range n.photos {
-		if p.HeldOut {
-			training--
-		}
-	}
+	photos, seen := n.training()
 	switch need := n.bytes(); {
 	case o.Check:
 		return res, nil
 	case res.Before.Median < exactPixels:
 		res.Skipped = "the observations are where the cameras project the points: nothing can be learnt from them"
-	case training < leastPhotos || len(n.seen) < leastSeen*len(n.photos):
-		res.Skipped = fmt.Sprintf("%d observations of %d photos are too few", len(n.seen), len(n.photos))
+	case photos < leastPhotos || seen < leastSeen*photos:
+		res.Skipped = fmt.Sprintf("%d observations of %d photos are too few", seen, photos)
 	case o.Bytes > 0 && need > o.Bytes:
 		res.Skipped = fmt.Sprintf("to adjust %d observations takes %d MiB of memory, and %d MiB are there", len(n.seen),
 			need>>20, o.Bytes>>20)
@@ -95,12 +88,16 @@ func Capture(ctx context.Context, c *scene.Capture, o Options) (*Result, error) 
 	if res.Skipped != "" {
 		return res, nil
 	}
+	if len(apart) > 0 {
+		res.Cameras = n.model(m, apart).Files()
+	}
 	return res, res.refine(ctx, n.without(apart), m, apart)
 }
 
 // refine climbs the ladder, and sets Cameras where that improved something.
 func (res *Result) refine(ctx context.Context, n *network, m *colmap.Model, apart []int) error {
-	share := min(1, float64(min(sampled*len(n.photos), mostSampled))/float64(len(n.seen)))
+	photos, seen := n.training()
+	share := min(1, float64(min(sampled*photos, mostSampled))/float64(max(1, seen)))
 	l, err := climb(ctx, n, share)
 	if err != nil {
 		return divergence(ctx, res, err)
@@ -113,11 +110,18 @@ func (res *Result) refine(ctx context.Context, n *network, m *colmap.Model, apar
 	if err != nil {
 		return divergence(ctx, res, err)
 	}
-	if res.After, err = now.residuals(); err != nil {
+	after, err := now.residuals()
+	if err != nil {
 		return divergence(ctx, res, err)
 	}
-	if res.After.Mean < res.Before.Mean {
-		res.now, res.Unplaced = now, unplaced
+	given := *n
+	given.seen = now.seen // of points that are left: both means are of the same observations
+	before, err := given.residuals()
+	if err != nil {
+		return divergence(ctx, res, err)
+	}
+	if after.Mean < before.Mean {
+		res.now, res.Unplaced, res.After, res.mean = now, unplaced, after, before.Mean
 		res.Cameras = now.model(m, apart).Files()
 	}
 	return nil
@@ -134,9 +138,9 @@ func divergence(ctx context.Context, res *Result, err error) error {
 
 // bytes is about how much memory an adjustment takes.
 func (n *network) bytes() int64 {
-	const perObservation, perPoint, perPair = 500, 250, 400
-	photos := int64(len(n.photos))
-	return perObservation*int64(len(n.seen)) + perPoint*int64(len(n.points)) + perPair*photos*photos/2
+	const perObservation, perPoint = 500, 250
+	variables := int64(6*len(n.photos) + scene.MaxCalibrated*len(n.lenses))
+	return perObservation*int64(len(n.seen)) + perPoint*int64(len(n.points)) + 4*variables*variables
 }
 
 // model returns a model with the network's lenses, poses and points. Training photos that stand apart are not in it.

@@ -6,12 +6,11 @@ import (
 	"slices"
 
 	"vksplat/internal/geom"
-	"vksplat/scene"
 	"vksplat/scene/adjust"
 )
 
 const (
-	// leastPlaced is how many points a held-out photo must show for its pose to be found by them.
+	// leastPlaced is how many points a photo must show for its pose to be found by them.
 	leastPlaced = 12
 	// lostPixels is the mean distance beyond which a point is where no photo shows it: its matches are wrong.
 	lostPixels = 4
@@ -23,8 +22,9 @@ const (
 func (n *network) finish(ctx context.Context, best *trial) (done *network, unplaced []string, err error) {
 	t := newTrial(n, 1, 0)
 	t.Lenses, t.lensOf = best.Lenses, best.lensOf
-	for i := range t.Poses {
-		t.Poses[i] = best.Poses[i]
+	for i, p := range best.Poses {
+		p.Fixed = t.Poses[i].Fixed
+		t.Poses[i] = p
 	}
 	for i, at := range best.points {
 		if k, found := slices.BinarySearch(t.points, at); found {
@@ -79,19 +79,24 @@ func (n *network) losePoints(adjusted []int) error {
 
 // moveBack gives a network the poses and points of a trial, in the frame of the network that it is of.
 func (t *trial) moveBack(n, done *network) error {
-	from, to := make([][3]float64, len(t.photos)), make([][3]float64, len(t.photos))
+	var from, to [][3]float64
+	var turns [][9]float64
 	for i, at := range t.photos {
-		from[i] = geom.TranslationOf(geom.Transposed(t.Poses[i].R), t.Poses[i].T)
-		to[i] = geom.TranslationOf(geom.Transposed(n.photos[at].R), n.photos[at].T)
+		if was, p := &n.photos[at], &t.Poses[i]; !p.Fixed {
+			from = append(from, geom.TranslationOf(geom.Transposed(p.R), p.T))
+			to = append(to, geom.TranslationOf(geom.Transposed(was.R), was.T))
+			turns = append(turns, geom.Product(geom.Transposed(was.R), p.R))
+		}
 	}
-	move, err := fitSimilarity(from, to)
+	move, err := fitSimilarity(from, to, turns)
 	if err != nil {
 		return err
 	}
 	for i, at := range t.photos {
-		p := &done.photos[at]
-		p.R = geom.Product(t.Poses[i].R, geom.Transposed(move.r))
-		p.T = geom.TranslationOf(p.R, move.apply(from[i]))
+		if p, own := &done.photos[at], &t.Poses[i]; !own.Fixed {
+			p.R = geom.Product(own.R, geom.Transposed(move.r))
+			p.T = geom.TranslationOf(p.R, move.apply(geom.TranslationOf(geom.Transposed(own.R), own.T)))
+		}
 	}
 	for i, at := range t.points {
 		done.points[at] = move.apply(t.Points[i])
@@ -103,9 +108,6 @@ func (t *trial) moveBack(n, done *network) error {
 // points, which keep their poses.
 func (n *network) place(ctx context.Context) (unplaced []string, err error) {
 	held := n.problem()
-	for i := range held.Lenses {
-		held.Lenses[i].Free = [scene.MaxCalibrated]bool{}
-	}
 	known := make([]bool, len(n.points)) // by training photos
 	for _, o := range n.seen {
 		known[o.Point] = known[o.Point] || !n.photos[o.Pose].HeldOut

@@ -3,6 +3,7 @@ package calibrate
 import (
 	"cmp"
 	"context"
+	"errors"
 	"math"
 	"slices"
 
@@ -80,6 +81,9 @@ type ladder struct {
 func climb(ctx context.Context, n *network, share float64) (*ladder, error) {
 	l := &ladder{ctx: ctx, n: n}
 	given := newTrial(n, share, heldBack)
+	if len(given.judges) < leastSeen {
+		return nil, errors.New("too few observations are of points that several photos show")
+	}
 	cost, err := given.judge()
 	if err == nil {
 		err = l.try("poses", given)
@@ -94,8 +98,9 @@ func climb(ctx context.Context, n *network, share float64) (*ladder, error) {
 			return nil, err
 		}
 	}
-	for i := range l.best.Lenses {
-		l.best.Lenses[i].Calibration, _ = raised(l.best.Lenses[i].Calibration)
+	for i := range l.best.Lenses { // whose parameters have other places, so that what is free is, too
+		k, _ := raised(l.best.Lenses[i].Calibration)
+		l.best.Lenses[i] = adjust.Lens{Calibration: k}
 	}
 	// A rung that brings nothing does not end the climb: k1 alone may, where k1 and k2 together bring much.
 	for i := range perspective {
@@ -164,27 +169,27 @@ func (l *ladder) try(name string, next *trial) error {
 	return nil
 }
 
-// plausible reports whether lenses are some that a camera could have, and project the whole photo.
+// plausible reports whether lenses are some that a camera could have, and project as much of the photo as given ones.
 func (l *ladder) plausible(t *trial) bool {
 	for i := range t.Lenses {
 		k, was := &t.Lenses[i].Calibration, &l.n.lenses[i]
 		o, err := k.Optics(k.Width, k.Height)
-		if err != nil || !within(k.Params[0]/was.Params[0], mostFocal) {
+		given, wrong := was.Optics(k.Width, k.Height)
+		if err != nil || wrong != nil || !within(k.Params[0]/was.Params[0], mostFocal) {
 			return false
 		}
 		info, _ := k.Model.Info()
-		side, before := float64(max(k.Width, k.Height)), info.Focals
-		if winfo, _ := was.Model.Info(); winfo.Focals != info.Focals {
-			before = winfo.Focals
-		}
+		before, _ := was.Model.Info()
 		for axis := range 2 {
-			if math.Abs(k.Params[info.Focals+axis]-was.Params[before+axis]) > mostShift*side {
+			shift := math.Abs(k.Params[info.Focals+axis] - was.Params[before.Focals+axis])
+			if shift > mostShift*float64(max(k.Width, k.Height)) {
 				return false
 			}
 		}
 		for corner := range 4 {
 			x, y := float64(corner%2*k.Width), float64(corner/2*k.Height)
-			if _, ok := o.ToPlane(x, y, [2]float64{}); !ok {
+			_, ok := o.ToPlane(x, y, [2]float64{})
+			if _, shown := given.ToPlane(x, y, [2]float64{}); shown && !ok {
 				return false
 			}
 		}

@@ -44,10 +44,13 @@ func newNetwork(c *scene.Capture, m *colmap.Model) *network {
 		paths[c.Cameras[i].PhotoName()] = c.Cameras[i].Path
 	}
 	lens := map[uint32]int{}
-	for id := range m.Cameras {
-		n.ids = append(n.ids, id)
+	for i := range m.Images {
+		if _, used := paths[colmap.PhotoName(c, &m.Images[i])]; used {
+			n.ids = append(n.ids, m.Images[i].Camera)
+		}
 	}
 	slices.Sort(n.ids)
+	n.ids = slices.Compact(n.ids)
 	for i, id := range n.ids {
 		lens[id] = i
 		n.lenses = append(n.lenses, m.Cameras[id])
@@ -74,6 +77,21 @@ func newNetwork(c *scene.Capture, m *colmap.Model) *network {
 			Device: photo.TakenWith(path), image: i})
 	}
 	return n
+}
+
+// training counts the training photos and their observations. Nothing else of held-out photos decides anything.
+func (n *network) training() (photos, observations int) {
+	for i := range n.photos {
+		if !n.photos[i].HeldOut {
+			photos++
+		}
+	}
+	for _, o := range n.seen {
+		if !n.photos[o.Pose].HeldOut {
+			observations++
+		}
+	}
+	return photos, observations
 }
 
 // without returns the network without some photos' observations.
@@ -135,11 +153,12 @@ func newTrial(n *network, points, back float64) *trial {
 		t.Lenses = append(t.Lenses, adjust.Lens{Calibration: l})
 	}
 	held := make([]bool, len(n.seen))
-	count := make([]int, len(n.points))
+	count, last := make([]int, len(n.points)), make([]int32, len(n.points))
 	for i, o := range n.seen {
 		held[i] = drawn(n.keys[o.Point], n.photos[o.Pose].Name, back)
-		if poses[o.Pose] >= 0 && !held[i] {
+		if poses[o.Pose] >= 0 && !held[i] && last[o.Point] != o.Pose+1 { // a photo may show a point twice
 			count[o.Point]++
+			last[o.Point] = o.Pose + 1
 		}
 	}
 	places := make([]int32, len(n.points))
@@ -151,6 +170,7 @@ func newTrial(n *network, points, back float64) *trial {
 			t.Points = append(t.Points, n.points[i])
 		}
 	}
+	shows := make([]int, len(t.Poses))
 	for i, o := range n.seen {
 		o.Pose, o.Point = poses[o.Pose], places[o.Point]
 		switch {
@@ -159,8 +179,15 @@ func newTrial(n *network, points, back float64) *trial {
 			t.judges = append(t.judges, o)
 		default:
 			t.Observations = append(t.Observations, o)
+			shows[o.Pose]++
 		}
 	}
+	// A photo that shows too little stays, and says nothing: else all others would turn as it likes.
+	for i := range t.Poses {
+		t.Poses[i].Fixed = shows[i] < leastPlaced
+	}
+	stays := func(o adjust.Observation) bool { return t.Poses[o.Pose].Fixed }
+	t.Observations, t.judges = slices.DeleteFunc(t.Observations, stays), slices.DeleteFunc(t.judges, stays)
 	return t
 }
 

@@ -19,21 +19,35 @@ func (s *similarity) apply(x [3]float64) [3]float64 {
 	return geom.Add(geom.Scale(geom.Rotate(s.r, x), s.scale), s.t)
 }
 
-// fitSimilarity finds the similarity that brings points closest to others (Umeyama: Least-Squares Estimation of
-// Transformation Parameters Between Two Point Patterns, 1991).
-func fitSimilarity(from, to [][3]float64) (*similarity, error) {
+const (
+	// axesShare is how much cameras' axes count beside their centres, which say nothing of turns about a line that all
+	// are on. Richer lenses turn cameras against their rays, so that it is little.
+	axesShare = 1e-3
+	// mostScale is by which factor the scale changes at most: an adjustment hardly moves it.
+	mostScale = 2
+)
+
+// fitSimilarity finds the similarity that brings centres of cameras closest to others (Umeyama: Least-Squares Estimation
+// of Transformation Parameters Between Two Point Patterns, 1991), and a little also their axes. turns are the cameras'
+// own rotations from one frame to the other.
+func fitSimilarity(from, to [][3]float64, turns [][9]float64) (*similarity, error) {
 	a, b := mean(from), mean(to)
-	var m [9]float64
-	var spread float64
+	var m, all, axes [9]float64
+	var spread, size float64
 	for i := range from {
 		x, y := geom.Sub(from[i], a), geom.Sub(to[i], b)
 		spread += geom.Dot(x, x)
+		size += geom.Dot(y, y) / float64(len(from))
 		for j := range 9 {
 			m[j] += y[j/3] * x[j%3]
+			axes[j] += turns[i][j]
 		}
 	}
+	for j := range 9 {
+		all[j] = m[j] + axesShare*size*axes[j]
+	}
 	var svd mat.SVD
-	if !(spread > 0) || !svd.Factorize(mat.NewDense(3, 3, m[:]), mat.SVDFull) {
+	if !(spread > 0) || !svd.Factorize(mat.NewDense(3, 3, all[:]), mat.SVDFull) {
 		return nil, errors.New("align cameras: all are in one place")
 	}
 	var u, v, product mat.Dense
@@ -50,6 +64,9 @@ func fitSimilarity(from, to [][3]float64) (*similarity, error) {
 		along += r[j] * m[j]
 	}
 	s := &similarity{scale: along / spread, r: r}
+	if !within(s.scale, mostScale) {
+		return nil, errors.New("align cameras: their places say nothing of the scale")
+	}
 	s.t = geom.Sub(b, geom.Scale(geom.Rotate(r, a), s.scale))
 	return s, nil
 }

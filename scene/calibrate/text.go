@@ -25,7 +25,7 @@ func (r *Result) Text() string {
 	var parts []string
 	if r.now != nil {
 		text := cmp.Or(strings.Join(r.changes(), ", "), "poses refined")
-		parts = append(parts, fmt.Sprintf("%s: reprojection %.3f to %.3f px", text, r.Before.Mean, r.After.Mean))
+		parts = append(parts, fmt.Sprintf("%s: reprojection %.3f to %.3f px", text, r.mean, r.After.Mean))
 	}
 	held := map[string]bool{}
 	for _, p := range r.was.photos {
