@@ -49,7 +49,7 @@ var optionOf = map[string]string{
 }
 
 // commandOnly are keys of the command's configuration files that nothing here sets.
-var commandOnly = []string{"full-photos", "grow-masks", "invert-masks", "model", "undo-applied-transform"}
+var commandOnly = []string{"cameras", "full-photos", "grow-masks", "invert-masks", "model", "undo-applied-transform"}
 
 // unknownHint is the hint for a key that is none of names, the keys of settings.
 func unknownHint(key string, names []string) string {

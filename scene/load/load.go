@@ -1,6 +1,7 @@
 package load
 
 import (
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -34,6 +35,10 @@ func Capture(root string, o scene.LoadOptions) (*scene.Capture, error) {
 	if what.format == scene.FormatColmap {
 		c.Text, c.Calibrated = what.files == &colmap.TextModel, o.Cameras
 		records, err = colmap.Read(c, what.files)
+	} else if o.Cameras != nil {
+		err = &fault.Error{Op: "load capture", Path: root, Kind: fault.ErrUsage,
+			Err:  errors.New("only the cameras of a COLMAP model can be replaced by others"),
+			Hint: "give " + fault.Setting("cameras") + " given"}
 	} else {
 		records, err = readers[what.format].read(c, o)
 	}

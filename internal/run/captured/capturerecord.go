@@ -88,13 +88,17 @@ func (rec *Source) Place(out string) (string, error) {
 		Hint: "say where the photos of " + out + " are now: " + fault.Setting("capture") + " SCENE"}
 }
 
+// CamerasIn is the value of Options.Cameras for the cameras of a record in a folder.
+func (rec *Source) CamerasIn(dir string) string {
+	if rec.Cameras == "" {
+		return CamerasGiven
+	}
+	return filepath.Join(dir, filepath.FromSlash(rec.Cameras))
+}
+
 // Options brings load to what is recorded in a folder, where no flag says otherwise.
 func (rec *Source) Options(load *Options, dir string, given func(flag string) bool) {
-	cameras := CamerasGiven
-	if rec.Cameras != "" {
-		cameras = filepath.Join(dir, filepath.FromSlash(rec.Cameras))
-	}
-	Adopt(given, "cameras", &load.Cameras, cameras)
+	Adopt(given, "cameras", &load.Cameras, rec.CamerasIn(dir))
 	Adopt(given, "format", &load.Format, rec.Format)
 	Adopt(given, "images", &load.Images, rec.Images)
 	Adopt(given, "downscale", &load.Downscale, DownscaleFlag(rec.Downscale))

@@ -2,6 +2,7 @@ package train
 
 import (
 	"fmt"
+	"path/filepath"
 	"slices"
 
 	"vksplat/internal/fault"
@@ -29,8 +30,15 @@ func (p *previous) adopt() error {
 	default:
 		return nil // there is nothing to resume
 	}
-	if p.begun != nil {
+	switch {
+	case p.begun != nil:
 		p.adoptCapture(p.begun)
+	case p.Divided == nil: // the checkpoint is another run's, or an earlier version began this one
+		dir, source := filepath.Dir(p.from.Path()), &captured.Source{}
+		if b := readBegun(dir); b != nil {
+			source = &b.Source
+		}
+		captured.Adopt(p.Asked, "cameras", &p.Load.Cameras, source.CamerasIn(filepath.Dir(dir)))
 	}
 	if p.otherPreset(preset, &was) {
 		return nil
@@ -48,6 +56,8 @@ func (p *previous) adopt() error {
 func (p *previous) adoptCapture(b *begun) {
 	if !p.Given(WholeSource) {
 		b.Source.Options(&p.Load, output.Current(p.Out), p.Asked)
+	} else { // of which the cameras are no part
+		p.Load.Cameras = b.Source.CamerasIn(output.Current(p.Out))
 	}
 	p.Depth.adopt(&b.Depth, p.Asked)
 	p.Normal.adopt(&b.Normal, p.Asked)
