@@ -102,7 +102,7 @@ func TestTruth(t *testing.T) {
 		clear(start[focals+2:])
 		start[0] *= 1.01
 		p.Lenses[0].Params = start
-		s := solve(t, p, Options{Gain: 1e-12})
+		s := solve(t, p, Options{Gain: 1e-12, Steps: 100}) // many: rounding may lower what is nearly 0
 		if !s.Converged || s.After > 1e-6 {
 			t.Errorf("%v: cost %g to %g in %d steps, converged: %v", k.Model, s.Before, s.After, s.Steps, s.Converged)
 		}
@@ -110,6 +110,29 @@ func TestTruth(t *testing.T) {
 			if got := p.Lenses[0].Params[i]; math.Abs(got-want) > 1e-5*max(1, math.Abs(want)) {
 				t.Errorf("%v: parameter %d is %v, want %v", k.Model, i, got, want)
 			}
+		}
+	}
+}
+
+// A capture in national coordinates, millions of metres from the origin, is solved like any other.
+func TestFar(t *testing.T) {
+	p := ring(t, openCV, 24, 400)
+	truth := slices.Clone(p.Lenses[0].Params)
+	disturb(p, 0.01)
+	p.Lenses[0].Params = slices.Clone(truth)
+	p.Lenses[0].Params[0] *= 1.01
+	far := [3]float64{4e6, 5.5e6, 300}
+	for i := range p.Points {
+		p.Points[i] = geom.Add(p.Points[i], far)
+	}
+	for i := range p.Poses {
+		q := &p.Poses[i]
+		q.T = geom.Sub(q.T, geom.Rotate(q.R, far))
+	}
+	s := solve(t, p, Options{})
+	for i, want := range truth {
+		if got := p.Lenses[0].Params[i]; math.Abs(got-want) > 1e-5*max(1, math.Abs(want)) {
+			t.Errorf("cost %g to %g: parameter %d is %v, want %v", s.Before, s.After, i, got, want)
 		}
 	}
 }
@@ -169,7 +192,7 @@ func TestSolvers(t *testing.T) {
 		off += geom.Square(got[i] - want[i])
 		size += geom.Square(want[i])
 	}
-	if off > 2e-3*size {
+	if off > 3e-3*size {
 		t.Errorf("conjugate gradients are off by %g of the step", math.Sqrt(off/size))
 	}
 }

@@ -40,14 +40,15 @@ func Huber(scale float64) Loss {
 type row struct {
 	residual [2]float64
 	camera   [2][3]float64 // by the point in the camera's axes
-	turned   [3]float64    // R x: what a rotation moves
+	at       [3]float64    // that point
 }
 
-// byPose returns the derivatives by a small rotation and a translation of the camera's axes: 2x6.
+// byPose returns the derivatives by a small rotation of the camera about its centre, and by a translation of its axes:
+// 2x6. About the centre, as the origin may be a million metres away, where rotations and translations hardly differ.
 func (r *row) byPose() (j [2][6]float64) {
 	for i := range 2 {
 		c := r.camera[i]
-		cross := geom.Cross(r.turned, c)
+		cross := geom.Cross(r.at, c)
 		j[i] = [6]float64{cross[0], cross[1], cross[2], c[0], c[1], c[2]}
 	}
 	return j
@@ -155,18 +156,18 @@ func (y *system) linearise(s *state, loss Loss) {
 			byLens := y.byLens[2*y.width*i : 2*y.width*(i+1)]
 			clear(byLens)
 			pose := &s.poses[o.Pose]
-			turned := geom.Rotate(pose.R, s.points[o.Point])
+			at := geom.Add(geom.Rotate(pose.R, s.points[o.Point]), pose.T)
 			var slope scene.Slope
-			u, v, ok := optics[pose.Lens].Linearise(geom.Add(turned, pose.T), &slope)
+			u, v, ok := optics[pose.Lens].Linearise(at, &slope)
 			d := [2]float64{u - o.X, v - o.Y}
 			d2 := d[0]*d[0] + d[1]*d[1]
-			if !ok || d2 >= lostPixels*lostPixels {
+			if !ok || !(d2 < lostPixels*lostPixels) {
 				continue
 			}
 			_, w := loss(d2)
 			w = math.Sqrt(w)
 			r := &y.rows[i]
-			r.turned = turned
+			r.at = at
 			for a := range 2 {
 				r.residual[a] = w * d[a]
 				r.camera[a] = geom.Scale(slope.Ray[a], w)

@@ -111,8 +111,8 @@ func (m *minimiser) moved(delta []float64, moves [][3]float64) *state {
 	for i := range s.poses {
 		if d := delta[m.offset[i]:m.offset[i+1]]; len(d) > 0 {
 			p := &s.poses[i]
-			p.R = geom.Product(geom.RotationFromVector([3]float64(d[:3])), p.R)
-			p.T = geom.Add(p.T, [3]float64(d[3:]))
+			turn := geom.RotationFromVector([3]float64(d[:3]))
+			p.R, p.T = geom.Product(turn, p.R), geom.Add(geom.Rotate(turn, p.T), [3]float64(d[3:]))
 		}
 	}
 	for i := range m.at.params {
