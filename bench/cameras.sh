@@ -4,9 +4,9 @@
 #
 #     D=FOLDER_OF_CAPTURES CAPTURES="bonsai_146 fox_pinhole" SEEDS="42 1 2" bench/cameras.sh
 #
-# VKSPLAT is the program (default: vksplat), WORK the folder for runs (build/cameras), WEIGHTS the network of LPIPS, JOBS
-# how many run at a time. A capture whose name ends in _own or _wrong is made of the one without, if it is missing: each
-# photo gets a camera of its own (own_lenses.py), or a wrong pose (wrong_poses.py).
+# VKSPLAT is the program (default: vksplat), WORK the folder for runs (build/cameras), WEIGHTS the network of LPIPS,
+# JOBS how many run at a time. A capture whose name ends in _own or _wrong is made of the one without, if it is missing:
+# each photo gets a camera of its own (own_lenses.py), or a wrong pose (wrong_poses.py).
 set -euo pipefail
 vksplat=${VKSPLAT:-vksplat} work=${WORK:-build/cameras} seeds=${SEEDS:-42 1 2}
 mkdir -p "$work"
@@ -18,7 +18,8 @@ for c in $CAPTURES; do
 done
 run() { # CAPTURE WAY SEED
 	m=$work/$1_$2_$3
-	[ -f "$m/stats.json" ] || "$vksplat" train "$D/$1" -m "$m" --eval --seed "$3" --cameras "$2" --overwrite >"$m.log" 2>&1
+	[ -f "$m/stats.json" ] || "$vksplat" train "$D/$1" -m "$m" --eval --seed "$3" --cameras "$2" --overwrite \
+		>"$m.log" 2>&1
 	"$vksplat" eval "$m" --native-lens ${WEIGHTS:+--lpips-weights "$WEIGHTS"} >"$m.taken.log" 2>&1
 	rm -rf "$m/checkpoints"
 }
@@ -38,5 +39,6 @@ for capture in sys.argv[2:]:
             rows.append([v for k, v in scores.items() if k.endswith("_as_taken")][-1])
         mean = lambda key: statistics.mean(r.get(key, float("nan")) for r in rows)
         spread = statistics.stdev([r["PSNR"] for r in rows]) if len(rows) > 1 else 0
-        print(f"| {capture} | {way} | {len(rows)} | {mean('PSNR'):.2f} ± {spread:.2f} | {mean('SSIM'):.4f} | {mean('LPIPS'):.4f} |")
+        print(f"| {capture} | {way} | {len(rows)} | {mean('PSNR'):.2f} ± {spread:.2f} | {mean('SSIM'):.4f} | "
+              f"{mean('LPIPS'):.4f} |")
 P
