@@ -64,7 +64,7 @@ func (p *Share) Release(view int) {
 }
 
 // Expect says that the device, which is at step from, will ask for these photos, and for no others before step end. The
-// the source learns as much as all devices have announced.
+// source learns as much as all devices have announced.
 func (p *Share) Expect(from int, list []Ask, end int) {
 	e, ok := p.src.(Planner)
 	if !ok {
