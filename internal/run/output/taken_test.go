@@ -42,8 +42,7 @@ func TestClaimFolder(t *testing.T) {
 	}
 }
 
-// TestEscapeGlob finds a file by a pattern whose folder has the characters of patterns. A backslash escapes them on some
-// systems only.
+// TestEscapeGlob finds a file by a pattern whose folder has the characters of patterns. Some systems know no escapes.
 func TestEscapeGlob(t *testing.T) {
 	names := []string{"[a]b", "c[", "]d"}
 	if filepath.Separator == '/' {
