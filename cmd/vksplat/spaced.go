@@ -57,6 +57,9 @@ func spacedError(console *cli.Console, cmd *cobra.Command, args []string, wrong 
 
 // suits says whether a word can be a flag's value, and whether it can hardly be anything else.
 func suits(v pflag.Value, word string) (fits, sure bool) {
+	if own, is := v.(flagValue); is {
+		v = own.Value
+	}
 	switch v.(type) {
 	case cli.Value[bool]:
 		fits = word == "true" || word == "false"

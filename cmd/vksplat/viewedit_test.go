@@ -354,7 +354,7 @@ func TestConvertEdits(t *testing.T) {
 	}{
 		{[]string{model, "--edits", edits}, 0, "60 splats"},
 		{[]string{model, "--edits", edits, "--max-splats", "10"}, 0, "10 splats"},
-		{[]string{other, "--edits", edits}, 65, "of a model of 100 splats, this one has 101"},
+		{[]string{other, "--edits", edits}, 65, "a model of 100 splats, this one has 101"},
 		{[]string{model, "--edits", bad}, 65, "not an edits file"},
 		{[]string{model, "--edits", filepath.Join(dir, "none")}, 65, "read edits"},
 		{[]string{model, "--edits", edits, "--orient", "up"}, 2, "the edits say where up is"},
