@@ -43,11 +43,7 @@ func spacedError(console *cli.Console, cmd *cobra.Command, args []string, wrong 
 		if !isFlag || f == nil || f.NoOptDefVal == "" || !slices.Contains(args, value) {
 			continue
 		}
-		v := f.Value
-		if own, is := v.(flagValue); is {
-			v = own.Value
-		}
-		if fits, sure := suits(v, value); fits && (wrong || sure) {
+		if fits, sure := suits(f.Value, value); fits && (wrong || sure) {
 			return fault.Usagef("write --"+f.Name+"="+value, "flag --%s: %s after a space is not its value",
 				f.Name, value)
 		}
