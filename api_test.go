@@ -199,7 +199,7 @@ func TestSettings(t *testing.T) {
 	device, capture, dir := open(t)
 	fields := []string{
 		"eval", "test_every", // TrainOptions.HoldOut
-		"images", "downscale", "strict", "format", "masks", // CaptureOptions
+		"images", "downscale", "strict", "format", "masks", "cameras", // CaptureOptions
 		"device", "max_vram", "max_ram", // DeviceOptions
 		"progress", "preset",
 		// of the command alone

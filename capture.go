@@ -20,6 +20,7 @@ type CaptureOptions struct {
 	Masks     string // folder of masks, likewise, white counts; "": masks beside the photos, if it is there
 	Downscale int    // 1, 2, 4 or 8; 0 brings widths above 1600 pixels to 1600
 	Format    string // "colmap", "transforms" or another word of --format; "": found
+	Cameras   string // "auto" calibrates them when training; the folder of a COLMAP model; "": as the capture has them
 	Strict    bool   // a photo that is missing or cannot be decoded is an error, and not left out
 }
 
@@ -36,7 +37,7 @@ type Capture struct {
 func OpenCapture(dir string, o CaptureOptions) (*Capture, error) {
 	c := &Capture{dir: dir, options: captured.Options{
 		Images: o.Images, Masks: o.Masks, Downscale: captured.DownscaleFlag(o.Downscale), Format: o.Format,
-		Strict: o.Strict, Model: scene.AnyModel,
+		Strict: o.Strict, Model: scene.AnyModel, Cameras: o.Cameras,
 	}}
 	if !slices.Contains([]int{0, 1, 2, 4, 8}, o.Downscale) {
 		return nil, fault.Usagef("give 1, 2, 4 or 8, or 0 for automatic", "CaptureOptions.Downscale is %d", o.Downscale)

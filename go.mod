@@ -39,12 +39,12 @@ require (
 	golang.org/x/term v0.47.0
 	// Names of photos from a Mac spell accents in another way. Package net/http has the same tables in it anyway.
 	golang.org/x/text v0.43.0
+	// Cholesky factors and singular values for the adjustment of cameras.
+	gonum.org/v1/gonum v0.17.0
 	// gRPC's library, for tests alone: a server that plays Temporal's.
 	google.golang.org/grpc v1.82.1
 	// Messages of Temporal's server, whose Go make messages writes; package protowire for TensorBoard's events.
 	google.golang.org/protobuf v1.36.12
-	// Cholesky factors and singular values for the adjustment of cameras.
-	gonum.org/v1/gonum v0.17.0
 )
 
 require (

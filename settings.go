@@ -40,7 +40,7 @@ func ownSettings(o *train.Options) map[string]train.Setting {
 // optionOf names the option or function of this package that sets a setting.
 var optionOf = map[string]string{
 	"images": "CaptureOptions.Images", "masks": "CaptureOptions.Masks", "downscale": "CaptureOptions.Downscale",
-	"format": "CaptureOptions.Format", "strict": "CaptureOptions.Strict",
+	"cameras": "CaptureOptions.Cameras", "format": "CaptureOptions.Format", "strict": "CaptureOptions.Strict",
 	"device": "DeviceOptions.Select", "max-vram": "DeviceOptions.MaxVRAM", "max-ram": "DeviceOptions.MaxRAM",
 	"eval": "TrainOptions.HoldOut", "test-every": "TrainOptions.HoldOut", "export": "TrainOptions.Export",
 	"preset": "TrainOptions.Preset", "iterations": "TrainOptions.Iterations", "seed": "TrainOptions.Seed",

@@ -65,4 +65,5 @@ def main(source, copy, which="training"):
     path.write_bytes(b"".join(out))
 
 
-main(*sys.argv[1:])
+if __name__ == "__main__":
+    main(*sys.argv[1:])

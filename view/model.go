@@ -99,8 +99,7 @@ func prepare(path, tempDir string, source splatfile.Source, small bool) (*Model,
 	if broken > 0 {
 		m.Lost = append(m.Lost,
 			fmt.Sprintf("%d of %d splats hold NaN or infinite numbers, or are longer than e^%d, and may hide the "+
-				"others; "+
-				"vksplat convert leaves them out", broken, info.N, scene.HugeLog))
+				"others; vksplat convert leaves them out", broken, info.N, scene.HugeLog))
 	}
 	size, err := fileSize(path)
 	if err != nil {

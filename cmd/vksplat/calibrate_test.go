@@ -12,8 +12,8 @@ import (
 	"vksplat/scene/synth/synthtest"
 )
 
-// cmdBent is "bent DIR": a capture of 24 photos of 96x72 whose lens bends them, with cameras that know nothing of that and
-// are not where they stood, and with the pixels where photos show its points, off by a third of a pixel.
+// cmdBent is "bent DIR": a capture of 24 photos of 96x72 whose lens bends them, with cameras that know nothing of that
+// and are not where they stood, and with the pixels where photos show its points, off by a third of a pixel.
 func cmdBent(ts *testscript.TestScript, _ bool, args []string) {
 	dir := ts.MkAbs(args[0])
 	o := synth.Options{Images: 24, Width: 96, Height: 72, Points: 500, Lens: &synth.Lens{Model: scene.LensOpenCV,

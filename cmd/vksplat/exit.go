@@ -21,7 +21,11 @@ func usageErrorOf(err error, cmd *cobra.Command) error {
 	if errors.As(err, &bad) && errors.Is(bad.Unwrap(), fault.ErrUsage) {
 		help := "see: " + cmd.CommandPath() + " --help"
 		if f := bad.GetFlag(); f.DefValue != "" {
-			help = fmt.Sprintf("as in --%s %s; ", f.Name, f.DefValue) + help
+			between := " "
+			if f.NoOptDefVal != "" {
+				between = "="
+			}
+			help = fmt.Sprintf("as in --%s%s%s; ", f.Name, between, f.DefValue) + help
 		}
 		if cmd.Flags().Lookup("help-all") != nil {
 			help += "-all" // --help may leave the flag out

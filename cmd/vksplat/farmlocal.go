@@ -63,7 +63,7 @@ func (j localJob) isDead(s *local.Status) bool {
 	if errors.Join(err, unknown) != nil || s.Ended || s.Host != host || lockfile.Check(lock) != nil {
 		return false
 	}
-	unlock, err := lockfile.Try(lock, lockfile.Exclusive)
+	unlock, err := lockfile.Try(lock, lockfile.Removed)
 	if err == nil {
 		unlock()
 	}

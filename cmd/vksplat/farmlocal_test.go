@@ -69,6 +69,9 @@ func TestLocalKilled(t *testing.T) {
 	if !j.isDead(s) {
 		t.Error("a run that was killed is not known")
 	}
+	if _, err := os.Lstat(lock); err == nil {
+		t.Error("the question leaves a lock behind")
+	}
 	for _, s := range []*local.Status{{Host: "other." + host}, {}, {Host: host, Ended: true}} {
 		if j.isDead(s) {
 			t.Errorf("%+v is dead", s)

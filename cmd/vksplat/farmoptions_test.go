@@ -163,7 +163,7 @@ func TestRanges(t *testing.T) {
 				register(fs, []optionGroup{{options: []option{*o}}})
 				err := fs.Parse([]string{"--" + o.name + "=" + value})
 				if err == nil {
-					err = checkRanges(fs)
+					err = checkRanges(fs, cmd.CommandPath())
 				}
 				if (err == nil) != fits || !fits && !errors.Is(err, fault.ErrUsage) {
 					t.Errorf("%s --%s=%s: %v", cmd.Name(), o.name, value, err)

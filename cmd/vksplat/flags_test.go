@@ -328,6 +328,7 @@ func TestContradictions(t *testing.T) {
 		{[]string{"--scale-reg", "abc"}, "hint: as in --scale-reg 0; see: vksplat train --help-all"},
 		{[]string{"--iterations", "0"}, "hint: as in --iterations 30000; see: vksplat train --help-all"},
 		{[]string{"--seed", "-1"}, "hint: as in --seed 42; see: vksplat train --help-all"},
+		{[]string{"--eval=maybe"}, "hint: as in --eval=false; see: vksplat train --help-all"},
 		{[]string{"--iteratons", "5"}, "did you mean --iterations? see: vksplat train --help"},
 	} {
 		if got := refusalOf(t, tt.args...); !strings.Contains(got, tt.want) {

@@ -29,8 +29,7 @@ func presetHelp(all bool) string {
 	}
 	if all {
 		b.WriteString("\n" + reflowed("Without --preset, the preset is default. Defaults above are those of "+
-			"--preset "+
-			"3dgs; other presets change some of them, see: vksplat train --preset NAME --print-config\n\n"+
+			"--preset 3dgs; other presets change some of them, see: vksplat train --preset NAME --print-config\n\n"+
 			"In brackets: the source of a default; see docs/train.md. Underscores stand for dashes, and many "+
 			"names of other trainers' flags are understood.") + "\n")
 	}

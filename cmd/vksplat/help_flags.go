@@ -52,7 +52,9 @@ func addFlags(console *cli.Console, cmd *cobra.Command, table []optionGroup, lay
 	h.table = append(slices.Clip(table), last)
 	register(cmd.Flags(), h.table)
 	offerValues(console, cmd, h.table)
-	cmd.PreRunE = func(cmd *cobra.Command, _ []string) error { return checkRanges(cmd.Flags()) }
+	cmd.PreRunE = func(cmd *cobra.Command, _ []string) error {
+		return checkRanges(cmd.Flags(), cmd.CommandPath())
+	}
 	cmd.SetHelpFunc(func(cmd *cobra.Command, _ []string) { h.print(cmd) })
 }
 

@@ -137,8 +137,8 @@ type flagValue struct {
 	option *option
 }
 
-// checkRanges refuses numbers on the command line that are out of the range of their option.
-func checkRanges(flags *pflag.FlagSet) (err error) {
+// checkRanges refuses numbers on the command line of a command that are out of the range of their option.
+func checkRanges(flags *pflag.FlagSet, command string) (err error) {
 	flags.Visit(func(f *pflag.Flag) {
 		o := f.Value.(flagValue).option
 		r := recipe.Range{Least: o.job.least, Most: o.job.most}
@@ -147,10 +147,10 @@ func checkRanges(flags *pflag.FlagSet) (err error) {
 		}
 		x, wrong := strconv.ParseFloat(f.Value.String(), 64)
 		if wrong == nil {
-			wrong = r.Check(fault.Setting(o.name), x, x)
+			wrong = r.Check(fault.Setting(o.name), f.Value, x)
 		}
 		if wrong != nil {
-			err = fault.Usagef("see: "+fault.Command(flags.Name()+" --help"), "%w", wrong)
+			err = fault.Usagef("see: "+command+" --help", "%w", wrong)
 		}
 	})
 	return err

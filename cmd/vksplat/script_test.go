@@ -82,7 +82,8 @@ func TestScripts(t *testing.T) {
 			return false, fmt.Errorf("unknown condition %q", cond)
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"bent": cmdBent, "capture": cmdCapture, "photo": cmdPhoto, "patch": cmdPatch, "cut": cmdCut, "fails": cmdFails,
+			"bent":    cmdBent,
+			"capture": cmdCapture, "photo": cmdPhoto, "patch": cmdPatch, "cut": cmdCut, "fails": cmdFails,
 			"interrupts": cmdInterrupts, "killed": cmdKilled, "stopped": cmdStopped, "bucket": cmdBucket,
 			"older": cmdOlder, "photos": cmdPhotos,
 		},

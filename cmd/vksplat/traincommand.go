@@ -64,7 +64,8 @@ func trainPlan(console *cli.Console, o *train.Options, fs *pflag.FlagSet, dir st
 // passedOnFlags are the flags that were given, for the training of a block, or of what was inspected.
 func passedOnFlags(fs *pflag.FlagSet) (flags []string) {
 	fs.Visit(func(f *pflag.Flag) {
-		if !slices.Contains([]string{"block", "model-path", "resume", "export", "photos", "json", "quick", "picture"}, f.Name) {
+		if !slices.Contains([]string{"block", "model-path", "resume", "export", "photos", "json", "quick", "picture"},
+			f.Name) {
 			flags = append(flags, "--"+f.Name+"="+f.Value.String())
 		}
 	})

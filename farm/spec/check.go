@@ -209,9 +209,8 @@ func (j *Job) checkText(at path, s string, f *field) (err error) {
 				strings.Join(f.Words, ", "))
 		}
 		if utf8.RuneCountInString(s) > maxText || !textForm.MatchString(s) {
-			return j.wrong(at, "files cannot be named here", "%.60q is too long, or has characters that are not "+
-				"allowed",
-				s)
+			return j.wrong(at, "files cannot be named here",
+				"%.60q is too long, or has characters that are not allowed", s)
 		}
 	}
 	return nil

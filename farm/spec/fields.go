@@ -210,8 +210,8 @@ var (
 	commonFields = slices.Concat([]field{
 		oneOf("kind", "what the task does", writtenKinds()...).need(),
 		plain("id", typeName, "name of the task and of its folder"),
-		plain("needs", typeNames, "tasks that must finish first, in addition to those that inputs "+
-			"name").list(0, maxEntries),
+		plain("needs", typeNames, "tasks that must finish first, in addition to those that inputs name").
+			list(0, maxEntries),
 		plain("matrix", typeMatrix, "keys with lists of values: a task for every combination"),
 	}, handling("it"))
 	jobFields = slices.Concat([]field{

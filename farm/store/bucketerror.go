@@ -191,8 +191,8 @@ var explanations = []struct {
 		hint: "make the bucket, or correct url, endpoint and region in ROOTS"},
 	{codes: []string{"AuthorizationHeaderMalformed", "PermanentRedirect", "TemporaryRedirect", "InvalidRegion",
 		"IllegalLocationConstraintException"},
-		is: hasStatus(http.StatusMovedPermanently), what: "the bucket is in another region", hint: "set the bucket's " +
-			"region in ROOTS"},
+		is: hasStatus(http.StatusMovedPermanently), what: "the bucket is in another region",
+		hint: "set the bucket's region in ROOTS"},
 	{codes: []string{"RequestTimeTooSkewed"}, what: "the clocks of this machine and the server differ",
 		hint: "set this machine's clock, as by chrony or systemd-timesyncd"},
 	{is: isPlain, what: "the endpoint says https, the server speaks http",

@@ -196,10 +196,10 @@ func (r *runner) fits() error {
 			Hint: "run it on such a machine, or change the job", Kind: store.ErrSetup}
 	}
 	if free, known := atomicfile.FreeSpace(r.Work); known && free < int64(t.Limits.DiskMinGB)<<30 {
-		return &fault.Error{Op: "run task", Path: r.Work, Err: fmt.Errorf("it needs %d GB of free space, there are "+
-			"%d: %w",
-			t.Limits.DiskMinGB, free>>30, syscall.ENOSPC), Hint: "make room there, or choose another folder with " +
-			fault.Setting("work"), Kind: fault.ErrTryAgain}
+		return &fault.Error{Op: "run task", Path: r.Work, Kind: fault.ErrTryAgain,
+			Err: fmt.Errorf("it needs %d GB of free space, there are %d: %w", t.Limits.DiskMinGB, free>>30,
+				syscall.ENOSPC),
+			Hint: "make room there, or choose another folder with " + fault.Setting("work")}
 	}
 	return nil
 }

@@ -191,8 +191,7 @@ func (c *call) read(from *commonpb.Payloads, into any) error {
 func (c *call) hasPool(name string) error {
 	if name != "" && !c.gate.HasPool(name) {
 		return serviceerror.NewInvalidArgumentf("no machine has the pool %.70q: vksplat-farmd token --pools makes a "+
-			"pass "+
-			"for one", name)
+			"pass for one", name)
 	}
 	return nil
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // TestNoLocks has a file system without locks be told of, and not be taken for one where somebody else has the lock.
-func TestNoCheck(t *testing.T) {
+func TestNoLocks(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lock")
 	if err := Check(path); err != nil {
 		t.Error(err)
@@ -41,7 +41,7 @@ func TestNoCheck(t *testing.T) {
 
 // TestInterruptedLocks has the system be interrupted by a signal as it looks for a lock that somebody has: it is not
 // taken for had.
-func TestInterruptedCheck(t *testing.T) {
+func TestInterruptedLocks(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lock")
 	unlock := must.Get(Try(path, Exclusive))(t)
 	defer unlock()

@@ -14,7 +14,7 @@ func For(n int, f func(i int)) {
 	Workers(n, runtime.GOMAXPROCS(0), func() func(i int) { return f })
 }
 
-// Workers is Parallel with at most n workers, each with an f of its own, which may keep memory from call to call.
+// Workers is For with a limit of goroutines. Each has an f of its own, which may keep memory from call to call.
 func Workers(n, most int, worker func() func(i int)) {
 	workers := min(n, most, runtime.GOMAXPROCS(0))
 	if workers <= 1 {
@@ -37,8 +37,8 @@ func Workers(n, most int, worker func() func(i int)) {
 	wg.Wait()
 }
 
-// Limited calls f(0) ... f(n-1), at most limit at a time, for work that waits rather than computes. It begins no call
-// after one has failed, and returns the error of the lowest index once all calls have returned.
+// Limited calls f(0) ... f(n-1), at most atOnce at a time, for work that waits rather than computes. It begins no
+// call after one has failed, and returns the error of the lowest index once all calls have returned.
 func Limited(n, atOnce int, f func(i int) error) error {
 	errs := make([]error, n)
 	var next atomic.Int64

@@ -47,7 +47,7 @@ func newBands(layers []metric.LPIPSLayer, width, height, input int) *bands {
 	return b
 }
 
-// completeRows returns how many rows a layer can make of the first rows of an input of a height.
+// completeRows returns how many rows a layer can make of an input of which it has the first ones.
 func completeRows(l metric.LPIPSLayer, have, height int) int {
 	if have == height {
 		return l.Rows(height)

@@ -2,6 +2,7 @@ package photos
 
 import (
 	"context"
+	"slices"
 	"sync"
 
 	"vksplat/scene"
@@ -23,6 +24,11 @@ type asks struct {
 	coming    []Ask
 	announced int // number of them announced to the source
 	end       int // Never where the device has all photos
+}
+
+// drop forgets the first asks. They move in place, so that a step allocates nothing.
+func (a *asks) drop(n int) {
+	a.coming, a.announced = slices.Delete(a.coming, 0, n), max(a.announced-n, 0)
 }
 
 // Ask is the photo that a device gets from the source for a step.
@@ -52,7 +58,7 @@ func (p *Share) took(view int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if a := &p.asks[p.rank]; len(a.coming) > 0 && a.coming[0].View == view {
-		a.coming, a.announced = a.coming[1:], max(a.announced-1, 0)
+		a.drop(1)
 	}
 }
 
@@ -64,7 +70,7 @@ func (p *Share) Release(view int) {
 }
 
 // Expect says that the device, which is at step from, will ask for these photos, and for no others before step end. The
-// the source learns as much as all devices have announced.
+// source learns as much as all devices have announced.
 func (p *Share) Expect(from int, list []Ask, end int) {
 	e, ok := p.src.(Planner)
 	if !ok {
@@ -73,9 +79,11 @@ func (p *Share) Expect(from int, list []Ask, end int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	own := &p.asks[p.rank]
-	for len(own.coming) > 0 && own.coming[0].Step < from {
-		own.coming, own.announced = own.coming[1:], max(own.announced-1, 0)
+	past := 0
+	for past < len(own.coming) && own.coming[past].Step < from {
+		past++
 	}
+	own.drop(past)
 	own.coming, own.end = append(own.coming, list...), end
 	if p.list = p.merge(p.list[:0]); len(p.list) > 0 {
 		e.Expect(p.list)

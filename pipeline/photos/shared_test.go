@@ -52,6 +52,35 @@ func TestSharedMerges(t *testing.T) {
 	}
 }
 
+// planned is a Source that has all photos, and wants to know what is asked for.
+type planned struct{ Images }
+
+func (planned) Expect([]int) {}
+func (planned) Forget()      {}
+
+// TestSharedAllocations wants announcing and asking to allocate nothing, once the list is as long as it gets.
+func TestSharedAllocations(t *testing.T) {
+	share, step, asks := Shared(planned{make(Images, 1)}, 1)[0], 0, make([]Ask, 1)
+	next := func() {
+		asks[0].Step = step + 9
+		share.Expect(step, asks, step+10)
+		if step >= 9 {
+			must.Get(share.Photo(t.Context(), 0))(t)
+		}
+		step++
+	}
+	for range 50 {
+		next()
+	}
+	if n := testing.AllocsPerRun(1, func() {
+		for range 1000 {
+			next()
+		}
+	}); n > 9 { // what else runs may have some
+		t.Errorf("%g allocations in 1000 steps", n)
+	}
+}
+
 // expectedPhotos is a Source that compares what is asked for with what was announced.
 type expectedPhotos struct {
 	Images

@@ -20,16 +20,16 @@ func (p *Problem) Sigmas(loss Loss, lens int, params ...int) ([]float64, error) 
 	y.linearise(s, loss)
 	y.pointParts(s)
 	y.reduce(s, gaugeDamping)
-	var squares float64
+	var sum float64
 	for i := range y.rows {
 		r := &y.rows[i].residual
-		squares += r[0]*r[0] + r[1]*r[1]
+		sum += r[0]*r[0] + r[1]*r[1]
 	}
 	freedoms := 2*len(y.rows) - len(y.rhs)
 	if !p.PointsFixed {
 		freedoms -= 3 * len(p.Points)
 	}
-	variance := squares / float64(max(1, freedoms))
+	variance := sum / float64(max(1, freedoms))
 	solve, ok := y.solver()
 	list := make([]float64, len(params))
 	for i, param := range params {

@@ -15,25 +15,13 @@ const lostPixels = 1000
 // A Loss maps a squared distance in pixels to its cost and that cost's derivative.
 type Loss func(s float64) (cost, slope float64)
 
-// Squares is the loss of least squares.
-func Squares(s float64) (cost, slope float64) { return s, 1 }
+// squares is the loss of least squares.
+func squares(s float64) (cost, slope float64) { return s, 1 }
 
 // Cauchy returns the loss s² log(1 + d²/s²), which hardly counts distances d far above s pixels.
 func Cauchy(scale float64) Loss {
 	c := scale * scale
 	return func(s float64) (cost, slope float64) { return c * math.Log1p(s/c), 1 / (1 + s/c) }
-}
-
-// Huber returns the loss that is quadratic up to scale pixels and linear beyond.
-func Huber(scale float64) Loss {
-	c := scale * scale
-	return func(s float64) (cost, slope float64) {
-		if s <= c {
-			return s, 1
-		}
-		d := math.Sqrt(s)
-		return 2*scale*d - c, scale / d
-	}
 }
 
 // row is a linearised observation, scaled by the root of its loss's slope.

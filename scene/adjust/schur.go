@@ -250,7 +250,8 @@ func (y *system) answer(point int32, w, out []float64) {
 	}
 }
 
-// subtract takes the products of a node's answer with all nodes from it on that see the point off the node's row, block.
+// subtract takes the products of a node's answer with all nodes from it on that see the point off the node's row,
+// block.
 func (y *system) subtract(block []float64, a, point int32, answer []float64, n int, at []int) {
 	poses := int32(len(y.p.Poses))
 	for r := y.pointStart[point]; r < y.pointStart[point+1]; r++ {

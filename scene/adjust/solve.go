@@ -10,7 +10,7 @@ import (
 
 // Options say how to minimise.
 type Options struct {
-	Loss  Loss    // nil: Squares
+	Loss  Loss    // nil: that of least squares
 	Steps int     // at most, accepted or not; 0: 50
 	Gain  float64 // done when an accepted step lowers the cost by less than this share; 0: 1e-6
 }
@@ -30,7 +30,7 @@ func Solve(ctx context.Context, p *Problem, o Options) (sum Summary, err error) 
 		return sum, err
 	}
 	if o.Loss == nil {
-		o.Loss = Squares
+		o.Loss = squares
 	}
 	if o.Steps == 0 {
 		o.Steps = 50

@@ -191,8 +191,8 @@ func TestErrors(t *testing.T) {
 		res, m := s.calibrate(t)
 		// the frame is that of the cameras that were given, with the mean of their errors
 		if after := s.off(m, false); after > before/2 || s.off(m, true) > before/2 {
-			t.Errorf("focal lengths off by %g: cameras are %g from the true ones, held-out ones %g; before, %g; %+v", focal,
-				after, s.off(m, true), before, res.Rungs)
+			t.Errorf("focal lengths off by %g: cameras are %g from the true ones, held-out ones %g; before, %g; %+v",
+				focal, after, s.off(m, true), before, res.Rungs)
 		}
 		if len(m.Cameras) != 1 || math.Abs(m.Cameras[m.Images[1].Camera].Params[0]-700) > 3 {
 			t.Errorf("lenses %v", m.Cameras)

@@ -42,9 +42,9 @@ type Options struct {
 }
 
 // Capture measures the cameras of a capture against its observations, which COLMAP's models have, and refines them
-// where a held-back tenth says so. Training photos alone decide: c.HeldOut names the others, whose poses are found last,
-// by points and lenses that stay. The result is in the capture's frame, which c must be in. Errors are those of reading
-// the model, of memory, and of ctx.
+// where a held-back tenth says so. Training photos alone decide: c.HeldOut names the others, whose poses are found
+// last, by points and lenses that stay. The result is in the capture's frame, which c must be in. Errors are those of
+// reading the model, of memory, and of ctx.
 func Capture(ctx context.Context, c *scene.Capture, o Options) (*Result, error) {
 	res := &Result{}
 	m, ok, err := colmap.ReadModel(c)

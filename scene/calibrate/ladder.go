@@ -289,16 +289,12 @@ func (t *trial) shared(n *network) *trial {
 	if !changed {
 		return nil
 	}
-	for i, p := range n.photos { // a held-out photo whose lens no other has
-		if known[p.Lens] {
-			continue
-		}
+	for _, p := range n.photos { // a held-out photo whose lens no other has
 		k := &n.lenses[p.Lens]
-		if list := lenses[group{p.Device, k.Model, k.Width, k.Height}]; len(list) > 0 {
-			to := s.lensOf[list[0]]
-			if within(k.Params[0]/s.Lenses[to].Params[0], mostSpread) {
-				s.lensOf[n.photos[i].Lens] = to
-			}
+		list := lenses[group{p.Device, k.Model, k.Width, k.Height}]
+		if !known[p.Lens] && len(list) > 0 &&
+			within(k.Params[0]/s.Lenses[s.lensOf[list[0]]].Params[0], mostSpread) {
+			s.lensOf[p.Lens] = s.lensOf[list[0]]
 		}
 	}
 	for i := range s.Poses {

@@ -12,8 +12,8 @@ import (
 	"vksplat/scene/photo"
 )
 
-// Photo is a photo of a network.
-type Photo struct {
+// netPhoto is a photo of a network.
+type netPhoto struct {
 	Name    string
 	R       [9]float64 // world to camera, as in scene.Camera
 	T       [3]float64
@@ -28,7 +28,7 @@ type Photo struct {
 type network struct {
 	lenses []scene.Calibration
 	ids    []uint32 // of lenses
-	photos []Photo
+	photos []netPhoto
 	points [][3]float64
 	keys   []uint64             // ids of the points
 	seen   []adjust.Observation // Pose is a photo
@@ -73,8 +73,8 @@ func newNetwork(c *scene.Capture, m *colmap.Model) *network {
 				n.seen = append(n.seen, adjust.Observation{Pose: int32(len(n.photos)), Point: at, X: s.X, Y: s.Y})
 			}
 		}
-		n.photos = append(n.photos, Photo{Name: name, R: r, T: img.T, Lens: lens[img.Camera], HeldOut: c.HeldOut[name],
-			Device: photo.TakenWith(path), image: i})
+		n.photos = append(n.photos, netPhoto{Name: name, R: r, T: img.T, Lens: lens[img.Camera],
+			HeldOut: c.HeldOut[name], Device: photo.TakenWith(path), image: i})
 	}
 	return n
 }
@@ -135,8 +135,8 @@ type trial struct {
 	lensOf []int // which lens each of the network's now is
 }
 
-// newTrial takes the training photos, holds back a share of their observations, and takes a share of the points that two
-// others are of.
+// newTrial takes the training photos, holds back a share of their observations, and takes a share of the points that
+// two others are of.
 func newTrial(n *network, points, back float64) *trial {
 	t := &trial{lensOf: make([]int, len(n.lenses))}
 	poses := make([]int32, len(n.photos))

@@ -141,7 +141,8 @@ func (m *Model) encode() map[string][]byte {
 			tracks[s.Point] = append(tracks[s.Point], place{img.Id, uint32(k)})
 		}
 	}
-	return map[string][]byte{"cameras.bin": m.encodeCameras(), "images.bin": images, "points3D.bin": m.encodePoints(tracks)}
+	return map[string][]byte{"cameras.bin": m.encodeCameras(), "images.bin": images,
+		"points3D.bin": m.encodePoints(tracks)}
 }
 
 func (m *Model) encodeCameras() []byte {
@@ -194,8 +195,8 @@ func Write(dir string, cams []scene.Camera, pts []scene.Point) error {
 // WriteTracks writes cameras.bin, images.bin and points3D.bin into dir, which is made if it is missing: one camera per
 // set of equal intrinsics, PINHOLE or that of its lens, poses as quaternions, and of each camera the points that its
 // photo shows, by their places from 1; nil: none of any. Cameras and points are written in the frame they are in. Each
-// file is written in full or not at all. Cameras must be pinhole cameras or have a lens of COLMAP's, and names that hold
-// no NUL.
+// file is written in full or not at all. Cameras must be pinhole cameras or have a lens of COLMAP's, and names that
+// hold no NUL.
 func WriteTracks(dir string, cams []scene.Camera, pts []scene.Point, seen [][]Seen) error {
 	m := &Model{Cameras: map[uint32]scene.Calibration{}, Seen: seen}
 	ids := map[string]uint32{}

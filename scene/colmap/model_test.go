@@ -15,12 +15,14 @@ import (
 func smallModel() *Model {
 	return &Model{
 		Cameras: map[uint32]scene.Calibration{
-			3: {Model: scene.LensOpenCV, Width: 640, Height: 480, Params: []float64{500, 501, 320, 240, 0.1, 0.01, 0, 0}},
+			3: {Model: scene.LensOpenCV, Width: 640, Height: 480,
+				Params: []float64{500, 501, 320, 240, 0.1, 0.01, 0, 0}},
 			1: {Model: scene.LensPinhole, Width: 64, Height: 48, Params: []float64{50, 50, 32, 24}}},
 		Images: []Image{{Id: 7, Camera: 3, Quat: [4]float64{1, 0, 0, 0}, T: [3]float64{0, 0.5, 4}, Name: "b/one.jpg"},
 			{Id: 2, Camera: 1, Quat: [4]float64{0, 1, 0, 0}, T: [3]float64{1, 0, 4}, Name: "two.jpg"}},
-		Seen:   [][]Seen{{{1.5, 2.25, 40}, {3, 4, 9}}, {{5, 6, 9}}},
-		Points: []Point{{scene.Point{Pos: [3]float64{1, 2, 3}, Color: [3]uint8{4, 5, 6}}, 9, 0.5}, {scene.Point{}, 40, 0}},
+		Seen: [][]Seen{{{1.5, 2.25, 40}, {3, 4, 9}}, {{5, 6, 9}}},
+		Points: []Point{{scene.Point{Pos: [3]float64{1, 2, 3}, Color: [3]uint8{4, 5, 6}}, 9, 0.5},
+			{scene.Point{}, 40, 0}},
 	}
 }
 
@@ -80,8 +82,9 @@ func TestModel(t *testing.T) {
 		t.Errorf("no COLMAP model: %v, %v", ok, err)
 	}
 	list := map[int]int{}
-	must.Do(t, EachTrack(&scene.Capture{Format: scene.FormatColmap, Calibrated: written.Files(), Renamed: map[string]string{},
-		Cameras: []scene.Camera{{Name: "b/one.jpg"}, {Name: "two.jpg"}}}, func(point int, cams []int) {
+	must.Do(t, EachTrack(&scene.Capture{Format: scene.FormatColmap, Calibrated: written.Files(),
+		Renamed: map[string]string{}, Cameras: []scene.Camera{{Name: "b/one.jpg"}, {Name: "two.jpg"}},
+	}, func(point int, cams []int) {
 		list[point] = len(cams)
 	}))
 	if list[0] != 2 || list[1] != 1 {

@@ -94,13 +94,12 @@ func (n *Normals) judge(dir string, maps []normalReading) error {
 	n.Odd = float64(odd) / float64(used+odd)
 	if n.Odd > mostOdd {
 		return fault.Data(opNormals, dir, "maps of floats hold directions of length 1, in numbers from -1 to 1; in "+
-			"PNG "+
-			"files black to white stand for these", "%.0f %% of the pixels are not directions of length 1", 100*n.Odd)
+			"PNG files black to white stand for these", "%.0f %% of the pixels are not directions of length 1",
+			100*n.Odd)
 	}
 	if !negative && n.Frame != FrameWorld {
 		return fault.Data(opNormals, dir, "write 2 x - 1 of maps that hold numbers from 0 to 1; for normals of the "+
-			"world "+
-			"that all look up give "+fault.Setting("normal-frame")+" world", "no number of the maps is below 0")
+			"world that all look up give "+fault.Setting("normal-frame")+" world", "no number of the maps is below 0")
 	}
 	return nil
 }

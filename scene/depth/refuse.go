@@ -58,8 +58,7 @@ func (m *mapFile) checkShape(c *scene.Camera, file string, f *form) error {
 		return nil
 	}
 	why, hint := "it is stretched or cropped", "give maps of whole photos as their files have them, with the "+
-		"distortion "+
-		"of the lens; they may be smaller, of the same aspect"
+		"distortion of the lens; they may be smaller, of the same aspect"
 	if sameShape(m.height, m.width, width, height) {
 		why, hint = "it is turned", "turn the maps to the rows and columns that the photos' files have"
 		if tag, sideways := photo.SidewaysTag(c.Path); sideways {

@@ -120,8 +120,7 @@ func (m *Model) Choose(c *scene.Camera, most int) ([]int, error) {
 	}
 	if n > most {
 		return nil, fault.Usagef(fmt.Sprintf("raise %s to %d or more, and %s (%s where the device uses RAM) if there "+
-			"is "+
-			"no room for these; or make more levels: %s", fault.Setting("max-splats"), n, fault.Setting("max-vram"),
+			"is no room for these; or make more levels: %s", fault.Setting("max-splats"), n, fault.Setting("max-vram"),
 			fault.Setting("max-ram"), fault.Command("convert --lod N")),
 			"%s: the coarsest level in view needs room for %d splats, but at most %d may be drawn",
 			fault.Named("max-splats"), n, most)

@@ -256,8 +256,7 @@ func (m *mismatches) refuse() error {
 func turnedHint(path string) string {
 	if tag, sideways := photo.SidewaysTag(path); sideways {
 		return fmt.Sprintf("the calibration is of upright pixels, the file stores them turned, with orientation tag "+
-			"%d: "+
-			"apply the tags to copies of the photos (mogrify -auto-orient) and train on those", tag)
+			"%d: apply the tags to copies of the photos (mogrify -auto-orient) and train on those", tag)
 	}
 	return "the photo was turned after calibration: use the files that COLMAP was given, without applying their " +
 		"orientation tag"

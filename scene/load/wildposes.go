@@ -109,8 +109,7 @@ func DropWildPoses(c *scene.Capture, strict bool) error {
 		at += fmt.Sprintf(" to %.3g", farthest)
 	}
 	text := fmt.Sprintf("%d of %d photos whose poses cannot be right: they are %s away from the middle of the "+
-		"cameras, "+
-		"the median one is %.3g away", len(names), len(groups), at, far.median)
+		"cameras, the median one is %.3g away", len(names), len(groups), at, far.median)
 	if kept := len(groups) - len(names); strict || kept < scene.MinPhotos {
 		err := fmt.Errorf("%s", scene.Warning{Count: len(names), Names: scene.FirstNames(names), Text: text})
 		hint := scene.Remedies["wild-poses"]

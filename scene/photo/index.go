@@ -35,8 +35,8 @@ func Dir(root, dir string) (string, error) {
 		}
 	}
 	return "", &fault.Error{Op: "find photos", Path: root,
-		Err: fmt.Errorf("there is no folder %s, and no photo of the model next to it", strings.Join(Folders[:], " or "+
-			"")),
+		Err: fmt.Errorf("there is no folder %s, and no photo of the model next to it",
+			strings.Join(Folders[:], " or ")),
 		Hint: "put the photos into images/ or name their folder with " + fault.Setting("images") + " DIR"}
 }
 

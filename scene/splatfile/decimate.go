@@ -121,7 +121,7 @@ func (r *round) cut(between bool) {
 	r.blocks = append(r.blocks, n)
 }
 
-// keep leaves the n cheapest pairs, given the cost of the dearest of these. Of equal ones the first stay.
+// keep leaves the cheapest pairs, merges of them, given the cost of the dearest of these. Of equal ones the first stay.
 func (r *round) keep(cost []float32, dearest float32, merges int) {
 	ties := merges
 	for at, d := range r.partner {

@@ -178,7 +178,7 @@ func TestSOGFolderLinks(t *testing.T) {
 	inside := filepath.Join(dir, "sh0.webp")
 	must.Do(t, os.Rename(inside, outside))
 	if _, err := openSOG(dir); err == nil || !strings.Contains(err.Error(), "sh0.webp") ||
-		!strings.Contains(fault.Hint(err), "beside") {
+		!strings.Contains(fault.Hint(err), "next to") {
 		t.Errorf("image missing: %v", err)
 	}
 	if err := os.Symlink(outside, inside); err != nil {

@@ -39,8 +39,8 @@ func badSPZs(t testing.TB) map[string][]byte {
 	return map[string][]byte{
 		"not an SPZ":          []byte("ply\nformat"),
 		"not an SPZ file":     {},
-		"version 9":           spzFile(9, 1, 0, 12, 0, body),
-		"version 0":           spzFile(0, 1, 0, 12, 0, body),
+		"its version is 9":    spzFile(9, 1, 0, 12, 0, body),
+		"its version is 0":    spzFile(0, 1, 0, 12, 0, body),
 		"degree 5":            spzFile(3, 1, 5, 12, 0, body),
 		"25 fractional":       spzFile(3, 1, 0, 25, 0, body),
 		"claims 2000000000":   gzipped(t, spzFile(3, 2000000000, 3, 12, 0, body)),

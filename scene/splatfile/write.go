@@ -83,8 +83,7 @@ func (o WriteOptions) FolderFor(path string) string {
 func lostOf(info Info, format string, keepsAntialiased bool) (lost []string) {
 	if info.Meta.Antialiased && !keepsAntialiased {
 		lost = append(lost, format+" cannot record that the model was trained antialiased: viewers may show small "+
-			"splats "+
-			"too thick")
+			"splats too thick")
 	}
 	if info.Meta.Origin != nil {
 		lost = append(lost, fmt.Sprintf("%s cannot store the origin that was subtracted from the coordinates: %v",

@@ -62,8 +62,8 @@ func (m *Mesh) orient() {
 	}
 }
 
-// KeepClusters keeps the n largest connected components of the mesh,
-// each of at least the given number of faces. It returns how many components there were.
+// KeepClusters drops all but the largest connected components of the mesh: at most most of them, each of at least the
+// given number of faces. It returns how many there were.
 func (m *Mesh) KeepClusters(most, faces int) (parts int) {
 	parent := make([]uint32, len(m.Vertices))
 	for i := range parent {

@@ -7,7 +7,7 @@ const (
 	SharedRound = 4 * 32
 )
 
-// Tiles returns the number of tiles that cover n pixels.
+// Tiles returns how many tiles cover a side of a picture.
 func Tiles(pixels int) int { return (pixels + TileSize - 1) / TileSize }
 
 // Bit is a truth value as kernels have it.

@@ -49,6 +49,9 @@ var layers = []layer{
 		"imports point one way, cmd -> pipeline -> shaders -> vk, and the step does not import its judge", false},
 
 	{"scene/blocks", []string{"internal/*", "scene", "scene/colmap"}, "blocks are parts of a capture", true},
+	{"scene/adjust", []string{"internal/*", "scene"}, "it knows cameras and points, and no file", true},
+	{"scene/calibrate", []string{"internal/*", "scene", "scene/adjust", "scene/colmap", "scene/photo"},
+		"it adjusts a capture's model by its own observations", true},
 	{"scene/detail", []string{"internal/*", "scene", "scene/splatfile"},
 		"it chooses what is drawn of a file, and draws nothing", true},
 	{"scene/decimate", []string{"internal/*", "scene", "scene/initial"}, "it knows splats in memory, and no file",

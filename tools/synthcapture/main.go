@@ -147,7 +147,8 @@ func (o *options) sightings(s *synth.Capture, points []scene.Point) [][]colmap.S
 		for p := range points {
 			if x, y, seen := find(points[p].Pos); seen {
 				r, sin, cos := philox.NormalPair(stream.uniform(), stream.uniform())
-				found[i] = append(found[i], colmap.Seen{Point: uint64(p + 1), X: x + o.tracks*r*cos, Y: y + o.tracks*r*sin})
+				found[i] = append(found[i], colmap.Seen{Point: uint64(p + 1), X: x + o.tracks*r*cos,
+					Y: y + o.tracks*r*sin})
 			}
 		}
 	})

@@ -33,6 +33,7 @@ var beyond = map[string][]string{
 	"cmd/vksplat":      {"docs/", "README.md", "CHANGELOG.md", "examples/", "farm/spec/options.json"},
 	"farm/export":      {"docs/*.md", "examples/"},
 	"farm/spec":        {"docs/*.md", "examples/"},
+	"farm/task":        {"docs/*.md"},
 	"pipeline":         {"ARCHITECTURE.md"},
 	"pipeline/ref":     {"pipeline/testdata/"},
 	"scene/inspect":    {"scene/photo/testdata/"},

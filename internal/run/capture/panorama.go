@@ -161,8 +161,8 @@ func facesOf(file, name string) ([]scene.Camera, error) {
 		faces, err = k.Views(scene.Camera{Name: name, Path: file, R: [9]float64{1, 0, 0, 0, 1, 0, 0, 0, 1}}, w, h, 1)
 	}
 	if err != nil {
-		return nil, &fault.Error{Op: "read panorama", Path: file, Err: err, Hint: "give panoramas of 360 by 180 " +
-			"degrees"}
+		return nil, &fault.Error{Op: "read panorama", Path: file, Err: err,
+			Hint: "give panoramas of 360 by 180 degrees"}
 	}
 	bare := strings.TrimSuffix(name, path.Ext(name))
 	for i := range faces {

@@ -193,8 +193,7 @@ func (r *running) enough() error {
 			"%s %d: %s, and a scene needs %d at least", fault.Named("frames"), r.o.Frames, why, fewestPhotos)
 	}
 	return fault.Data("count frames", film.path, r.rateHint(film.film), "%s at the usual %g a second, and a scene "+
-		"needs "+
-		"%d at least", why, usualRate, fewestPhotos)
+		"needs %d at least", why, usualRate, fewestPhotos)
 }
 
 // rateHint says at which rate a video gives a good number of frames, or all that it has.

@@ -147,8 +147,7 @@ func folderSources(console *cli.Console, dir string, o *Options) ([]*source, err
 			Hint: "check the permissions of the folder"}
 	case len(s.photos) == 0 && len(videos) == 0:
 		return nil, fault.Data("find photos", s.path, "give a folder with photos (JPEG, PNG, WebP, HEIC, TIFF, raw), "+
-			"or a "+
-			"video", "there is no photo in the folder")
+			"or a video", "there is no photo in the folder")
 	case len(s.photos) == 0:
 		return videos, nil
 	case len(videos) > 0:

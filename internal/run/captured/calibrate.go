@@ -9,9 +9,9 @@ import (
 	"vksplat/scene/load"
 )
 
-// Calibrate checks the cameras of a capture that was read at a path with load, and whose photos to hold out are
-// chosen. Where its own observations say so it returns the capture with better cameras, and load then reads it so.
-// Otherwise it returns c itself. res is nil where load says which cameras are used. bytes bounds the memory; 0: no bound.
+// Calibrate checks the cameras of a capture that was read at a path with load, and whose photos to hold out are chosen.
+// Where its own observations say so it returns the capture with better cameras, and load then reads it so. Otherwise it
+// returns c itself. res is nil where load says which cameras are used. bytes bounds the memory; 0: no bound.
 func Calibrate(ctx context.Context, c *scene.Capture, path string, l *Options, bytes int64) (*scene.Capture,
 	*calibrate.Result, error) {
 	if l.Cameras != CamerasAuto || l.files != nil {

@@ -184,8 +184,8 @@ func (o *Options) place() (*tiles.Place, error) {
 	v, err := cli.SomeNumbers(o.Place, n)
 	if err != nil || math.Abs(v[0]) > 90 || math.Abs(v[1]) > 180 || math.Abs(v[2]) > 1e7 {
 		return nil, fault.Usagef("give degrees north, degrees east and metres above the ellipsoid, then the heading "+
-			"of z "+
-			"if it is not 0, as in 46.5197,6.6323,420,90", "%s: %q is no place", fault.Named("georeference"), o.Place)
+			"of z if it is not 0, as in 46.5197,6.6323,420,90", "%s: %q is not a place", fault.Named("georeference"),
+			o.Place)
 	}
 	p := &tiles.Place{Latitude: v[0], Longitude: v[1], Height: v[2]}
 	if n == 4 {

@@ -15,8 +15,8 @@ import (
 // by more than otherTurn radians.
 const otherPlace, otherTurn = 0.005, 0.005
 
-// warnOtherCameras warns where cameras of the capture, which is in its own frame, are not those that the model has beside
-// it: it was trained with these, and is drawn from other places than the photos were taken at.
+// warnOtherCameras warns where cameras of the capture, which is in its own frame, are not those that the model has
+// beside it: it was trained with these, and is drawn from other places than the photos were taken at.
 func (j *Job) warnOtherCameras() {
 	file := captured.FindCameras(j.file, captured.CamerasBeside[:1], false)
 	if file == "" {

@@ -118,7 +118,7 @@ func (e *viewRound) add(ctx context.Context, i int) error {
 	return nil
 }
 
-// drain collects pictures until at most n are left.
+// drain collects pictures until at most left are in flight.
 func (e *viewRound) drain(left int) (err error) {
 	for len(e.flying) > left {
 		c := e.flying[0]

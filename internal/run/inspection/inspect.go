@@ -82,7 +82,8 @@ func (o *Options) cameraErrors(ctx context.Context, c *scene.Capture) (*cameraEr
 	if err != nil {
 		return nil, err
 	}
-	res, err := calibrate.Capture(ctx, c, calibrate.Options{Bytes: bytes / 2, Check: o.Load.Cameras != captured.CamerasAuto})
+	res, err := calibrate.Capture(ctx, c, calibrate.Options{Bytes: bytes / 2,
+		Check: o.Load.Cameras != captured.CamerasAuto})
 	if err != nil || res.Before == nil {
 		return nil, err
 	}
@@ -98,8 +99,8 @@ func (e *cameraErrors) text() string {
 	if e == nil {
 		return ""
 	}
-	text := fmt.Sprintf("%-9smean %.3f px, median %.3f px of %d observations\n", "errors:", e.Given.Mean, e.Given.Median,
-		e.Given.Observations)
+	text := fmt.Sprintf("%-9smean %.3f px, median %.3f px of %d observations\n", "errors:", e.Given.Mean,
+		e.Given.Median, e.Given.Observations)
 	if e.Changes != "" {
 		text += fmt.Sprintf("%-9s%s\n", "train:", "calibrates cameras: "+e.Changes)
 	}

@@ -22,7 +22,7 @@ type Rounded float64
 
 func (x Rounded) MarshalJSON() ([]byte, error) { return numberJSON(float64(x), 6) }
 
-// numberJSON writes a number with n digits, -1 for all, null for none.
+// numberJSON writes a number with some digits, -1 for all, null for none.
 func numberJSON(x float64, digits int) ([]byte, error) {
 	if math.IsNaN(x) || math.IsInf(x, 0) {
 		return []byte("null"), nil

@@ -47,7 +47,10 @@ func RemoveTemps(dir string, ours func(base string, cut bool) bool) {
 	}
 }
 
-// EscapeGlob makes a path mean itself in a pattern.
+// EscapeGlob makes a path mean itself in a pattern. Where a backslash separates folders, it escapes nothing.
 func EscapeGlob(path string) string {
-	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
+	if filepath.Separator != '\\' {
+		path = strings.ReplaceAll(path, `\`, `\\`)
+	}
+	return strings.NewReplacer(`*`, `[*]`, `?`, `[?]`, `[`, `[[]`).Replace(path)
 }

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	"vksplat/internal/fault"
@@ -37,5 +39,26 @@ func TestClaimFolder(t *testing.T) {
 	entries, err := os.ReadDir(dir)
 	if err != nil || len(entries) != 1 {
 		t.Errorf("files %v, %v; want the model alone", entries, err)
+	}
+}
+
+// TestEscapeGlob finds a file by a pattern whose folder has the characters of patterns. Some systems know no escapes.
+func TestEscapeGlob(t *testing.T) {
+	names := []string{"[a]b", "c[", "]d"}
+	if filepath.Separator == '/' {
+		names = append(names, `*e?`, `f\[g]`, `h\`)
+	}
+	for _, name := range names {
+		pattern, top := EscapeGlob(name), t.TempDir()
+		if strings.Count(pattern, `\`) > 2*strings.Count(name, `\`) {
+			t.Errorf("%s: %s has an escape", name, pattern)
+		}
+		file := filepath.Join(top, name, "x.txt")
+		must.Do(t, os.MkdirAll(filepath.Dir(file), 0o777))
+		must.Do(t, os.WriteFile(file, nil, 0o666))
+		if found := must.Get(filepath.Glob(filepath.Join(EscapeGlob(top), pattern, "*.txt")))(t); !slices.Equal(found,
+			[]string{file}) {
+			t.Errorf("%s: %q", name, found)
+		}
 	}
 }

@@ -228,9 +228,8 @@ func RefuseExisting(setting string, overwrite bool, paths ...string) error {
 			named = fault.Named(setting) + ": " + path
 		}
 		if path == "-" {
-			return fault.Usagef("name a file; ./- is a file named -", "%s is not a file: this does not go to standard "+
-				"output",
-				named)
+			return fault.Usagef("name a file; ./- is a file named -",
+				"%s is not a file: this does not go to standard output", named)
 		}
 		if err := fault.Dangling(path); err != nil {
 			return err

@@ -107,8 +107,8 @@ func (id *identity) recheck(t *pipeline.Trainer) {
 	}
 	if err := id.hashing.Changed(); err != nil {
 		id.altered = true
-		id.console.Warn(err.Error() + "; training continues, and the bytes may differ from those of an uninterrupted " +
-			"run")
+		id.console.Warn(err.Error() +
+			"; training continues, and the bytes may differ from those of an uninterrupted run")
 		t.Deviate("the photos were changed while they were trained on")
 	}
 }

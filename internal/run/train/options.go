@@ -292,7 +292,8 @@ type Change struct {
 
 // NewOptions returns the defaults.
 func NewOptions() *Options {
-	return &Options{Load: captured.Options{Model: scene.AnyModel, Cameras: captured.CamerasAuto}, Origin: "auto", Block: plans.NoBlock,
+	return &Options{Load: captured.Options{Model: scene.AnyModel, Cameras: captured.CamerasAuto},
+		Origin: "auto", Block: plans.NoBlock,
 		Config: recipe.Default(), Depth: DepthOptions{Kind: depth.KindAuto},
 		Normal:    NormalOptions{Frame: depth.FrameAuto},
 		TestEvery: captured.HeldOutEvery, StepsScaler: 1,

@@ -76,9 +76,8 @@ func (r *Run) find() error {
 		r.saver.recall(list, r.prev.after())
 		return r.place.sort()
 	case r.prev.from != nil && r.TimeLimit > 0:
-		return fault.Usagef("leave out "+fault.Setting("time-limit"), "%s: times are predicted only for runs from the "+
-			"start",
-			fault.Named("dry-run", "time-limit"))
+		return fault.Usagef("leave out "+fault.Setting("time-limit"),
+			"%s: times are predicted only for runs from the start", fault.Named("dry-run", "time-limit"))
 	}
 	return nil
 }

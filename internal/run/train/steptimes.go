@@ -89,7 +89,7 @@ type growth struct {
 	fewer                 bool
 }
 
-// ofSteps returns a recipe scaled to n steps. Splats that follow the capture become fewer by the root of the
+// ofSteps returns a recipe scaled to a number of steps. Splats that follow the capture become fewer by the root of the
 // share: with fewer steps each is seen less often, and what they take is better spent on steps.
 func (g growth) ofSteps(cfg recipe.Config, steps int) recipe.Config {
 	share := float64(steps) / float64(cfg.Iterations)
@@ -116,8 +116,9 @@ func (g growth) at(cfg *recipe.Config, step int) int {
 	return g.first + int(float64(g.guess-g.first)*min(share, 1))
 }
 
-// growthOf returns how the model of a run grows, by its photos and points. Of the strategy 3dgs without a number to
-// end with is unknown; it is assumed to make the root of (pixels times points), more than the default recipe asks for.
+// growthOf returns how the model of a run grows, by its photos and points. How far the strategy 3dgs grows without a
+// number to end with is unknown; it is assumed to make the root of (pixels times points), more than the default recipe
+// asks for.
 func growthOf(cfg *recipe.Config, cams []scene.Camera, points, first, ceiling int) growth {
 	if cfg.Strategy == recipe.StrategyMCMC && cfg.Splats > 0 {
 		first = min(first, cfg.Splats) // it removes none, and leaves out what is too many

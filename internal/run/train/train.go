@@ -179,8 +179,9 @@ func (r *Run) Started(events io.Writer) (*Started, error) {
 		Resolution: captured.Resolution(r.Capture.Cameras), Points: r.nPoints,
 		PlannedBytes: r.Trainer.MemoryStats().TotalBytes, BudgetBytes: r.deviceBudget()}
 	return &Started{Options: r.Options, Console: r.Console, Out: events, Line: line, Capture: r.Capture, Train: r.Train,
-		Test: r.Test, Nearest: r.nearest, At: r.place.at, Splats: r.Trainer.NSplats(), Driver: r.device.Driver(), Calibrated: r.calibrated,
-		Past: r.past, Control: &r.control}, nil
+		Test: r.Test, Nearest: r.nearest, At: r.place.at, Splats: r.Trainer.NSplats(), Driver: r.device.Driver(),
+		Calibrated: r.calibrated,
+		Past:       r.past, Control: &r.control}, nil
 }
 
 // begin notes, with the first step or file of a run, what it was begun with.

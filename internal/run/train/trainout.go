@@ -166,9 +166,8 @@ func (o *outputs) moreSplats() string {
 	if from := o.prev.from; from != nil {
 		if ceiling := from.Ceiling(o.Config); ceiling > 0 {
 			return fmt.Sprintf("the run's ceiling of %s is fixed since its start: for more detail give %s N with %s, "+
-				"or "+
-				"train from "+
-				"scratch", cli.Count(ceiling, "splat"), fault.Setting("max-splats"), fault.Setting("accept-changes"))
+				"or train from scratch", cli.Count(ceiling, "splat"), fault.Setting("max-splats"),
+				fault.Setting("accept-changes"))
 		}
 	}
 	return "train from scratch with more " + fault.Setting("max-vram") + " for more detail"
