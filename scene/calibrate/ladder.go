@@ -98,9 +98,13 @@ func climb(ctx context.Context, n *network, share float64) (*ladder, error) {
 			return nil, err
 		}
 	}
-	for i := range l.best.Lenses { // whose parameters have other places, so that what is free is, too
-		k, _ := raised(l.best.Lenses[i].Calibration)
-		l.best.Lenses[i] = adjust.Lens{Calibration: k}
+	for i := range l.best.Lenses {
+		k := &l.best.Lenses[i]
+		info, _ := k.Model.Info()
+		var ok bool
+		if k.Calibration, ok = raised(k.Calibration); ok && info.Focals == 1 {
+			copy(k.Free[1:], k.Free[:]) // now that there are two focal lengths
+		}
 	}
 	// A rung that brings nothing does not end the climb: k1 alone may, where k1 and k2 together bring much.
 	for i := range perspective {

@@ -84,10 +84,12 @@ func (o *Options) cameraErrors(ctx context.Context, c *scene.Capture) (*cameraEr
 	}
 	res, err := calibrate.Capture(ctx, c, calibrate.Options{Bytes: bytes / 2,
 		Check: o.Load.Cameras != captured.CamerasAuto})
-	if err != nil || res.Before == nil {
+	switch {
+	case err != nil || res.Before == nil && o.Picture == "":
 		return nil, err
-	}
-	if o.Picture != "" {
+	case res.Before == nil:
+		return nil, fault.Data("draw errors of cameras", o.Scene, "leave out "+fault.Setting("picture"), "%s", res.Skipped)
+	case o.Picture != "":
 		if err := atomicfile.Write(o.Picture, res.WritePicture); err != nil {
 			return nil, err
 		}

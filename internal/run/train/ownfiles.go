@@ -150,7 +150,8 @@ func (p *place) sweep() {
 		return slices.ContainsFunc(files, func(path string) bool { return filepath.Base(path) == base }) ||
 			strings.HasPrefix(base, output.CheckpointPrefix) && strings.HasSuffix(base, output.CheckpointSuffix)
 	}
-	for _, dir := range append(output.StepFolders(p.Out, output.ModelFolder, -1), p.Out, p.prev.dir) {
+	for _, dir := range append(output.StepFolders(p.Out, output.ModelFolder, -1), p.Out, p.prev.dir,
+		filepath.Join(p.Out, captured.ModelFolder)) {
 		output.RemoveTemps(dir, ours)
 	}
 	for _, top := range output.StepFolders(p.Out, output.PictureFolder, -1) {

@@ -20,7 +20,8 @@ func TestSweep(t *testing.T) {
 	o := NewOptions()
 	o.Out = t.TempDir()
 	r := NewRun(o, &cli.Console{})
-	filetest.Make(t, o.Out, ".per_view.json.tmp123", ".report.html.tmp4", ".origin.json.tmp1", ".demo.png.tmp5",
+	filetest.Make(t, o.Out, ".per_view.json.tmp123", ".report.html.tmp4", "sparse/0/.images.bin.tmp2",
+		".origin.json.tmp1", ".demo.png.tmp5",
 		"..written.json.tmp8", ".probe77", "checkpoints/.step_7.safetensors.tmp1",
 		"checkpoints/.save_at.json.tmp1", "point_cloud/iteration_7/.point_cloud.ply.tmp9", "test/ours_7/.a.png.tmp3",
 		"test/ours_7/left/.b.png.tmp3",
