@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"vksplat/internal/geom"
 	"vksplat/scene"
@@ -31,8 +32,7 @@ type Result struct {
 	Unplaced []string    // held-out photos that keep their given poses: they show too few points
 	Rungs    []Rung      // of the ladder
 
-	was, now *network
-	mean     float64 // of the given cameras, over After's observations
+	text string
 }
 
 // Options say what Capture may do.
@@ -60,7 +60,6 @@ func Capture(ctx context.Context, c *scene.Capture, o Options) (*Result, error) 
 		res.Skipped = "the capture has no observations"
 		return res, nil
 	}
-	res.was = n
 	if res.Before, err = n.residuals(); err != nil {
 		res.Skipped = "the capture's cameras cannot be used: " + err.Error()
 		return res, nil
@@ -88,7 +87,7 @@ func Capture(ctx context.Context, c *scene.Capture, o Options) (*Result, error) 
 	if res.Skipped != "" {
 		return res, nil
 	}
-	if len(apart) > 0 {
+	if res.text = n.leftOut(apart); res.text != "" {
 		res.Cameras = n.model(m, apart).Files()
 	}
 	return res, res.refine(ctx, n.without(apart), m, apart)
@@ -121,8 +120,9 @@ func (res *Result) refine(ctx context.Context, n *network, m *colmap.Model, apar
 		return divergence(ctx, res, err)
 	}
 	if after.Mean < before.Mean {
-		res.now, res.Unplaced, res.After, res.mean = now, unplaced, after, before.Mean
-		res.Cameras = now.model(m, apart).Files()
+		res.Unplaced, res.After, res.Cameras = unplaced, after, now.model(m, apart).Files()
+		text := fmt.Sprintf("%s: reprojection %.3f to %.3f px", n.changes(now), before.Mean, after.Mean)
+		res.text = strings.TrimSuffix(text+"; "+res.text, "; ")
 	}
 	return nil
 }

@@ -3,7 +3,6 @@ package calibrate
 import (
 	"cmp"
 	"fmt"
-	"slices"
 	"strings"
 
 	"vksplat/scene"
@@ -18,44 +17,41 @@ func terms(m scene.LensModel) []string {
 }
 
 // Text says in one line what Cameras changes; "" where they change nothing.
-func (r *Result) Text() string {
-	if r.Cameras == nil {
+func (r *Result) Text() string { return r.text }
+
+// leftOut names training photos among those that stand apart; "" for none.
+func (n *network) leftOut(apart []int) string {
+	var out []string
+	for _, at := range apart {
+		if p := &n.photos[at]; !p.HeldOut {
+			out = append(out, p.Name)
+		}
+	}
+	if len(out) == 0 {
 		return ""
 	}
-	var parts []string
-	if r.now != nil {
-		text := cmp.Or(strings.Join(r.changes(), ", "), "poses refined")
-		parts = append(parts, fmt.Sprintf("%s: reprojection %.3f to %.3f px", text, r.mean, r.After.Mean))
+	text := "1 photo whose pose cannot be right is left out"
+	if len(out) > 1 {
+		text = fmt.Sprintf("%d photos whose poses cannot be right are left out", len(out))
 	}
-	held := map[string]bool{}
-	for _, p := range r.was.photos {
-		held[p.Name] = p.HeldOut
-	}
-	out := slices.DeleteFunc(slices.Clone(r.Apart), func(name string) bool { return held[name] })
-	if n := len(out); n > 0 {
-		text := "1 photo whose pose cannot be right is left out"
-		if n > 1 {
-			text = fmt.Sprintf("%d photos whose poses cannot be right are left out", n)
-		}
-		parts = append(parts, scene.Warning{Count: n, Names: scene.FirstNames(out), Text: text}.String())
-	}
-	return strings.Join(parts, "; ")
+	return scene.Warning{Count: len(out), Names: scene.FirstNames(out), Text: text}.String()
 }
 
-// changes lists what became of the lens that most photos have, and how many lenses there are.
-func (r *Result) changes() (list []string) {
-	before, after := r.was.used(), r.now.used()
+// changes says what became of the lens that most photos have, and how many lenses there are.
+func (n *network) changes(better *network) string {
+	var list []string
+	before, after := n.used(), better.used()
 	if len(after) < len(before) {
 		list = append(list, fmt.Sprintf("%d lenses become %d", len(before), len(after)))
 	}
 	most := 0
-	for lens, n := range after {
-		if n > after[most] || n == after[most] && lens < most {
+	for lens, photos := range after {
+		if photos > after[most] || photos == after[most] && lens < most {
 			most = lens
 		}
 	}
-	was, _ := raised(r.was.lenses[most])
-	now, ok := raised(r.now.lenses[most])
+	was, _ := raised(n.lenses[most])
+	now, ok := raised(better.lenses[most])
 	if ok {
 		if a, b := was.Params[0]+was.Params[1], now.Params[0]+now.Params[1]; a != b {
 			list = append(list, fmt.Sprintf("f %.4g to %.4g", a/2, b/2))
@@ -70,7 +66,7 @@ func (r *Result) changes() (list []string) {
 			}
 		}
 	}
-	return list
+	return cmp.Or(strings.Join(list, ", "), "poses refined")
 }
 
 // used counts the photos of each lens that has any.
