@@ -254,7 +254,8 @@ func TestCores(t *testing.T) {
 
 // TestOwnRadial shares lenses of a model with one focal length, and leaves their principal points where they are.
 func TestOwnRadial(t *testing.T) {
-	lens := scene.Calibration{Model: scene.LensSimpleRadial, Width: 800, Height: 600, Params: []float64{700, 400, 300, -0.1}}
+	lens := scene.Calibration{Model: scene.LensSimpleRadial, Width: 800, Height: 600,
+		Params: []float64{700, 400, 300, -0.1}}
 	s := ring(lens, lens).moved(0.02, 0)
 	s.m.Cameras[99] = pinhole(0) // of no photo, and no lens
 	for i := range s.m.Images {

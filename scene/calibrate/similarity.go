@@ -27,9 +27,9 @@ const (
 	mostScale = 2
 )
 
-// fitSimilarity finds the similarity that brings centres of cameras closest to others (Umeyama: Least-Squares Estimation
-// of Transformation Parameters Between Two Point Patterns, 1991), and a little also their axes. turns are the cameras'
-// own rotations from one frame to the other.
+// fitSimilarity finds the similarity that brings centres of cameras closest to others (Umeyama: Least-Squares
+// Estimation of Transformation Parameters Between Two Point Patterns, 1991), and a little also their axes. turns are
+// the cameras' own rotations from one frame to the other.
 func fitSimilarity(from, to [][3]float64, turns [][9]float64) (*similarity, error) {
 	a, b := mean(from), mean(to)
 	var m, all, axes [9]float64

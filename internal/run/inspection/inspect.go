@@ -88,7 +88,8 @@ func (o *Options) cameraErrors(ctx context.Context, c *scene.Capture) (*cameraEr
 	case err != nil || res.Before == nil && o.Picture == "":
 		return nil, err
 	case res.Before == nil:
-		return nil, fault.Data("draw errors of cameras", o.Scene, "leave out "+fault.Setting("picture"), "%s", res.Skipped)
+		return nil, fault.Data("draw errors of cameras", o.Scene, "leave out "+fault.Setting("picture"), "%s",
+			res.Skipped)
 	case o.Picture != "":
 		if err := atomicfile.Write(o.Picture, res.WritePicture); err != nil {
 			return nil, err
