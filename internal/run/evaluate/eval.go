@@ -72,6 +72,9 @@ func (o *Options) Check() error {
 		o.Config.Smaller = "compare smaller pictures (" + fault.Setting("downscale") + ")"
 	}
 	switch {
+	case o.Load.Cameras == captured.CamerasAuto: // which would have to know what the run knew of held-out photos
+		return fault.Usagef("leave it out, or give the cameras that train left in OUT",
+			"%s auto: only training calibrates", fault.Named("cameras"))
 	case pictures && (o.Renders == "" || o.Gt == ""):
 		return fault.Usagef("as in: "+fault.Command("eval --renders DIR --gt DIR"), "%s and %s belong together",
 			fault.Setting("renders"), fault.Setting("gt"))
@@ -94,7 +97,7 @@ func (o *Options) Check() error {
 	if pictures {
 		for _, name := range []string{"capture", "split", "iteration", "test-every", "test-list", "near", "images",
 			"downscale", "full-photos", "model", "format", "undo-applied-transform", "antialiased", "native-lens",
-			"origin",
+			"origin", "cameras",
 			"device", "max-vram"} {
 			if o.Given(name) && !(o.Weights != "" && (name == "device" || name == "max-vram")) {
 				return fault.Usagef("leave it out", "%s has no meaning for folders of pictures", fault.Named(name))
