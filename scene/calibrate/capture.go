@@ -19,7 +19,11 @@ const (
 	// exactPixels is the median distance below which observations are projections of the model, not of photos.
 	exactPixels = 1e-4
 	// sampled is how many observations of a photo the ladder takes on average, and mostSampled how many at most of all.
-	sampled, mostSampled = 1000, 400_000
+	leastKept = 80 // percent of the observations that must be left of a calibration
+	// A step takes as long as there are pairs of observations of a point: so many are taken at most by the ladder, and
+	// by the adjustment after it.
+	sampledPairs, mostPairs = 4e6, 3e7
+	sampled, mostSampled    = 1000, 400_000
 )
 
 // Result is what Capture found.
@@ -96,8 +100,10 @@ func Capture(ctx context.Context, c *scene.Capture, o Options) (*Result, error) 
 // refine climbs the ladder, and sets Cameras where that improved something.
 func (res *Result) refine(ctx context.Context, n *network, m *colmap.Model, apart []int) error {
 	photos, seen := n.training()
-	share := min(1, float64(min(sampled*photos, mostSampled))/float64(max(1, seen)))
-	l, err := climb(ctx, n, share)
+	pairs := n.pairs()
+	share := min(1, float64(min(sampled*photos, mostSampled))/float64(max(1, seen)), sampledPairs/pairs)
+	unit := n.normalised()
+	l, err := climb(ctx, unit, share)
 	if err != nil {
 		return divergence(ctx, res, err)
 	}
@@ -105,7 +111,7 @@ func (res *Result) refine(ctx context.Context, n *network, m *colmap.Model, apar
 	if !slices.ContainsFunc(l.list, func(r Rung) bool { return r.Kept }) {
 		return nil
 	}
-	now, unplaced, err := n.finish(ctx, l.best)
+	now, unplaced, err := n.finish(ctx, unit, l.best, min(1, mostPairs/pairs))
 	if err != nil {
 		return divergence(ctx, res, err)
 	}
@@ -118,6 +124,11 @@ func (res *Result) refine(ctx context.Context, n *network, m *colmap.Model, apar
 	before, err := given.residuals()
 	if err != nil {
 		return divergence(ctx, res, err)
+	}
+	if len(now.seen) < leastKept*len(n.seen)/100 {
+		res.Skipped = fmt.Sprintf("the given cameras are too wrong: only %d of %d observations fit better ones",
+			len(now.seen), len(n.seen))
+		return nil
 	}
 	if after.Mean < before.Mean {
 		res.Unplaced, res.After, res.Cameras = unplaced, after, now.model(m, apart).Files()

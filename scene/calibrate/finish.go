@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"vksplat/internal/geom"
+	"vksplat/scene"
 	"vksplat/scene/adjust"
 )
 
@@ -17,22 +18,31 @@ const (
 )
 
 // finish adjusts the whole network with the lens of a trial, brings the cameras back into the frame that they had, and
-// finds the poses of held-out photos by the points that training photos determine. It returns the held-out photos that
-// keep their poses because they show too few of these.
-func (n *network) finish(ctx context.Context, best *trial) (done *network, unplaced []string, err error) {
-	t := newTrial(n, 1, 0)
-	t.Lenses, t.lensOf = best.Lenses, best.lensOf
-	for i, p := range best.Poses {
-		p.Fixed = t.Poses[i].Fixed
-		t.Poses[i] = p
-	}
-	for i, at := range best.points {
-		if k, found := slices.BinarySearch(t.points, at); found {
-			t.Points[k] = best.Points[i]
-		}
-	}
-	if _, err := adjust.Solve(ctx, &t.Problem, adjust.Options{Loss: robust, Gain: 1e-5, Steps: 6}); err != nil {
+// finds the poses of held-out photos by the points that training photos determine. unit is the network normalised; only
+// a share of the points decides where cameras are. It returns the held-out photos that keep their poses because they
+// show too few of these.
+func (n *network) finish(ctx context.Context, unit *network, best *trial, share float64) (done *network,
+	unplaced []string, err error) {
+	t := newTrial(unit, share, 0)
+	t.begin(best)
+	o := adjust.Options{Loss: robust, Gain: 1e-5, Steps: 6}
+	if _, err := adjust.Solve(ctx, &t.Problem, o); err != nil {
 		return nil, nil, err
+	}
+	if share < 1 { // the other points follow
+		all := newTrial(unit, 1, 0)
+		all.begin(t)
+		fixed := slices.Clone(all.Poses)
+		for i := range all.Poses {
+			all.Poses[i].Fixed = true
+		}
+		for i := range all.Lenses {
+			all.Lenses[i].Free = [scene.MaxCalibrated]bool{}
+		}
+		if _, err := adjust.Solve(ctx, &all.Problem, o); err != nil {
+			return nil, nil, err
+		}
+		all.Poses, t = fixed, all
 	}
 	done = &network{ids: n.ids, keys: n.keys, seen: n.seen, photos: slices.Clone(n.photos),
 		points: slices.Clone(n.points)}
@@ -50,6 +60,20 @@ func (n *network) finish(ctx context.Context, best *trial) (done *network, unpla
 	}
 	unplaced, err = done.place(ctx)
 	return done, unplaced, err
+}
+
+// begin gives a trial the lenses, poses and points of another one.
+func (t *trial) begin(from *trial) {
+	t.Lenses, t.lensOf = slices.Clone(from.Lenses), from.lensOf
+	for i, p := range from.Poses {
+		p.Fixed = t.Poses[i].Fixed
+		t.Poses[i] = p
+	}
+	for i, at := range from.points {
+		if k, found := slices.BinarySearch(t.points, at); found {
+			t.Points[k] = from.Points[i]
+		}
+	}
 }
 
 // losePoints drops the observations of points that training photos see and were not adjusted, or that are far from

@@ -94,6 +94,49 @@ func (n *network) training() (photos, observations int) {
 	return photos, observations
 }
 
+// pairs counts the pairs of observations of the same point, at least 1.
+func (n *network) pairs() float64 {
+	count, sum := make([]float64, len(n.points)), 1.0
+	for _, o := range n.seen {
+		count[o.Point]++
+	}
+	for _, k := range count {
+		sum += k * k
+	}
+	return sum
+}
+
+// normalised returns the network with the mean training camera at the origin and the median of their distances 1:
+// rounding and damping do not know of units.
+func (n *network) normalised() *network {
+	centres := make([][3]float64, len(n.photos))
+	var trained [][3]float64
+	for i, p := range n.photos {
+		centres[i] = geom.TranslationOf(geom.Transposed(p.R), p.T)
+		if !p.HeldOut {
+			trained = append(trained, centres[i])
+		}
+	}
+	middle := mean(trained)
+	distances := make([]float64, len(trained))
+	for i, c := range trained {
+		distances[i] = geom.Length(geom.Sub(c, middle))
+	}
+	scale := 1.0
+	if d := geom.Quantile(distances, 0.5); d > 0 {
+		scale = 1 / d
+	}
+	u := *n
+	u.photos, u.points = slices.Clone(n.photos), slices.Clone(n.points)
+	for i := range u.photos {
+		u.photos[i].T = geom.TranslationOf(n.photos[i].R, geom.Scale(geom.Sub(centres[i], middle), scale))
+	}
+	for i, x := range n.points {
+		u.points[i] = geom.Scale(geom.Sub(x, middle), scale)
+	}
+	return &u
+}
+
 // without returns the network without some photos' observations.
 func (n *network) without(photos []int) *network {
 	less := *n

@@ -31,7 +31,7 @@ type Cell struct {
 }
 
 const (
-	// mostCounted bounds what a wrong match adds to a mean, in pixels.
+	// mostCounted bounds the distance that a wrong match counts with, in pixels.
 	mostCounted = 20
 	// The field has so many columns and rows. Only residuals below fieldPixels count in it: others are wrong matches.
 	fieldColumns, fieldRows, fieldPixels = 18, 12, 3
@@ -50,11 +50,11 @@ func (n *network) residuals() (*Residuals, error) {
 	own := make([][]float64, len(n.photos))
 	var all []float64
 	for i, o := range n.seen {
-		d := math.Hypot(list[i][0], list[i][1])
+		d := min(math.Hypot(list[i][0], list[i][1]), mostCounted)
 		own[o.Pose] = append(own[o.Pose], d)
 		if p := &n.photos[o.Pose]; !p.HeldOut {
 			all = append(all, d)
-			r.Mean += min(d, mostCounted)
+			r.Mean += d
 			k := &n.lenses[p.Lens]
 			if c := r.cell(o.X/float64(k.Width), o.Y/float64(k.Height)); c != nil && d < fieldPixels {
 				c.X, c.Y, c.Count = c.X+list[i][0], c.Y+list[i][1], c.Count+1

@@ -23,8 +23,9 @@ const (
 	// axesShare is how much cameras' axes count beside their centres, which say nothing of turns about a line that all
 	// are on. Richer lenses turn cameras against their rays, so that it is little.
 	axesShare = 1e-3
-	// mostScale is by which factor the scale changes at most: an adjustment hardly moves it.
-	mostScale = 2
+	// leastLike is by which factor the spread of the moved centres may be below that of the others, squared: if it is
+	// smaller, they are too different to say what the scale is.
+	leastLike = 4
 )
 
 // fitSimilarity finds the similarity that brings centres of cameras closest to others (Umeyama: Least-Squares
@@ -64,7 +65,7 @@ func fitSimilarity(from, to [][3]float64, turns [][9]float64) (*similarity, erro
 		along += r[j] * m[j]
 	}
 	s := &similarity{scale: along / spread, r: r}
-	if !within(s.scale, mostScale) {
+	if !(size > 0) || s.scale*s.scale*spread*leastLike < size*float64(len(from)) {
 		return nil, errors.New("align cameras: their places say nothing of the scale")
 	}
 	s.t = geom.Sub(b, geom.Scale(geom.Rotate(r, a), s.scale))

@@ -78,6 +78,14 @@ func (n *network) used() map[int]int {
 	return count
 }
 
+// Reason says why Cameras changes nothing; "" where nothing was tried, and where something changes.
+func (r *Result) Reason() string {
+	if r.Cameras == nil && r.Skipped == "" && r.Rungs != nil {
+		return "no other lens or pose surely explains the observations better"
+	}
+	return r.Skipped
+}
+
 // UnplacedText says which held-out photos keep their given poses; "" for none.
 func (r *Result) UnplacedText() string {
 	if len(r.Unplaced) == 0 {

@@ -158,7 +158,7 @@ func (f *Form) read(c *scene.Capture, name string, parse func(r io.Reader) error
 	}
 	defer r.Close() // only read from
 	if err := parse(sized{r, size}); err != nil {
-		return fault.Data("read calibrated cameras", name, "train again: the file is damaged", "%w", err)
+		return fault.Data("read cameras", name, "train again: the file is damaged", "%w", err)
 	}
 	return nil
 }
@@ -169,8 +169,9 @@ func Folder(dir string) scene.Files {
 		path := filepath.Join(dir, name)
 		r, size, err := fault.Open(path)
 		if err != nil {
-			return nil, 0, &fault.Error{Op: "read calibrated cameras", Path: path, Err: err, Kind: fault.ReadKind(err),
-				Hint: "give the folder of a COLMAP model in binary form, or put the one back that train wrote"}
+			return nil, 0, &fault.Error{Op: "read cameras", Path: path, Err: err, Kind: fault.ReadKind(err),
+				Hint: fault.Setting("cameras") + " takes auto, given, or the folder of a COLMAP model in binary form; " +
+					"OUT/sparse/0 of a run belongs to it: put it back"}
 		}
 		return r, size, nil
 	}

@@ -105,6 +105,9 @@ func warnUnregistered(c *scene.Capture, extra []string, all int) {
 	if len(extra) == 0 {
 		return
 	}
+	if c.Calibrated != nil { // the others were left out on purpose
+		return
+	}
 	if c.Format == scene.FormatColmap {
 		c.Warn("unregistered-photos", fmt.Sprintf("%d of %d photos are not part of the model and are not used",
 			len(extra), all), extra)

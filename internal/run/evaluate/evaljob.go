@@ -241,6 +241,9 @@ func (j *Job) nameMethod(step int) {
 	if j.o.Split == SplitTrain {
 		j.Result.Method += "_" + SplitTrain
 	}
+	if j.rec != nil && j.o.Given("cameras") { // not those that the run's scores are by
+		j.Result.Method += "_other_cameras"
+	}
 	if j.o.AsTaken && !j.o.plainName {
 		j.Result.Method += "_as_taken"
 	}

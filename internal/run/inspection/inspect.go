@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -12,6 +13,7 @@ import (
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
 	"vksplat/internal/run/captured"
+	"vksplat/internal/run/output"
 	"vksplat/internal/wording"
 	"vksplat/pipeline"
 	"vksplat/scene"
@@ -69,7 +71,8 @@ type cameraErrors struct {
 	Given      *calibrate.Residuals `json:"given"`
 	Calibrated *calibrate.Residuals `json:"calibrated,omitempty"` // of the cameras that train would use
 	Apart      []string             `json:"stand_apart,omitempty"`
-	Changes    string               `json:"changes,omitempty"` // in words
+	Changes    string               `json:"changes,omitempty"`   // in words
+	Unchanged  string               `json:"unchanged,omitempty"` // why not, in words
 }
 
 // cameraErrors measures the cameras, and what calibration would make of them; nil where there is nothing to measure by,
@@ -77,6 +80,11 @@ type cameraErrors struct {
 func (o *Options) cameraErrors(ctx context.Context, c *scene.Capture) (*cameraErrors, error) {
 	if o.Quick && o.Picture == "" {
 		return nil, nil
+	}
+	if o.Picture != "" {
+		if err := o.refusePicture(c); err != nil {
+			return nil, err
+		}
 	}
 	bytes, err := pipeline.HeapLimit(o.Device)
 	if err != nil {
@@ -95,7 +103,20 @@ func (o *Options) cameraErrors(ctx context.Context, c *scene.Capture) (*cameraEr
 			return nil, err
 		}
 	}
-	return &cameraErrors{Given: res.Before, Calibrated: res.After, Apart: res.Apart, Changes: res.Text()}, nil
+	return &cameraErrors{Given: res.Before, Calibrated: res.After, Apart: res.Apart, Changes: res.Text(),
+		Unchanged: res.Reason()}, nil
+}
+
+// refusePicture refuses names that are not of an SVG, and those of the capture's own files.
+func (o *Options) refusePicture(c *scene.Capture) error {
+	if !strings.EqualFold(filepath.Ext(o.Picture), ".svg") {
+		return fault.Usagef("give a name as in errors.svg", "%s: %s is not the name of an SVG", fault.Named("picture"),
+			o.Picture)
+	}
+	if dir := filepath.Dir(o.Picture); output.Resolved(dir) != output.Resolved(c.Root) {
+		return captured.RefuseInside(dir, "picture", c)
+	}
+	return nil
 }
 
 func (e *cameraErrors) text() string {
@@ -106,6 +127,8 @@ func (e *cameraErrors) text() string {
 		e.Given.Median, e.Given.Observations)
 	if e.Changes != "" {
 		text += fmt.Sprintf("%-9s%s\n", "train:", "calibrates cameras: "+e.Changes)
+	} else if e.Unchanged != "" {
+		text += fmt.Sprintf("%-9s%s\n", "train:", "keeps the cameras: "+e.Unchanged)
 	}
 	return text
 }

@@ -119,8 +119,8 @@ func (d *dataset) calibrate(ctx context.Context) error {
 	d.calibrated = res
 	d.choices.bent = !bent && anyBent(d.Capture)
 	captured.TellCalibration(res, d.noteLater)
-	if res.Skipped != "" {
-		d.detailLater("cameras were not calibrated: " + res.Skipped)
+	if reason := res.Reason(); reason != "" {
+		d.detailLater("the cameras stay as they are: " + reason)
 	}
 	return nil
 }
