@@ -35,7 +35,7 @@ func (o *Optics) Linearise(ray [3]float64, s *Slope) (x, y float64, ok bool) {
 	if o.Plane == NoPlane {
 		return 0, 0, false
 	}
-	u, v, du, dv, ok := o.plane(ray)
+	u, v, du, dv, ok := o.Plane.slope(ray)
 	if !ok {
 		return 0, 0, false
 	}
@@ -51,9 +51,9 @@ func (o *Optics) Linearise(ray [3]float64, s *Slope) (x, y float64, ok bool) {
 	return x, y, true
 }
 
-// plane maps a ray to the model's plane and gives the gradients of both coordinates there.
-func (o *Optics) plane(ray [3]float64) (u, v float64, du, dv [3]float64, ok bool) {
-	if o.Plane == TangentPlane {
+// slope maps a ray to the plane and gives the gradients of both coordinates there.
+func (p lensPlane) slope(ray [3]float64) (u, v float64, du, dv [3]float64, ok bool) {
+	if p == TangentPlane {
 		if !(ray[2] > 0) {
 			return 0, 0, du, dv, false
 		}
@@ -96,7 +96,7 @@ func (o *Optics) byParams(u, v, x, y float64, s *Slope) {
 		power /= 1 + evenSum(o.poly.den[:], r2)
 	}
 	for i := info.Focals + 2; i < n; i++ {
-		if i >= info.Focals+4 && !o.radialOnly() { // OpenCV's p1, p2
+		if i >= info.Focals+4 && !o.model.radialOnly() { // OpenCV's p1, p2
 			s.Params[0][i], s.Params[1][i] = o.fx*2*u*v, o.fy*(r2+2*v*v)
 			s.Params[0][i+1], s.Params[1][i+1] = o.fx*(r2+2*u*u), o.fy*2*u*v
 			return
@@ -107,6 +107,6 @@ func (o *Optics) byParams(u, v, x, y float64, s *Slope) {
 }
 
 // radialOnly says whether all calibrated distortion parameters are radial.
-func (o *Optics) radialOnly() bool {
-	return o.model != LensOpenCV && o.model != LensFullOpenCV && o.model != LensThinPrism
+func (m LensModel) radialOnly() bool {
+	return m != LensOpenCV && m != LensFullOpenCV && m != LensThinPrism
 }

@@ -163,7 +163,7 @@ func (y *system) poseRow(s *state, a int32, at []int) {
 	for _, r := range y.poseRows[a] {
 		point := y.p.Observations[y.order[r]].Point
 		var answer [18]float64 // W V^-1
-		y.answer(point, y.w[r][:], answer[:])
+		solvePoint(&y.inverse[point], y.w[r][:], answer[:])
 		y.subtract(block, a, point, answer[:], 6, at)
 		y.subtractPoint(point, answer[:], rhs)
 	}
@@ -179,7 +179,7 @@ func (y *system) lensRow(s *state, lens int, at []int) {
 	n, first, block := y.dims(a), y.offset[a], y.blocks[a]
 	grad, rhs := y.grad[first:first+n], y.rhs[first:first+n]
 	clear(rhs)
-	own := y.parts(len(y.lensRows[lens]), n*n+n, func(from, to int, sums []float64) {
+	own := sumParts(len(y.lensRows[lens]), n*n+n, func(from, to int, sums []float64) {
 		for _, r := range y.lensRows[lens][from:to] {
 			byLens, residual := y.byLens[2*y.width*int(r):], &y.rows[r].residual
 			for i := range n {
@@ -201,10 +201,10 @@ func (y *system) lensRow(s *state, lens int, at []int) {
 		y.diag[first+i] = block[i*n+i]
 	}
 	size := len(block)
-	eliminated := y.parts(len(y.lensPairs[lens]), size+n, func(from, to int, sums []float64) {
+	eliminated := sumParts(len(y.lensPairs[lens]), size+n, func(from, to int, sums []float64) {
 		answer := make([]float64, 3*n)
 		for _, p := range y.lensPairs[lens][from:to] {
-			y.answer(p.point, y.z[3*y.width*int(p.index):], answer)
+			solvePoint(&y.inverse[p.point], y.z[3*y.width*int(p.index):], answer)
 			y.subtract(sums[:size], int32(a), p.point, answer, n, at)
 			y.subtractPoint(p.point, answer, sums[size:])
 		}
@@ -219,8 +219,8 @@ func (y *system) lensRow(s *state, lens int, at []int) {
 // mostParts bounds the memory of parts: a lens of 2,000 photos takes 800 kB for each.
 const mostParts = 64
 
-// parts calls f for parts of n things, each with sums of its own, and returns the sums of all.
-func (y *system) parts(n, sums int, f func(from, to int, sums []float64)) []float64 {
+// sumParts calls f for parts of n things, each with sums of its own, and returns the sums of all.
+func sumParts(n, sums int, f func(from, to int, sums []float64)) []float64 {
 	size := max(chunk, (n+mostParts-1)/mostParts)
 	list := make([][]float64, max(1, (n+size-1)/size))
 	list[0] = make([]float64, sums)
@@ -241,9 +241,8 @@ func addTo(to, from []float64) {
 	}
 }
 
-// answer computes w V^-1 for rows of three numbers.
-func (y *system) answer(point int32, w, out []float64) {
-	inverse := &y.inverse[point]
+// solvePoint computes w V^-1 for rows of three numbers.
+func solvePoint(inverse *[6]float64, w, out []float64) {
 	for i := 0; i < len(out); i += 3 {
 		r := times(inverse, w[i:i+3])
 		copy(out[i:i+3], r[:])

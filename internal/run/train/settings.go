@@ -85,7 +85,7 @@ func (o *Options) configure() {
 		{Origin: recipe.FromCheckpoint, Values: c.resumed},
 		{Origin: recipe.FromCapture, Values: c.follow},
 		{Origin: recipe.FromCapture, Values: c.white},
-		{Origin: recipe.FromCapture, Values: o.taken},
+		{Origin: recipe.FromCapture, Values: takenAsIs(o)},
 		{Origin: recipe.FromCapture, Values: c.fit},
 	}
 	c.resolved = recipe.Resolve(c.defaults, layers...)
@@ -112,15 +112,17 @@ func (c *choices) white(below *recipe.Resolved) map[string]any {
 	return map[string]any{"background": [3]float32{1, 1, 1}}
 }
 
-// taken trains on photos as they were taken where a lens was found for cameras that had none: without it, their pixels
-// would have been trained on, too, and undistorting them blurs.
-func (o *Options) taken(below *recipe.Resolved) map[string]any {
-	c := &below.Config
-	if !o.choices.bent || below.Chosen("native_lens") || c.RefinePoses || c.Robust || o.Depth.used() ||
-		o.Normal.used() || o.Devices != "" {
-		return nil
+// takenAsIs trains on photos as they were taken where a lens was found for cameras that had none: without it, their
+// pixels would have been trained on, too, and undistorting them blurs.
+func takenAsIs(o *Options) func(below *recipe.Resolved) map[string]any {
+	return func(below *recipe.Resolved) map[string]any {
+		c := &below.Config
+		if !o.choices.bent || below.Chosen("native_lens") || c.RefinePoses || c.Robust || o.Depth.used() ||
+			o.Normal.used() || o.Devices != "" {
+			return nil
+		}
+		return map[string]any{"native_lens": true}
 	}
-	return map[string]any{"native_lens": true}
 }
 
 // scoresAsTaken reports whether scores are of whole photos, drawn through their lenses: those are the pixels that would
