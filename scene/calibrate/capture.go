@@ -61,7 +61,7 @@ func Capture(ctx context.Context, c *scene.Capture, o Options) (*Result, error) 
 		n = newNetwork(c, m)
 	}
 	if !ok || len(n.seen) == 0 {
-		res.Skipped = "the capture has no observations"
+		res.Skipped = "the capture has no observations of points by two training photos"
 		return res, nil
 	}
 	if res.Before, err = n.residuals(); err != nil {

@@ -76,7 +76,21 @@ func newNetwork(c *scene.Capture, m *colmap.Model) *network {
 		n.photos = append(n.photos, netPhoto{Name: name, R: r, T: img.T, Lens: lens[img.Camera],
 			HeldOut: c.HeldOut[name], Device: photo.TakenWith(path), image: i})
 	}
+	n.dropLone()
 	return n
+}
+
+// dropLone drops the observations of points that fewer than two training photos show: they determine nothing, and with
+// held-out photos there are more of them.
+func (n *network) dropLone() {
+	count, last := make([]int, len(n.points)), make([]int32, len(n.points)) // observations go by photo
+	for _, o := range n.seen {
+		if !n.photos[o.Pose].HeldOut && last[o.Point] != o.Pose+1 {
+			count[o.Point]++
+			last[o.Point] = o.Pose + 1
+		}
+	}
+	n.seen = slices.DeleteFunc(n.seen, func(o adjust.Observation) bool { return count[o.Point] < 2 })
 }
 
 // training counts the training photos and their observations. Nothing else of held-out photos decides anything.
