@@ -232,7 +232,8 @@ func TestHeldOut(t *testing.T) {
 			t.Errorf("photo %d, held out: %v: pose %v and %v", i, held, clean.Images[i].T, other.Images[i].T)
 		}
 	}
-	if !slices.Equal(clean.Points, other.Points[:len(clean.Points)]) || !slices.Equal(clean.Cameras[1].Params, other.Cameras[1].Params) {
+	if !slices.Equal(clean.Points, other.Points[:len(clean.Points)]) ||
+		!slices.Equal(clean.Cameras[1].Params, other.Cameras[1].Params) {
 		t.Error("points or lens follow what held-out photos show")
 	}
 }
