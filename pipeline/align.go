@@ -19,7 +19,8 @@ const AlignSteps = 60
 
 // alignRates returns the rates for a camera that moves alone: by no more than about a degree in all.
 func alignRates() shaders.PoseAdamPush {
-	return shaders.PoseAdamPush{WarmUp: 1, DecaySteps: AlignSteps, Rate: 2e-3, Log2Final: float32(math.Log2(0.03)),
+	const rate = 2e-3
+	return shaders.PoseAdamPush{WarmUp: 1, DecaySteps: AlignSteps, Rate: rate, LensRate: rate, Log2Final: float32(math.Log2(0.03)),
 		Beta1: 0.8, Beta2: 0.95}
 }
 
@@ -37,14 +38,14 @@ func (v *view) recordAlign() {
 	v.poseAdam()       // pose_partials pose -> poses
 }
 
-// Align moves a camera to where the model shows its photo best; the model does not change. If no step makes the picture
-// better, it returns the given camera.
+// Align moves a camera to where the model shows its photo best; the model and the lens do not change. If no step makes
+// the picture better, it returns the given camera.
 func (t *Trainer) Align(c scene.Camera, m scene.Image) (scene.Camera, error) {
 	if err := t.queue.wait(); err != nil {
 		return c, err
 	}
 	ctx := context.Background()
-	moved, _, err := t.poses.align(ctx, c, m, AlignSteps)
+	moved, _, err := t.poses.align(ctx, c, m, AlignSteps, layout.LensHeld)
 	if err != nil {
 		return c, err
 	}
@@ -58,17 +59,18 @@ func (t *Trainer) Align(c scene.Camera, m scene.Image) (scene.Camera, error) {
 // compare returns the losses of the pictures of a camera before and after it was moved. Nothing may be in flight.
 func (a *aligner) compare(ctx context.Context, c, moved scene.Camera, m scene.Image) (before, after float64,
 	err error) {
-	if _, before, err = a.align(ctx, c, m, 1); err == nil {
-		_, after, err = a.align(ctx, moved, m, 1)
+	if _, before, err = a.align(ctx, c, m, 1, layout.LensHeld); err == nil {
+		_, after, err = a.align(ctx, moved, m, 1, layout.LensHeld)
 	}
 	return before, after, err
 }
 
 var ErrPhotoSize = errors.New("align camera: the photo is larger than those that are trained on")
 
-// align moves a camera by a number of steps, and returns the loss before the first. Nothing may be in flight.
-func (a *aligner) align(ctx context.Context, c scene.Camera, m scene.Image, steps int) (moved scene.Camera,
-	loss float64, err error) {
+// align moves a camera by a number of steps, and its lens unless it is held, and returns the loss before the first.
+// Nothing may be in flight.
+func (a *aligner) align(ctx context.Context, c scene.Camera, m scene.Image, steps int, held uint32) (
+	moved scene.Camera, loss float64, err error) {
 	e, table := a.shard.e, a.shard.e.setup.poses
 	if err := photos.Check(&c, m); err != nil {
 		return c, 0, err
@@ -92,7 +94,7 @@ func (a *aligner) align(ctx context.Context, c scene.Camera, m scene.Image, step
 		if err := ctx.Err(); err != nil {
 			return c, 0, err
 		}
-		r, err := a.step(&c, k, flags, &photo)
+		r, err := a.step(&c, k, flags, held, &photo)
 		if err != nil {
 			return c, 0, err
 		}
@@ -118,14 +120,16 @@ func (a *aligner) align(ctx context.Context, c scene.Camera, m scene.Image, step
 		}
 	}
 	turn, shift, _ := poseParts(c.R, last)
-	return movedCamera(&c, turn, shift, 0), loss, nil
+	return withOptics(movedCamera(&c, turn, shift), opticsOf(last)), loss, nil
 }
 
 // step does step k, counted from 0, and returns the report: it may not have fit.
-func (a *aligner) step(c *scene.Camera, k int, flags uint32, photo *stagedPhoto) (*layout.Report, error) {
+func (a *aligner) step(c *scene.Camera, k int, flags, held uint32, photo *stagedPhoto) (*layout.Report, error) {
 	e, cfg := a.shard.e, &a.run.cfg
 	f := e.programs.frames[0]
 	p := f.hostParams
+	f.lens.set(c)
+	vk.Host(f.lens.lens)[0].Flags |= held
 	viewParams(&p.View, c, cfg.Near, cfg.SHDegree, cfg.Antialiased, cfg.Background)
 	cfg.OptimiserParams(p, k, a.run.sceneScale, 1)
 	p.Unit, p.Step, p.PhotoFlags, p.ViewId = 0, uint32(k), flags, uint32(e.setup.poses.views())

@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"fmt"
+	"math"
 
 	"vksplat/pipeline/recipe"
 	"vksplat/scene"
@@ -10,8 +11,9 @@ import (
 )
 
 type lenses struct {
-	bent    bool // lenses that bend their pictures, or that move
+	bent    bool // splats are drawn through lenses that bend their pictures, or that move
 	shutter bool // rolling shutters: cameras move while their photos are read out
+	refined bool // they are refined: where none bends, they bend nothing
 }
 
 func lensesOf(cameras []scene.Camera) (l lenses) {
@@ -31,8 +33,6 @@ func checkLenses(cfg *recipe.Config, cams []scene.Camera, o *TrainerOptions) err
 		return nil
 	case len(o.Others) > 0:
 		return fmt.Errorf(text, "on one device alone")
-	case cfg.RefinePoses:
-		return fmt.Errorf(text, "with the poses that they have")
 	case cfg.Robust:
 		return fmt.Errorf(text, "as a whole, not where others agree with them")
 	case o.comparesDepths():
@@ -47,7 +47,7 @@ type frameLens struct {
 }
 
 func (f *frameLens) allocate(e *setup) (err error) {
-	if !e.lens.bent {
+	if !e.lens.bent && !e.lens.refined {
 		return nil
 	}
 	if f.lens, err = vk.Make[layout.Lens](e.dev, vk.Upload, 1, "lens"); err != nil {
@@ -69,6 +69,11 @@ func (f *frameLens) free(e *setup) {
 	if !f.lens.IsZero() {
 		e.dev.Free(f.lens.View)
 	}
+}
+
+// cornerRadius is how far the furthest corner of what a photo shows of its plane is from the axis.
+func cornerRadius(lo, hi [2]float64) float64 {
+	return math.Hypot(max(-lo[0], hi[0]), max(-lo[1], hi[1]))
 }
 
 // boundless is r^2 that no lens reaches.
@@ -96,11 +101,13 @@ func lensParams(l *layout.Lens, c *scene.Camera) {
 		if d.Blind {
 			l.Limit2 = float32(d.Limit * d.Limit)
 		}
-		l.Flags = layout.LensAfter*layout.Bit(d.After) | layout.LensWide*layout.Bit(d.Wide)
+		l.Flags = layout.LensAfter*layout.Bit(d.After) | layout.LensWide*layout.Bit(d.Wide) |
+			layout.LensLearnt*layout.Bit(!d.After)
 		for k := range l.Turn {
 			l.Turn[k], l.Move[k] = float32(c.Motion.Turn[k]), float32(c.Motion.Move[k])
 		}
 	}
+	l.Radius = float32(cornerRadius(lo, hi))
 	for k := range lo {
 		l.Lo[k], l.Hi[k] = float32(lo[k]), float32(hi[k])
 		l.Margin[k] = float32(layout.JacobianMargin * 0.5 * (hi[k] - lo[k]))

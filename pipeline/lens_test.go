@@ -254,7 +254,7 @@ func TestRendererOfOtherCameras(t *testing.T) {
 func TestLensesRefused(t *testing.T) {
 	d := testDevice(t)
 	for name, change := range map[string]func(c *recipe.Config){
-		"poses": func(c *recipe.Config) { c.RefinePoses = true }, "robust": func(c *recipe.Config) { c.Robust = true },
+		"poses": func(c *recipe.Config) { c.RefineCameras = true }, "robust": func(c *recipe.Config) { c.Robust = true },
 	} {
 		views, init, scale, cfg := bentScene(t)
 		change(&cfg)

@@ -172,7 +172,8 @@ func plannedSetup(dev *vk.Device, at world, cams []scene.Camera, cfg *recipe.Con
 	if o.comparesDepths() {
 		shape.depths = planDepths(dev, cams, cfg, o)
 	}
-	if cfg.RefinePoses {
+	if cfg.RefineCameras {
+		shape.lens.refined = true
 		shape.poses = planPoses(dev, cams, cfg, o)
 	}
 	return shape, nil
@@ -180,7 +181,7 @@ func plannedSetup(dev *vk.Device, at world, cams []scene.Camera, cfg *recipe.Con
 
 func trainKinds(cfg *recipe.Config, o *TrainerOptions) []recipe.Kind {
 	kinds := []recipe.Kind{recipe.Step, recipe.Reorder, recipe.Render}
-	if cfg.RefinePoses {
+	if cfg.RefineCameras {
 		kinds = append(kinds, recipe.Align)
 	}
 	if cfg.RefineEvery > 0 {
@@ -328,7 +329,7 @@ func (p *planner) photoTables() int64 {
 func (p *planner) staging(photo int64) int64 {
 	s := p.shape
 	ring := inFlight * photo
-	if p.cfg.RefinePoses { // that of an aligned camera
+	if p.cfg.RefineCameras { // that of an aligned camera
 		ring += photo
 	}
 	most := max(2*s.model.stagingBytes(), s.learntBytes(), min(pictureStaging, 16*int64(s.drawn.maxPixels)))
@@ -389,7 +390,7 @@ func (s *setup) recordPlanned(units, isects, bands int) (list []*vk.Recorder) {
 	c.model = s.model.planned(units)
 	f := &frame{params: phantom[layout.StepParams](s.dev, 1, 1<<10), report: phantom[layout.Report](s.dev, 1, 1<<10)}
 	c.planLinks(f)
-	if c.lens.bent {
+	if c.lens.bent || c.lens.refined {
 		f.lens.lens = phantom[layout.Lens](s.dev, 1, 1<<8)
 	}
 	c.counters, c.args = phantom[uint32](s.dev, layout.NCounters, 4), phantom[[3]uint32](s.dev, layout.NArgs, 12)

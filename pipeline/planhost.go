@@ -105,7 +105,7 @@ func (p *planner) comparing() int64 {
 	if p.cfg.Vignetting {
 		perPixel += 12
 	}
-	if p.cfg.RefinePoses {
+	if p.cfg.RefineCameras {
 		perPixel += 12
 	}
 	return perPixel*int64(p.shape.drawn.maxPixels) + metric.CompareBytes()

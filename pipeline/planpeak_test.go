@@ -43,7 +43,7 @@ func TestPlanHolds(t *testing.T) {
 		}
 	}
 	colours := func(c *recipe.Config) { c.AbsGrad, c.Exposure, c.Robust, c.ResetEvery = true, true, true, 9 }
-	poses := func(c *recipe.Config) { c.RefinePoses, c.PoseStart, c.PoseGain, c.ResetEvery = true, 4, -0.9, 9 }
+	poses := func(c *recipe.Config) { c.RefineCameras, c.PoseStart, c.PoseGain, c.ResetEvery = true, 4, -0.9, 9 }
 	exact := func(c *recipe.Config) { shortExact(c); c.Splats, c.Iterations, c.RefineStop = 4000, 14, 13 }
 	mcmc := func(c *recipe.Config) {
 		shortMCMC(c)
@@ -64,7 +64,7 @@ func TestPlanHolds(t *testing.T) {
 			cfg := base
 			c.change(&cfg)
 			cams, images := cams, images
-			if cfg.RefinePoses { // whose trial draws each photo many times
+			if cfg.RefineCameras { // whose trial draws each photo many times
 				cams, images = cams[:8], images[:8]
 			}
 			if c.name == "default in bands" {

@@ -21,7 +21,7 @@ type poseTable struct {
 	frame   layout.PoseFrame
 	cfg     *recipe.Config
 	spare   layout.Pose // the last row, where no camera is aligned
-	lenses  int         // focal lengths that are learnt
+	lenses  int         // that are learnt
 	// steps refine poses: not before the trial, nor if it said no
 	active bool
 }
@@ -35,15 +35,18 @@ const (
 // views is the number of photos that are trained on.
 func (x *poseTable) views() int { return x.rows.N() - 1 }
 
-// lensKey identifies photos of one focal length.
+// lensKey identifies photos of one lens.
 type lensKey struct {
 	fx, fy, cx, cy float64
 	width, height  int
 	model          scene.CameraModel
+	bent           layout.Lens
 }
 
 func lensOf(c *scene.Camera) lensKey {
-	return lensKey{c.Fx, c.Fy, c.Cx, c.Cy, c.Width, c.Height, c.Model}
+	key := lensKey{fx: c.Fx, fy: c.Fy, cx: c.Cx, cy: c.Cy, width: c.Width, height: c.Height, model: c.Model}
+	lensParams(&key.bent, c)
+	return key
 }
 
 // givenPoses returns the rows of photos that have learnt nothing, and of a camera to be aligned.
@@ -106,7 +109,7 @@ func (a Anchors) size(n int) int {
 
 // checkPoses refuses runs whose poses cannot be refined.
 func checkPoses(cfg *recipe.Config, cams []scene.Camera, o *TrainerOptions) error {
-	if !cfg.RefinePoses {
+	if !cfg.RefineCameras {
 		return nil
 	}
 	if len(o.Others) > 0 {
@@ -119,6 +122,10 @@ func checkPoses(cfg *recipe.Config, cams []scene.Camera, o *TrainerOptions) erro
 		if cams[i].Photo != "" {
 			return fmt.Errorf("start training: poses of cameras that share a photo, as %s does, are not refined",
 				cams[i].Name)
+		}
+		if cams[i].Moved() && cams[i].Distortion != nil {
+			return fmt.Errorf("start training: cameras that move while they take their photos, as that of %s does, "+
+				"are not refined", cams[i].Name)
 		}
 	}
 	return nil
@@ -213,19 +220,31 @@ func (a *aligner) decide(refined bool) error {
 	return e.memory.buildToFit()
 }
 
-// RefinedCameras returns the cameras that are trained on where training has moved them, in the training frame; nil if
-// poses are not refined, or not yet.
-func (t *Trainer) RefinedCameras() ([]scene.Camera, error) {
+// RefinedCameras returns the cameras that are trained on as training has refined them, in the training frame, and
+// others with the lenses of those that they share theirs with, where they are; nil if cameras are not refined, or not
+// yet.
+func (t *Trainer) RefinedCameras(others []scene.Camera) (trained, beside []scene.Camera, err error) {
 	x := t.shards.first.e.setup.poses
 	if x == nil || !x.active {
-		return nil, nil
+		return nil, nil, nil
 	}
 	if err := t.queue.wait(); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	rows, err := x.download()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return refinedCameras(t.run.cams, rows[:len(t.run.cams)]), nil
+	trained, optics := refinedCameras(t.run.cams, rows[:len(t.run.cams)])
+	of := map[lensKey]float32{}
+	for i := range t.run.cams {
+		of[lensOf(&t.run.cams[i])] = rows[i].Camera
+	}
+	for _, c := range others {
+		if id, shared := of[lensOf(&c)]; shared {
+			c = withOptics(c, optics[id])
+		}
+		beside = append(beside, c)
+	}
+	return trained, beside, nil
 }

@@ -23,7 +23,7 @@ func wrongPoses(views []TrainView, degrees, shift float64) (noisy []TrainView) {
 	r := rand.New(rand.NewPCG(5, 6))
 	direction := func() geom.Vec { return geom.Vec{r.NormFloat64(), r.NormFloat64(), r.NormFloat64()}.Unit() }
 	for _, v := range views {
-		v.Camera = movedCamera(&v.Camera, direction().Mul(degrees*math.Pi/180), direction().Mul(shift), 0)
+		v.Camera = movedCamera(&v.Camera, direction().Mul(degrees*math.Pi/180), direction().Mul(shift))
 		noisy = append(noisy, v)
 	}
 	return noisy
@@ -41,10 +41,11 @@ func (s *poseScene) trainedScores(t *testing.T, d *Device, views []TrainView, cf
 	tr := must.Get(trainWith(d, views, s.init(cfg), s.capture.SceneScale, cfg, o))(t)
 	defer tr.Close()
 	must.Do(t, tr.Run(context.Background(), nil))
-	cams = must.Get(tr.RefinedCameras())(t)
+	cams, _, err := tr.RefinedCameras(nil)
+	must.Do(t, err)
 	for _, v := range s.held {
 		moved := v.Camera
-		if cfg.RefinePoses {
+		if cfg.RefineCameras {
 			moved = must.Get(tr.Align(v.Camera, v.Image))(t)
 		}
 		x.raw += photoPSNR(t, tr, v, v.Camera) / float64(len(s.held))
@@ -68,7 +69,8 @@ func (s *poseScene) apart(cams []scene.Camera) (degrees, shift float64) {
 			rows[i].Own[k], rows[i].Own[3+k] = float32(w[k]), float32(at[k])
 		}
 	}
-	for i, c := range refinedCameras(right, rows[:len(right)]) {
+	moved, _ := refinedCameras(right, rows[:len(right)])
+	for i, c := range moved {
 		p := geom.Product(geom.Transposed(right[i].R), c.R)
 		angle := math.Acos(min(1, (p[0]+p[4]+p[8]-1)/2)) * 180 / math.Pi
 		d := geom.Length(geom.Sub(c.Center(), right[i].Center()))
@@ -106,9 +108,9 @@ func TestPoses(t *testing.T) {
 	cfg.Iterations, cfg.RefineEvery, cfg.SHDegree, cfg.PoseStart = size.steps, 0, 0, size.start
 	right, _, _ := s.trainedScores(t, d, s.train, cfg)
 	late := cfg // never: for the aligned scores alone, which take time
-	late.RefinePoses, late.PoseStart = filetest.Long(), size.steps+1
+	late.RefineCameras, late.PoseStart = filetest.Long(), size.steps+1
 	wrong, _, _ := s.trainedScores(t, d, noisy, late)
-	cfg.RefinePoses = true
+	cfg.RefineCameras = true
 	refined, cams, trial := s.trainedScores(t, d, noisy, cfg)
 	if cams == nil {
 		t.Fatalf("poses are not refined: %+v", *trial)

@@ -24,7 +24,7 @@ func wrongScene(t testing.TB) ([]TrainView, *scene.Splats, float64, recipe.Confi
 	views, init, scale, cfg := promiseScene(t)
 	views = wrongPoses(views[:4], 2, 0.02)
 	cfg.Iterations, cfg.RefineStop, cfg.ResetEvery = 26, 25, 21
-	cfg.RefinePoses, cfg.PoseStart, cfg.PoseGain = true, 8, -1
+	cfg.RefineCameras, cfg.PoseStart, cfg.PoseGain = true, 8, -1
 	return views, init, scale, cfg
 }
 
@@ -79,7 +79,7 @@ func TestSameBytesWithPoses(t *testing.T) {
 		same("serial", usual)
 	})
 	// Where the trial says no, there is the model of a run without.
-	plain, _ := posesHash(t, d, func(c *recipe.Config) { c.RefinePoses = false }, usual)
+	plain, _ := posesHash(t, d, func(c *recipe.Config) { c.RefineCameras = false }, usual)
 	refused, moved := posesHash(t, d, func(c *recipe.Config) { c.PoseGain = 1 }, usual)
 	if model := func(h string) string { return strings.Fields(h)[0] }; model(plain) != model(refused) || moved != 0 {
 		t.Errorf("with poses that are not refined the model is %s, without %s", refused, plain)
@@ -120,7 +120,7 @@ func TestResumePoses(t *testing.T) {
 			t.Errorf("resumed after step %d, it ends otherwise", step)
 		}
 		without := cfg
-		without.RefinePoses = false
+		without.RefineCameras = false
 		if err := c.Accepts(without, len(views)); err == nil || !strings.Contains(err.Error(),
 			"cannot resume without") {
 			t.Errorf("without: %v", err)

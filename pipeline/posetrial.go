@@ -80,7 +80,7 @@ func (a *aligner) tryPhoto(ctx context.Context, view int, trial *PoseTrial) erro
 	}
 	defer from.src.Release(view)
 	c := a.run.cams[view]
-	moved, _, err := a.align(ctx, c, withTenth(m, view, false), trialSteps)
+	moved, _, err := a.align(ctx, c, withTenth(m, view, false), trialSteps, 0)
 	if err != nil {
 		return fmt.Errorf("try poses: %w", err)
 	}

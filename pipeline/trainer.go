@@ -105,7 +105,7 @@ func checkTraining(cams []scene.Camera, sceneScale float64, cfg *recipe.Config, 
 func assemble(run *training, s *shards, o TrainerOptions, from start) *Trainer {
 	t := &Trainer{o: o, run: run, shards: s}
 	t.report.progress.Splats = from.splats
-	if run.cfg.RefinePoses {
+	if run.cfg.RefineCameras {
 		t.poses = &aligner{run: run, shard: s.first, onTrial: o.OnTrial}
 	}
 	t.saver = saver{run: run, shards: s, report: &t.report, queue: &t.queue}

@@ -52,7 +52,7 @@ func (c Camera) AsTaken() (Camera, error) {
 	case c.Photo != "" || c.Lens == nil && !c.Moved():
 		return c, nil
 	case c.Lens == nil:
-		return c.straight(), nil
+		return c.Straight(), nil
 	}
 	o, err := c.Lens.Calibration.Optics(c.Lens.Width, c.Lens.Height)
 	if err == nil && !o.polynomial() {

@@ -58,8 +58,9 @@ func (c *Camera) checkMotion() error {
 	return nil
 }
 
-// straight gives c with a Distortion that bends nothing: its photo goes through it for the camera's motion.
-func (c Camera) straight() Camera {
+// Straight gives c with a Distortion that bends nothing: its photo goes through it for the camera's motion, or because
+// what bends is to be learnt.
+func (c Camera) Straight() Camera {
 	out := c
 	d := &Distortion{Limit: math.Inf(1), undistorted: &c}
 	for k, axis := range [2][3]float64{{c.Fx, c.Cx, float64(c.Width)}, {c.Fy, c.Cy, float64(c.Height)}} {

@@ -22,6 +22,7 @@ var poseAdamKernel = vk.Kernel{
 		{Name: "params", Access: vk.Read},
 		{Name: "counters", Access: vk.Read},
 		{Name: "refined", Access: vk.Read},
+		{Name: "lens", Access: vk.Read},
 		{Name: "pose", Access: vk.Read},
 		{Name: "partials", Access: vk.Read},
 		{Name: "anchors", Access: vk.Read},
@@ -35,20 +36,21 @@ var poseAdamKernel = vk.Kernel{
 // pose_adam sums the gradients by the step's camera in a fixed order, adds what holds the camera, and steps Adam. What
 // holds it is where the photo's points of the reconstruction should be seen (Huber's function of the distance in
 // pixels), or else, where none are known, the distance from the given pose, in pixels at the median camera's distance.
-// A photo is trained on once an epoch, so each counts its own steps; of the focal lengths, which the photos of a camera
-// step one after another, a step's size is by the second moment of all of them, as with vignetting.
+// A photo is trained on once an epoch, so each counts its own steps; of the lens, which the photos of a camera step one
+// after another, a step's size is by the second moment of all of them, as with vignetting.
 //
-//	reads params counters refined pose partials anchors; reads and writes poses
+//	reads params counters refined lens pose partials anchors; reads and writes poses
 //
 // One workgroup.
 type PoseAdam struct {
 	Params   vk.Slice[layout.StepParams] // 0, read: [1]
 	Counters vk.Slice[uint32]            // 1, read
 	Refined  vk.Slice[layout.StepParams] // 2, read: [1]
-	Pose     vk.Slice[layout.PoseOfStep] // 3, read: [1]
-	Partials vk.Slice[[4]float32]        // 4, read: [N / POSE_SPLATS][2]
-	Anchors  vk.Slice[uint32]            // 5, read: [n_views + 1] word at which a view's points begin, then ANCHOR_WORDS words each
-	Poses    vk.Slice[layout.Pose]       // 6, read, write: [n_views + 1]
+	Lens     vk.Slice[layout.Lens]       // 3, read: [1]
+	Pose     vk.Slice[layout.PoseOfStep] // 4, read: [1]
+	Partials vk.Slice[[4]float32]        // 5, read: [N / POSE_SPLATS][4]
+	Anchors  vk.Slice[uint32]            // 6, read: [n_views + 1] word at which a view's points begin, then ANCHOR_WORDS words each
+	Poses    vk.Slice[layout.Pose]       // 7, read, write: [n_views + 1]
 	Push     PoseAdamPush
 }
 
@@ -59,7 +61,7 @@ type PoseAdamPush struct {
 	WarmUp     uint32
 	DecaySteps uint32  // over which the rate falls
 	Rate       float32 // of turns (radians) and shifts (world units)
-	FocalRate  float32
+	LensRate   float32
 	Log2Final  float32 // of the share of the rates that is left at the end
 	Beta1      float32
 	Beta2      float32
@@ -79,7 +81,7 @@ var (
 	_ = [1]struct{}{}[unsafe.Offsetof(PoseAdamPush{}.WarmUp)-8]
 	_ = [1]struct{}{}[unsafe.Offsetof(PoseAdamPush{}.DecaySteps)-12]
 	_ = [1]struct{}{}[unsafe.Offsetof(PoseAdamPush{}.Rate)-16]
-	_ = [1]struct{}{}[unsafe.Offsetof(PoseAdamPush{}.FocalRate)-20]
+	_ = [1]struct{}{}[unsafe.Offsetof(PoseAdamPush{}.LensRate)-20]
 	_ = [1]struct{}{}[unsafe.Offsetof(PoseAdamPush{}.Log2Final)-24]
 	_ = [1]struct{}{}[unsafe.Offsetof(PoseAdamPush{}.Beta1)-28]
 	_ = [1]struct{}{}[unsafe.Offsetof(PoseAdamPush{}.Beta2)-32]
@@ -94,6 +96,6 @@ func (p *PoseAdam) Kernel() *vk.Kernel { return &poseAdamKernel }
 
 // Args appends the bound views to v and returns them with the push constants, which alias p, and the specialization constants.
 func (p *PoseAdam) Args(v []vk.View) ([]vk.View, []byte, []uint32) {
-	v = append(v, p.Params.View, p.Counters.View, p.Refined.View, p.Pose.View, p.Partials.View, p.Anchors.View, p.Poses.View)
+	v = append(v, p.Params.View, p.Counters.View, p.Refined.View, p.Lens.View, p.Pose.View, p.Partials.View, p.Anchors.View, p.Poses.View)
 	return v, unsafe.Slice((*byte)(unsafe.Pointer(&p.Push)), unsafe.Sizeof(p.Push)), nil
 }

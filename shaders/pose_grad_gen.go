@@ -25,6 +25,7 @@ var poseGradKernel = vk.Kernel{
 		{Name: "v_projected", Access: vk.Read},
 		{Name: "paints", Access: vk.Read},
 		{Name: "chunk", Access: vk.Read},
+		{Name: "lens", Access: vk.Read},
 		{Name: "partials", Access: vk.Write},
 	},
 	PushSize: 8,
@@ -38,10 +39,10 @@ var poseGradMixedKernel = variantOf(poseGradKernel, "pose_grad_mixed", poseGradM
 // PoseGrad binds the buffers of pose_grad.comp.
 //
 // pose_grad takes the gradients of splats' projections to the camera: how the loss changes where every point p of the
-// camera's frame becomes p + w x p + v, and with the logarithm of the focal lengths. It runs before the splats are
-// stepped.
+// camera's frame becomes p + w x p + v, and with what is learnt of the lens. It runs before the splats are stepped.
+// Cameras without distortion have a lens that bends nothing.
 //
-//	reads params counters depth_keys v_projected paints chunk; writes partials
+//	reads params counters depth_keys v_projected paints chunk lens; writes partials
 //
 // One invocation a splat of one chunk. A workgroup sums its splats by a fixed binary tree.
 // variant mixed: the chunk is in mixed precision (mixed.glsl)
@@ -52,7 +53,8 @@ type PoseGrad struct {
 	VProjected vk.Slice[layout.ProjectedGrad] // 3, read: [N]
 	Paints     vk.Slice[[4]float32]           // 4, read: [N] opacity, colour
 	Chunk      vk.Slice[float32]              // 5, read: [rows][chunk_splats]
-	Partials   vk.Slice[[4]float32]           // 6, write: [N / POSE_SPLATS][2] w and v.x; v.yz, focal, 0
+	Lens       vk.Slice[layout.Lens]          // 6, read: [1]
+	Partials   vk.Slice[[4]float32]           // 7, write: [N / POSE_SPLATS][4] w and v.x; v.yz and the lens's first two; the next four; the last, 0 0 0
 	Mixed      bool                           // the chunk is in mixed precision (mixed.glsl)
 	Push       PoseGradPush
 }
@@ -80,6 +82,6 @@ func (p *PoseGrad) Kernel() *vk.Kernel {
 
 // Args appends the bound views to v and returns them with the push constants, which alias p, and the specialization constants.
 func (p *PoseGrad) Args(v []vk.View) ([]vk.View, []byte, []uint32) {
-	v = append(v, p.Params.View, p.Counters.View, p.DepthKeys.View, p.VProjected.View, p.Paints.View, p.Chunk.View, p.Partials.View)
+	v = append(v, p.Params.View, p.Counters.View, p.DepthKeys.View, p.VProjected.View, p.Paints.View, p.Chunk.View, p.Lens.View, p.Partials.View)
 	return v, unsafe.Slice((*byte)(unsafe.Pointer(&p.Push)), unsafe.Sizeof(p.Push)), nil
 }

@@ -20,8 +20,10 @@ var refinePoseKernel = vk.Kernel{
 	LocalSpecID: -1,
 	Bindings: []vk.Binding{
 		{Name: "params", Access: vk.Read},
+		{Name: "lens", Access: vk.Read},
 		{Name: "poses", Access: vk.Read},
 		{Name: "refined", Access: vk.Write},
+		{Name: "refined_lens", Access: vk.Write},
 		{Name: "pose", Access: vk.Write},
 	},
 	PushSize: 36,
@@ -29,20 +31,22 @@ var refinePoseKernel = vk.Kernel{
 
 // RefinePose binds the buffers of refine_pose.comp.
 //
-// refine_pose makes the parameters of a step whose view is where training has moved it. Cameras that all turn, move or
-// grow apart alike show the same pictures of a scene that does so as well: what they share is taken out by least
-// squares, so that refined cameras have no such motion against the given ones after any step. Focal lengths belong to a
-// camera: their factor is the product of what the camera's photos have learnt of it.
+// refine_pose makes the parameters of a step whose view is where training has moved it, and its lens. Cameras that all
+// turn, move or grow apart alike show the same pictures of a scene that does so as well: what they share is taken out by
+// least squares, so that refined cameras have no such motion against the given ones after any step. Lenses belong to a
+// camera: what its photos have learnt of them is added up.
 //
-//	reads params poses; writes refined pose
+//	reads params given_lens poses; writes refined lens pose
 //
 // One workgroup.
 type RefinePose struct {
-	Params  vk.Slice[layout.StepParams] // 0, read: [1]
-	Poses   vk.Slice[layout.Pose]       // 1, read: [n_views + 1]
-	Refined vk.Slice[layout.StepParams] // 2, write: [1]
-	Pose    vk.Slice[layout.PoseOfStep] // 3, write: [1]
-	Push    RefinePosePush
+	Params      vk.Slice[layout.StepParams] // 0, read: [1]
+	Lens        vk.Slice[layout.Lens]       // 1, read: [1]
+	Poses       vk.Slice[layout.Pose]       // 2, read: [n_views + 1]
+	Refined     vk.Slice[layout.StepParams] // 3, write: [1]
+	RefinedLens vk.Slice[layout.Lens]       // 4, write: [1]
+	Pose        vk.Slice[layout.PoseOfStep] // 5, write: [1]
+	Push        RefinePosePush
 }
 
 // RefinePosePush is the push constant block of refine_pose.comp, 36 bytes.
@@ -68,6 +72,6 @@ func (p *RefinePose) Kernel() *vk.Kernel { return &refinePoseKernel }
 
 // Args appends the bound views to v and returns them with the push constants, which alias p, and the specialization constants.
 func (p *RefinePose) Args(v []vk.View) ([]vk.View, []byte, []uint32) {
-	v = append(v, p.Params.View, p.Poses.View, p.Refined.View, p.Pose.View)
+	v = append(v, p.Params.View, p.Lens.View, p.Poses.View, p.Refined.View, p.RefinedLens.View, p.Pose.View)
 	return v, unsafe.Slice((*byte)(unsafe.Pointer(&p.Push)), unsafe.Sizeof(p.Push)), nil
 }

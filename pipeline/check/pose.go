@@ -28,6 +28,7 @@ func poseCases() []Case {
 				x.id = 7
 				x.checkRefined()
 			}},
+			{"lenses", over(indices(numLenses), func(t *trial, n int) { newPosesOf(t, 7, n).checkRefined() })},
 			{"nothing is learnt yet", func(t *trial) {
 				x := newPoses(t, 7)
 				for i := range x.table {
@@ -45,6 +46,7 @@ func poseCases() []Case {
 				})},
 			{"first steps and late ones",
 				over([]int{1, 2, 3, 100, 3000}, func(t *trial, step int) { newPoses(t, 5).checkAdam(step, 0) })},
+			{"lenses", over(indices(numLenses), func(t *trial, n int) { newPosesOf(t, 5, n).checkAdam(5, 0) })},
 			{"one point of the reconstruction", hold(1)}, {"points of the reconstruction", hold(256)},
 			{"many points of the reconstruction", hold(300)},
 			{"opacities were reset just now", func(t *trial) {
@@ -61,17 +63,17 @@ func poseCases() []Case {
 func poseGradRows() table {
 	return table{
 		{"sizes", over([]int{0, 1, 63, 64, 65, chunkSplats - 1, chunkSplats, chunkSplats + 1, 3000},
-			func(t *trial, n int) { checkPoseGrad(t, t.backward(n, 0, t.camera(123, 83)), 0) })},
-		{"cameras, antialiasing, SH degrees", func(t *trial) {
-			bwdModes(t, func(degree int, v *ref.View[float32]) { checkPoseGrad(t, t.backward(300, degree, v), 0) })
+			func(t *trial, n int) { checkPoseGrad(t, t.backward(n, 0, t.bend(t.camera(123, 83), 0)), 0) })},
+		{"lenses, antialiasing, SH degrees", func(t *trial) {
+			eachLens(t, func(v *ref.View[float32]) { checkPoseGrad(t, t.backward(300, v.SHDegree, v), 0) })
 		}},
 		{"a view that sees nothing", func(t *trial) {
-			v := t.camera(123, 83)
+			v := t.bend(t.camera(123, 83), 0)
 			v.T[2] = -1000
 			checkPoseGrad(t, t.backward(400, 1, v), 0)
 		}},
 		{"a failed unit has no gradient", func(t *trial) {
-			checkPoseGrad(t, t.backward(400, 1, t.camera(123, 83)), layout.FailedIsects)
+			checkPoseGrad(t, t.backward(400, 1, t.bend(t.camera(123, 83), 0)), layout.FailedIsects)
 		}},
 	}
 }
@@ -82,10 +84,10 @@ func checkPoseGrad(t *trial, b *backward, failed uint32) {
 	m := t.upload(ref.NewModel(b.p), chunkSplats, 1)
 	b.see(b.p) // as it was uploaded
 	groups := len(m.chunks) * chunkSplats / layout.PoseSplats
-	sums := out[[4]float32](t, 2*groups)
+	sums := out[[4]float32](t, 4*groups)
 	pass := shaders.PoseGrad{Params: in(t, paramsOf(b.v)), Counters: in(t, b.counters(failed)...), DepthKeys: in(t,
 		b.proj.DepthKeys...), VProjected: in(t, gradientsOf(b.grad)...), Paints: in(t, b.paints()...), Partials: sums,
-		Mixed: m.Mixed}
+		Lens: t.lensOf(b.v), Mixed: m.Mixed}
 	m.dispatch(layout.PoseSplats, func(first uint32, chunk vk.Slice[float32]) vk.Pass {
 		p := pass
 		p.Chunk, p.Push = chunk, shaders.PoseGradPush{FirstId: first, ChunkSplats: chunkSplats}
@@ -96,7 +98,7 @@ func checkPoseGrad(t *trial, b *backward, failed uint32) {
 	p, v, grads := ref.ConvertParams[float64](b.p), ref.ConvertView[float64](b.v), b.grad64()
 	is := floatsOf(got(t, sums))
 	for g := range groups {
-		var want, largest [7]float64
+		var want, largest [layout.PoseNumbers]float64
 		for i := g * layout.PoseSplats; i < min((g+1)*layout.PoseSplats, b.p.N) && failed == 0; i++ {
 			one := *b.proj
 			one.DepthKeys = slices.Repeat([]uint32{layout.Culled}, b.p.N)
@@ -106,9 +108,12 @@ func checkPoseGrad(t *trial, b *backward, failed uint32) {
 				largest[k] = max(largest[k], math.Abs(x))
 			}
 		}
-		nearBy(fmt.Sprintf("partials of group %d", g), is[8*g:8*g+7], want[:], func(k int) float64 {
-			first := k / 3 * 3 // turns with turns, shifts with shifts
-			return 1e-5 + 3e-3*slices.Max(largest[first:min(first+3, len(largest))])
+		nearBy(fmt.Sprintf("partials of group %d", g), is[16*g:16*g+len(want)], want[:], func(k int) float64 {
+			first, n := k/3*3, 3 // turns with turns, shifts with shifts
+			if k >= layout.PoseLens {
+				first, n = k, 1
+			}
+			return 1e-5 + 3e-3*slices.Max(largest[first:first+n])
 		})
 	}
 }
@@ -127,14 +132,18 @@ type poses struct {
 	grads  [][4]float32 // partials
 	// What the kernels wrote.
 	refined []layout.StepParams
+	lens    []layout.Lens
 	found   []layout.PoseOfStep
 	after   []layout.Pose
 }
 
 // newPoses makes those of n photos, three of four by one camera, and of one that stands alone.
-func newPoses(t *trial, n int) *poses {
-	x := &poses{t: t, v: t.camera(123, 83), id: n / 2, splats: 500, weight: 0.3,
-		rates: ref.PoseRates{Pose: 0.02, Focal: 0.01, Beta1: 0.5, Beta2: 0.97}, table: make([]layout.Pose, n+1)}
+func newPoses(t *trial, n int) *poses { return newPosesOf(t, n, 0) }
+
+// newPosesOf is newPoses where the photo was taken by a lens of a number.
+func newPosesOf(t *trial, n, lens int) *poses {
+	x := &poses{t: t, v: t.bend(t.camera(123, 83), lens), id: n / 2, splats: 500, weight: 0.3,
+		rates: ref.PoseRates{Pose: 0.02, Lens: 0.01, Beta1: 0.5, Beta2: 0.97}, table: make([]layout.Pose, n+1)}
 	for i := range x.table {
 		row := &x.table[i]
 		row.Rot = t.camera(10, 10).R
@@ -145,7 +154,7 @@ func newPoses(t *trial, n int) *poses {
 		}
 		for k := range row.Own {
 			row.Own[k] = float32(0.1 * t.NormFloat64())
-			if k == layout.PoseFocal {
+			if k >= layout.PoseLens {
 				row.Own[k] /= float32(n)
 			}
 			// Second moments of at least 0.5 make the step a smooth function of the gradient.
@@ -230,13 +239,14 @@ func (x *poses) used() ref.PoseNumbers[float64] {
 func (x *poses) run(adam bool, failed uint32) {
 	t, n := x.t, len(x.table)-1
 	params, table := in(t, x.params()), scratchOf(t, x.table)
-	refined, found := out[layout.StepParams](t, 1), out[layout.PoseOfStep](t, 1)
+	refined, found, lens := out[layout.StepParams](t, 1), out[layout.PoseOfStep](t, 1), out[layout.Lens](t, 1)
 	push := layout.NewPoseFrame(x.table[:n])
-	t.dispatch(&shaders.RefinePose{Params: params, Poses: table, Refined: refined, Pose: found,
+	t.dispatch(&shaders.RefinePose{Params: params, Lens: in(t, x.optics()), Poses: table, Refined: refined,
+		RefinedLens: lens, Pose: found,
 		Push: shaders.RefinePosePush{NViews: uint32(n), NInverse: push.Inverse, TurnInverse: push.Turn,
 			SizeInverse: push.Size}}, vk.Groups(1))
 	if adam {
-		for range 2 * blocksOf(x.splats, layout.PoseSplats) {
+		for range 4 * blocksOf(x.splats, layout.PoseSplats) {
 			var g [4]float32
 			for k := range g {
 				g[k] = float32(t.NormFloat64())
@@ -244,15 +254,15 @@ func (x *poses) run(adam bool, failed uint32) {
 			x.grads = append(x.grads, g)
 		}
 		counters := junkCounters(counts{layout.NActive: uint32(x.splats), layout.Failed: failed})
-		t.dispatch(&shaders.PoseAdam{Params: params, Counters: in(t, counters...), Refined: refined, Pose: found,
-			Partials: in(t, x.grads...), Anchors: in(t, x.anchors()...), Poses: table,
+		t.dispatch(&shaders.PoseAdam{Params: params, Counters: in(t, counters...), Refined: refined, Lens: lens,
+			Pose: found, Partials: in(t, x.grads...), Anchors: in(t, x.anchors()...), Poses: table,
 			Push: shaders.PoseAdamPush{NViews: uint32(n), FirstStep: 7, WarmUp: 1, DecaySteps: 1,
-				Rate: float32(x.rates.Pose), FocalRate: float32(x.rates.Focal), Beta1: float32(x.rates.Beta1),
+				Rate: float32(x.rates.Pose), LensRate: float32(x.rates.Lens), Beta1: float32(x.rates.Beta1),
 				Beta2: float32(x.rates.Beta2), Anchor: x.weight, ResetEvery: x.resets, ResetStop: 7, Rest: 1},
 		}, vk.Groups(1))
 	}
 	t.run()
-	x.refined, x.found, x.after = got(t, refined), got(t, found), got(t, table)
+	x.refined, x.lens, x.found, x.after = got(t, refined), got(t, lens), got(t, found), got(t, table)
 }
 
 func (x *poses) checkRefined() {
@@ -260,12 +270,30 @@ func (x *poses) checkRefined() {
 	a := x.used()
 	w := ref.ConvertView[float64](x.v).Refined(&a)
 	is, want := x.refined[0], x.params()
-	want.View.Rot, want.View.Trans, want.View.Focal = is.View.Rot, is.View.Trans, is.View.Focal
+	want.View.Rot, want.View.Trans = is.View.Rot, is.View.Trans
+	want.View.Focal, want.View.Center = is.View.Focal, is.View.Center
 	near("pose.own", x.found[0].Own[:], a[:], 2e-6, 1e-4)
 	near("refined.rot", is.View.Rot[:], w.R[:], 5e-6, 0)
 	near("refined.trans", is.View.Trans[:], w.T[:], 3e-5, 0)
 	near("refined.focal", is.View.Focal[:], []float64{w.Fx, w.Fy}, 0, 1e-5)
+	near("refined.center", is.View.Center[:], []float64{w.Cx, w.Cy}, 1e-4, 1e-5)
 	same("refined", x.refined, []layout.StepParams{want})
+	l, given := x.lens[0], x.optics()
+	if w.Lens.After {
+		same("refined_lens", x.lens, []layout.Lens{given})
+		return
+	}
+	near("refined_lens.num", l.Num[:], w.Lens.Num[:], 1e-5, 1e-5)
+	near("refined_lens.tangential", []float32{l.P1, l.P2}, []float64{w.Lens.P1, w.Lens.P2}, 1e-5, 1e-5)
+	given.Num, given.P1, given.P2 = l.Num, l.P1, l.P2
+	same("refined_lens", x.lens, []layout.Lens{given})
+}
+
+// optics is the lens that the photo was taken by.
+func (x *poses) optics() layout.Lens {
+	l := lensParams(x.v)
+	l.Flags |= layout.LensLearnt * layout.Bit(!x.v.Lens.After)
+	return l
 }
 
 // checkAdam takes the photo from step-1 steps to step.
@@ -280,27 +308,27 @@ func (x *poses) checkAdam(step int, failed uint32) {
 	if sameRows("poses", x.after, x.table, x.id, failed != 0); failed != 0 {
 		return
 	}
-	var up [7]float64
+	var up ref.PoseNumbers[float64]
 	for i, g := range x.grads {
 		for k, f := range g {
-			if at := 4*(i%2) + k; at < len(up) {
+			if at := 4*(i%4) + k; at < len(up) {
 				up[at] += float64(f)
 			}
 		}
 	}
-	a := x.used()
-	grad := ref.PoseChain(&a, up)
-	_, held := ref.PoseHold(ref.ConvertView[float64](x.v), &a, x.points, float64(x.weight))
+	a, given := x.used(), ref.ConvertView[float64](x.v)
+	grad := ref.PoseChain(given, &a, up)
+	_, held := ref.PoseHold(given, &a, x.points, float64(x.weight))
 	largest := 1.0
 	for k := range grad {
 		grad[k] += held[k]
 		largest = max(largest, math.Abs(grad[k]))
 	}
-	number := func(x [7]float32) ref.PoseNumbers[float64] {
+	number := func(x [layout.PoseNumbers]float32) ref.PoseNumbers[float64] {
 		return ref.PoseNumbers[float64](ref.ConvertSlice[float64](x[:]))
 	}
 	own, m, v := number(row.Own), number(row.M), number(row.V)
-	ref.PoseAdam(&own, &m, &v, &grad, x.rates, step, x.others())
+	ref.PoseAdam(&own, &m, &v, &grad, x.rates, step, x.others(), !x.v.Lens.After)
 	is := x.after[x.id]
 	near("poses.m", is.M[:], m[:], 1e-4*largest, 1e-4)
 	near("poses.v", is.V[:], v[:], 1e-4*largest*largest, 1e-4)
@@ -324,10 +352,13 @@ func nearBiases(name string, bias1, bias2 float32, beta1, beta2 float64, step in
 }
 
 // others sums what the other photos of the photo's camera have.
-func (x *poses) others() (s [2]float64) {
+func (x *poses) others() (s ref.OtherPhotos) {
 	for i := range len(x.table) - 1 {
 		if row := &x.table[i]; i != x.id && row.Camera == x.table[x.id].Camera {
-			s[0], s[1] = s[0]+float64(row.V[layout.PoseFocal]), s[1]+float64(row.Bias2)
+			s.Bias += float64(row.Bias2)
+			for k := range s.Seconds {
+				s.Seconds[k] += float64(row.V[layout.PoseLens+k])
+			}
 		}
 	}
 	return s

@@ -338,16 +338,23 @@ func checkNearLens(t *trial, mode int) {
 	checkProject(t, t.splatsAt(places, func([3]float32) float64 { return -6 }), v)
 }
 
-func (t *trial) lensOf(v *ref.View[float32]) vk.Slice[layout.Lens] {
+func (t *trial) lensOf(v *ref.View[float32]) vk.Slice[layout.Lens] { return in(t, lensParams(v)) }
+
+// lensParams is what kernels know of a view's lens.
+func lensParams(v *ref.View[float32]) (l layout.Lens) {
 	d := v.Lens
 	if d == nil {
-		return in(t, layout.Lens{})
+		return l
 	}
-	l := layout.Lens{Num: d.Num, Den: d.Den, P1: d.P1, P2: d.P2, Prism: [2]float32{d.PrismX[0], d.PrismY[0]},
+	l = layout.Lens{Num: d.Num, Den: d.Den, P1: d.P1, P2: d.P2, Prism: [2]float32{d.PrismX[0], d.PrismY[0]},
 		Prism4: [2]float32{d.PrismX[1], d.PrismY[1]}, Skew: d.Skew, Limit2: d.Limit * d.Limit, Lo: d.Lo, Hi: d.Hi,
 		Margin: d.Margin, Flags: layout.LensAfter*layout.Bit(d.After) | layout.LensWide*layout.Bit(d.Wide)}
 	if m := v.Motion; m != nil {
 		l.Turn, l.Move = m.Turn, m.Move
 	}
-	return in(t, l)
+	for k := range d.Lo {
+		l.Radius += max(d.Lo[k]*d.Lo[k], d.Hi[k]*d.Hi[k])
+	}
+	l.Radius = float32(math.Sqrt(float64(l.Radius)))
+	return l
 }

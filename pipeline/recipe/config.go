@@ -33,8 +33,14 @@ func MCMC() Config {
 // UnmarshalJSON reads the configuration of any version.
 func (c *Config) UnmarshalJSON(data []byte) error {
 	type plain Config
-	if err := json.Unmarshal(data, (*plain)(c)); err != nil {
+	var old struct {
+		RefinePoses *bool `json:"refine_poses"`
+	}
+	if err := errors.Join(json.Unmarshal(data, (*plain)(c)), json.Unmarshal(data, &old)); err != nil {
 		return err
+	}
+	if old.RefinePoses != nil {
+		c.RefineCameras = *old.RefinePoses
 	}
 	if c.Strategy == "default" { // of old checkpoints
 		c.Strategy = Strategy3DGS

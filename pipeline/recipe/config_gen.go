@@ -122,10 +122,10 @@ type Config struct {
 	Robust bool `json:"robust"`
 	// with robust, differences above X times the mean are large; never below 0.1 of white
 	RobustFactor float64 `json:"robust_factor"`
-	// also refine the poses of photos and the focal lengths of cameras, from pose_start on, if a trial
-	// shows that they are slightly off
-	RefinePoses bool `json:"refine_poses"`
-	// with refine_poses, weight of each camera's distance, in pixels, from its place in the capture
+	// also refine the poses of photos and the lenses of cameras, from pose_start on, if a trial shows
+	// that they are slightly off; photos are then trained on as taken
+	RefineCameras bool `json:"refine_cameras"`
+	// with refine_cameras, weight of each camera's distance, in pixels, from its place in the capture
 	PoseAnchor float64 `json:"pose_anchor"`
 	// make the L1 term quadratic below colour differences of X (Huber loss); 0: plain L1
 	Huber float64 `json:"huber"`
@@ -151,13 +151,13 @@ type Config struct {
 	LRAppearance float64 `json:"lr_appearance"`
 	// fraction of lr_appearance left at the end; decays exponentially
 	LRAppearanceFinal float64 `json:"lr_appearance_final"`
-	// start refine_poses after step N
+	// start refine_cameras after step N
 	PoseStart int `json:"pose_start"`
-	// with refine_poses, refine poses if held-back parts of some photos fit better by this fraction in
-	// a trial; -1: always, without a trial
+	// with refine_cameras, refine poses if held-back parts of some photos fit better by this fraction
+	// in a trial; -1: always, without a trial
 	PoseGain float64 `json:"pose_gain"`
-	// learning rate of poses: how far a photo moves in one of its first steps, in radians and median
-	// camera distances, at 100 steps per photo; scaled up for fewer, up to 0.01
+	// learning rate of poses and lenses: how far a photo moves in one of its first steps, in radians
+	// and median camera distances, at 100 steps per photo; scaled up for fewer, up to 0.01
 	LRPoses float64 `json:"lr_poses"`
 	// fraction of lr_poses left at the end; decays exponentially
 	LRPosesFinal float64 `json:"lr_poses_final"`
@@ -218,7 +218,7 @@ func Default() Config {
 		NativeLens:         false,
 		Robust:             false,
 		RobustFactor:       2.5,
-		RefinePoses:        false,
+		RefineCameras:      false,
 		PoseAnchor:         1e-3,
 		Huber:              0,
 		VignettingReg:      0.02,
@@ -435,20 +435,21 @@ var Settings = []Setting{
 		Of:    func(c *Config) any { return &c.RobustFactor },
 	},
 	{
-		Name:  "refine_poses",
+		Name:  "refine_cameras",
 		Group: "Training",
-		Help: "also refine the poses of photos and the focal lengths of cameras, from {pose_start} on, if a " +
-			"trial shows that they are slightly off",
+		Help: "also refine the poses of photos and the lenses of cameras, from {pose_start} on, if a trial " +
+			"shows that they are slightly off; photos are then trained on as taken",
 		Source:  "nerfstudio",
-		Aliases: []string{"pose-opt"},
-		Of:      func(c *Config) any { return &c.RefinePoses },
+		Aliases: []string{"refine-poses", "pose-opt"},
+		Of:      func(c *Config) any { return &c.RefineCameras },
 	},
 	{
 		Name:  "pose_anchor",
 		Group: "Training",
-		Help:  "with {refine_poses}, weight of each camera's distance, in pixels, from its place in the capture",
+		Help: "with {refine_cameras}, weight of each camera's distance, in pixels, from its place in the " +
+			"capture",
 		Range: Range{Most: math.MaxFloat32},
-		Needs: []Need{{"refine_poses", ""}},
+		Needs: []Need{{"refine_cameras", ""}},
 		Of:    func(c *Config) any { return &c.PoseAnchor },
 	},
 	{
@@ -812,28 +813,28 @@ var Settings = []Setting{
 	{
 		Name:  "pose_start",
 		Group: "Learning rates",
-		Help:  "start {refine_poses} after step `N`",
+		Help:  "start {refine_cameras} after step `N`",
 		Steps: true,
 		Range: Range{Most: math.Inf(1)},
-		Needs: []Need{{"refine_poses", ""}},
+		Needs: []Need{{"refine_cameras", ""}},
 		Of:    func(c *Config) any { return &c.PoseStart },
 	},
 	{
 		Name:  "pose_gain",
 		Group: "Learning rates",
-		Help: "with {refine_poses}, refine poses if held-back parts of some photos fit better by this fraction " +
-			"in a trial; -1: always, without a trial",
+		Help: "with {refine_cameras}, refine poses if held-back parts of some photos fit better by this " +
+			"fraction in a trial; -1: always, without a trial",
 		Range: Range{Least: -1, Most: 1},
-		Needs: []Need{{"refine_poses", ""}},
+		Needs: []Need{{"refine_cameras", ""}},
 		Of:    func(c *Config) any { return &c.PoseGain },
 	},
 	{
 		Name:  "lr_poses",
 		Group: "Learning rates",
-		Help: "learning rate of poses: how far a photo moves in one of its first steps, in radians and median " +
-			"camera distances, at 100 steps per photo; scaled up for fewer, up to 0.01",
+		Help: "learning rate of poses and lenses: how far a photo moves in one of its first steps, in radians " +
+			"and median camera distances, at 100 steps per photo; scaled up for fewer, up to 0.01",
 		Range: Range{Most: 0.1},
-		Needs: []Need{{"refine_poses", ""}},
+		Needs: []Need{{"refine_cameras", ""}},
 		Of:    func(c *Config) any { return &c.LRPoses },
 	},
 	{
@@ -841,7 +842,7 @@ var Settings = []Setting{
 		Group: "Learning rates",
 		Help:  "fraction of {lr_poses} left at the end; decays exponentially",
 		Range: Range{Most: 1, AboveLeast: true},
-		Needs: []Need{{"refine_poses", ""}},
+		Needs: []Need{{"refine_cameras", ""}},
 		Of:    func(c *Config) any { return &c.LRPosesFinal },
 	},
 	{

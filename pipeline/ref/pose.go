@@ -1,14 +1,22 @@
 package ref
 
-import "math"
+import (
+	"math"
+
+	"vksplat/shaders/layout"
+)
 
 // twin: refine_pose pose_grad pose_adam
 
 // PoseNumbers is what is learnt of a camera: a turn about its centre [0..2], a shift of the centre [3..5], both along
-// the axes of the given camera, and the logarithm of a factor of the focal lengths [6]; see shared/pose.glsl.
-type PoseNumbers[T Real] [7]T
+// the axes of the given camera, and the numbers of the lens [6..12]; see shared/pose.glsl.
+type PoseNumbers[T Real] [layout.PoseNumbers]T
 
-const poseFocal = 6
+// LensNumbers are the logarithm of a factor of the focal lengths, how far the principal point moves in given focal
+// lengths, and what k1, k2, p1 and p2, or a fisheye's k1 to k4, move at the corner of the photo, in focal lengths.
+type LensNumbers[T Real] [layout.LensNumbers]T
+
+func (a *PoseNumbers[T]) optics() LensNumbers[T] { return LensNumbers[T](a[layout.PoseLens:]) }
 
 func (a *PoseNumbers[T]) turn() vec3[T]  { return vec3[T](a[0:3]) }
 func (a *PoseNumbers[T]) shift() vec3[T] { return vec3[T](a[3:6]) }
@@ -16,7 +24,7 @@ func (a *PoseNumbers[T]) shift() vec3[T] { return vec3[T](a[3:6]) }
 type GivenPose[T Real] struct {
 	R      [9]T // world to camera, row-major
 	Center [3]T // from the mean over all photos
-	Camera int  // photos of one camera share their focal lengths
+	Camera int  // photos of one camera share their lens
 }
 
 // common returns by how much photo id turns, shifts and grows where all cameras turn by 1 about an axis, move along it,
@@ -37,8 +45,8 @@ func (g *GivenPose[T]) common(k int) (turn, shift vec3[T]) {
 }
 
 // RefinedPose returns what is used of photo id from what all photos have learnt: its own turn and shift without the
-// motion that all cameras share, by least squares, and the sum of focal shares over the photos of its camera. Where all
-// cameras are in one place, nothing grows.
+// motion that all cameras share, by least squares, and the sums of the lens's numbers over the photos of its camera.
+// Where all cameras are in one place, nothing grows.
 func RefinedPose[T Real](own []PoseNumbers[T], given []GivenPose[T], id int) PoseNumbers[T] {
 	var a [7][8]T // normal equations, and their right side
 	for i := range own {
@@ -59,10 +67,12 @@ func RefinedPose[T Real](own []PoseNumbers[T], given []GivenPose[T], id int) Pos
 			out[3+k] -= x * shift[k]
 		}
 	}
-	out[poseFocal] = 0
-	for i := range own {
-		if given[i].Camera == given[id].Camera {
-			out[poseFocal] += own[i][poseFocal]
+	for k := layout.PoseLens; k < layout.PoseNumbers; k++ {
+		out[k] = 0
+		for i := range own {
+			if given[i].Camera == given[id].Camera {
+				out[k] += own[i][k]
+			}
 		}
 	}
 	return out
@@ -135,13 +145,47 @@ func (v *View[T]) Refined(a *PoseNumbers[T]) *View[T] {
 		copy(c.R[3*i:], r[i][:])
 	}
 	c.T = e.apply(vec3[T](v.T).sub(a.shift()))
-	c.Fx, c.Fy = v.Fx*exp(a[poseFocal]), v.Fy*exp(a[poseFocal])
+	n := a.optics()
+	c.Fx, c.Fy = v.Fx*exp(n[0]), v.Fy*exp(n[0])
+	c.Cx, c.Cy = v.Cx+v.Fx*n[1], v.Cy+v.Fy*n[2]
+	if v.Lens != nil && !v.Lens.After {
+		l := *v.Lens
+		c.Lens = &l
+		for k, x := range l.learnt(v.Fisheye) {
+			*x += n[3+k] / l.unit(k, v.Fisheye)
+		}
+	}
 	return &c
 }
 
-// PoseGrad is the gradient by the view's motion, where every point p of its frame becomes p + w x p + v: w [0..2],
-// v [3..5], and by the logarithm of its focal lengths [6].
-func PoseGrad[T Real](p *Params[T], v *View[T], proj *Projection[T], vProjected []ProjectedGrad[T]) (g [7]T) {
+// learnt are the four coefficients that are learnt of a lens.
+func (l *Lens[T]) learnt(fisheye bool) [4]*T {
+	if fisheye {
+		return [4]*T{&l.Num[0], &l.Num[1], &l.Num[2], &l.Num[3]}
+	}
+	return [4]*T{&l.Num[0], &l.Num[1], &l.P1, &l.P2}
+}
+
+// unit is how far coefficient k of them moves the corner of the photo, in focal lengths, per unit.
+func (l *Lens[T]) unit(k int, fisheye bool) T {
+	square := T(0)
+	for i := range l.Lo {
+		square += max(l.Lo[i]*l.Lo[i], l.Hi[i]*l.Hi[i])
+	}
+	if !fisheye && k >= 2 {
+		return square
+	}
+	unit := sqrt(square) * square
+	for range k {
+		unit *= square
+	}
+	return unit
+}
+
+// PoseGrad is the gradient by the motion of a view with a lens, where every point p of its frame becomes p + w x p + v:
+// w [0..2], v [3..5], by the logarithm of its focal lengths, by its principal point in pixels, and by the coefficients
+// of its distortion that are learnt.
+func PoseGrad[T Real](p *Params[T], v *View[T], proj *Projection[T], vProjected []ProjectedGrad[T]) (g PoseNumbers[T]) {
 	for i := range p.N {
 		if !proj.Visible(i) {
 			continue
@@ -155,7 +199,7 @@ func PoseGrad[T Real](p *Params[T], v *View[T], proj *Projection[T], vProjected 
 
 // splatPoseGrad is a splat's part. The covariance in the camera's frame becomes S + [w] S - S [w] in first order, so
 // that with G = dL/dS its part in the gradient by w is -2 m, [m] = S G - G S.
-func splatPoseGrad[T Real](p *Params[T], v *View[T], i int, up *ProjectedGrad[T]) (g [7]T) {
+func splatPoseGrad[T Real](p *Params[T], v *View[T], i int, up *ProjectedGrad[T]) (g PoseNumbers[T]) {
 	w := v.rotation()
 	point := w.apply(p.mean(i)).add(vec3[T](v.T))
 	q := p.quat(i)
@@ -200,36 +244,67 @@ func splatPoseGrad[T Real](p *Params[T], v *View[T], i int, up *ProjectedGrad[T]
 	vShift := vPoint.add(w.apply(colorVJP(unused, p, v, i, vec3[T]{up[6], up[7], up[8]})))
 	copy(g[0:], vTurn[:])
 	copy(g[3:], vShift[:])
-	g[poseFocal] = v.focalGrad(point, j, [2]T{up[0], up[1]}, vJ)
+	optics := v.lensGrad(point, [2]T{up[0], up[1]}, vJ)
+	copy(g[layout.PoseLens:], optics[:])
 	return g
 }
 
-// focalGrad is the gradient by the logarithm of the focal lengths. Where slopes are limited, the limit goes with their
-// inverse.
-func (v *View[T]) focalGrad(point vec3[T], j mat23[T], vMean [2]T, vJ mat23[T]) (g T) {
-	free := [2]bool{true, true}
-	if !v.Fisheye {
-		_, free = v.slopes(point)
-	}
-	at := v.projectPoint(point)
+// lensGrad is the gradient by what is learnt of the lens, as in PoseGrad.
+func (v *View[T]) lensGrad(point vec3[T], vMean [2]T, vJ mat23[T]) (g LensNumbers[T]) {
+	at, j := v.projectPoint(point), v.jacobian(point)
 	for i, c := range [2]T{v.Cx, v.Cy} {
-		g += vMean[i] * (at[i] - c)
-		for k := range 3 {
-			if k < 2 || free[i] {
-				g += vJ[i][k] * j[i][k]
+		g[0] += vMean[i]*(at[i]-c) + vJ.row(i).dot(j.row(i))
+		g[1+i] = vMean[i]
+	}
+	plane := v.plane()
+	u, onPlane, back := plane.projectPoint(point), plane.jacobian(point), v.focal().transposed()
+	c, vAt, vSlope := v.Lens.shown(u), back.apply(vMean), back.mul23(vJ)
+	for k := range v.Lens.learnt(v.Fisheye) {
+		a, slope := v.Lens.by(k, c, v.Fisheye)
+		for r := range a {
+			g[3+k] += vAt[r] * a[r]
+			for s := range a {
+				g[3+k] += slope[r][s] * (vSlope.row(r).dot(onPlane.row(s)) + vAt[r]*(u[s]-c[s]))
 			}
 		}
 	}
 	return g
 }
 
-// PoseChain takes that gradient to what was learnt: p' = exp(-[turn]) (p - shift).
-func PoseChain[T Real](a *PoseNumbers[T], g [7]T) (out PoseNumbers[T]) {
+// by returns how distort's place and Jacobian change with coefficient k of those that are learnt.
+func (l *Lens[T]) by(k int, u [2]T, fisheye bool) (a [2]T, slope mat2[T]) {
+	if !fisheye && k >= 2 {
+		return (&Lens[T]{P1: T(3 - k), P2: T(k - 2)}).shift(u)
+	}
+	s := u[0]*u[0] + u[1]*u[1]
+	d, d1, _ := series(l.Den[:], s)
+	power := T(1)
+	for range k {
+		power *= s
+	}
+	h, h1 := power*s/d, (T(k+1)*power*d-power*s*d1)/(d*d)
+	for i := range a {
+		a[i] = h * u[i]
+		slope[i][i] += h
+		for j := range a {
+			slope[i][j] += 2 * h1 * u[i] * u[j]
+		}
+	}
+	return a, slope
+}
+
+// PoseChain takes that gradient to what was learnt: p' = exp(-[turn]) (p - shift), and the lens in its units.
+func PoseChain[T Real](given *View[T], a *PoseNumbers[T], g PoseNumbers[T]) (out PoseNumbers[T]) {
 	r, left := turned(a.turn())
 	turn, shift := left.apply(vec3[T](g[0:3])).scale(-1), r.apply(vec3[T](g[3:6])).scale(-1)
 	copy(out[0:], turn[:])
 	copy(out[3:], shift[:])
-	out[poseFocal] = g[poseFocal]
+	n := out[layout.PoseLens:]
+	copy(n, g[layout.PoseLens:])
+	n[1], n[2] = n[1]*given.Fx, n[2]*given.Fy
+	for k := range n[3:] {
+		n[3+k] /= given.Lens.unit(k, given.Fisheye)
+	}
 	return out
 }
 
@@ -241,7 +316,8 @@ type AnchorPoint[T Real] struct {
 
 // PoseHold is what holds a camera, and its gradient: weight times the mean of Huber's function of the distance, in
 // pixels, between where given, as a has it, shows points and where the photo does; without points, of the distance of
-// turn and shift from nothing at the median camera's distance, and of the focal lengths at the side of the picture.
+// turn and shift from nothing at the median camera's distance, of the focal lengths at the side of the picture, and of
+// each of the lens's other numbers.
 func PoseHold[T Real](given *View[T], a *PoseNumbers[T], points []AnchorPoint[T], weight T) (loss T,
 	g PoseNumbers[T]) {
 	v := given.Refined(a)
@@ -255,15 +331,22 @@ func PoseHold[T Real](given *View[T], a *PoseNumbers[T], points []AnchorPoint[T]
 		focal, side := sqrt(given.Fx*given.Fy), T(given.Width)/2
 		turn, shift := a.turn(), a.shift()
 		value, slope := huber(focal * sqrt(turn.dot(turn)+shift.dot(shift)))
-		sides, sideSlope := huber(side * abs(a[poseFocal]))
 		for k := range 6 {
 			g[k] = weight * focal * focal * slope * a[k]
 		}
-		g[poseFocal] = weight * side * side * sideSlope * a[poseFocal]
-		return weight * (value + sides), g
+		for k, x := range a.optics() {
+			unit := focal
+			if k == 0 {
+				unit = side
+			}
+			more, slope := huber(unit * abs(x))
+			value += more
+			g[layout.PoseLens+k] = weight * unit * unit * slope * x
+		}
+		return weight * value, g
 	}
 	weight /= T(len(points))
-	var up [7]T
+	var up PoseNumbers[T]
 	for _, x := range points {
 		point := v.rotation().apply(vec3[T](x.Point)).add(vec3[T](v.T))
 		if !(point[2] > v.Near) {
@@ -280,27 +363,38 @@ func PoseHold[T Real](given *View[T], a *PoseNumbers[T], points []AnchorPoint[T]
 			up[k] += vTurn[k]
 			up[3+k] += vPoint[k]
 		}
-		up[poseFocal] += vAt[0]*(at[0]-v.Cx) + vAt[1]*(at[1]-v.Cy)
+		for k, x := range v.lensGrad(point, vAt, mat23[T]{}) {
+			up[layout.PoseLens+k] += x
+		}
 	}
-	return loss, PoseChain(a, up)
+	return loss, PoseChain(given, a, up)
 }
 
 // PoseRates say how far a photo's pose is stepped, and with which Adam.
 type PoseRates struct {
-	Pose, Focal  float64 // of this step
+	Pose, Lens   float64 // of this step
 	Beta1, Beta2 float64
 }
 
+// OtherPhotos are sums over the other photos of a camera: the second moments of the lens's numbers, and their bias.
+type OtherPhotos struct {
+	Seconds LensNumbers[float64]
+	Bias    float64
+}
+
 // PoseAdam steps what a photo has learnt, with moments m and v, by the gradient g; it was trained on step-1 times
-// before. others is the sum of the second moments of focal lengths of the camera's other photos, and of their bias.
-func PoseAdam(own, m, v, g *PoseNumbers[float64], r PoseRates, step int, others [2]float64) {
+// before. Distortion is learnt where learnt says so.
+func PoseAdam(own, m, v, g *PoseNumbers[float64], r PoseRates, step int, others OtherPhotos, learnt bool) {
 	bias1, bias2 := 1-math.Pow(r.Beta1, float64(step)), 1-math.Pow(r.Beta2, float64(step))
 	for k := range own {
+		if k >= layout.PoseLens+3 && !learnt {
+			continue
+		}
 		m[k] = r.Beta1*m[k] + (1-r.Beta1)*g[k]
 		v[k] = r.Beta2*v[k] + (1-r.Beta2)*g[k]*g[k]
 		rate, second := r.Pose, v[k]/bias2
-		if k == poseFocal {
-			rate, second = r.Focal, (others[0]+v[k])/(others[1]+bias2)
+		if k >= layout.PoseLens {
+			rate, second = r.Lens, (others.Seconds[k-layout.PoseLens]+v[k])/(others.Bias+bias2)
 		}
 		own[k] -= rate * (m[k] / bias1) / (math.Sqrt(second) + DefaultAdam.Eps)
 	}

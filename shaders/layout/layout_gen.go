@@ -61,10 +61,11 @@ const (
 	// A camera's second moments of vignetting and their bias correction
 	Seconds = 16
 
-	// Numbers of what is learnt of a photo's camera beside its given pose, see pose.glsl: a turn, a shift, and the
-	// logarithm of a factor of the focal lengths.
-	PoseNumbers = 7
-	PoseFocal   = 6
+	// Numbers of what is learnt of a photo's camera beside what is given, see pose.glsl: a turn, a shift, and LENS_NUMBERS
+	// of the lens from POSE_LENS on.
+	PoseNumbers = 13
+	PoseLens    = 6
+	LensNumbers = 7
 	// Splats of a workgroup that sums gradients by a pose: chunks are multiples of it, so that what is summed with what
 	// does not depend on them.
 	PoseSplats = 64
@@ -105,6 +106,9 @@ const (
 	// beside the camera and behind it.
 	LensAfter = 1
 	LensWide  = 2
+	// Of cameras that are refined: splats are drawn through the lens, and its distortion is learnt; nothing of it is learnt.
+	LensLearnt = 4
+	LensHeld   = 8
 	// Cosine of 88 degrees: what is further from the axis of a lens is beside the camera.
 	LensSide = 0.0348994967
 
@@ -254,7 +258,7 @@ type Correction struct {
 	Seconds [16]float32
 }
 
-// Lens is GLSL's Lens, 120 bytes; in project_bwd_adam_lens, project_bwd_adam_lens_mixed, project_lens, project_lens_mixed.
+// Lens is GLSL's Lens, 124 bytes; in pose_adam, pose_grad, pose_grad_mixed, project_bwd_adam_lens, project_bwd_adam_lens_mixed, project_lens, project_lens_mixed, refine_pose.
 //
 // The distortion of a camera as scene.Distortion has it, in the plane of a View with focal length 1.
 type Lens struct {
@@ -269,6 +273,7 @@ type Lens struct {
 	Lo     [2]float32 // corners of what the photo shows of the plane
 	Hi     [2]float32
 	Margin [2]float32 // the pinhole Jacobian is evaluated at x/z and y/z at most this far outside
+	Radius float32    // of the corner of lo and hi that is furthest from the axis
 	Flags  uint32     // LENS_*
 	// The camera's motion while its rows are read out (shutter.glsl), along the axes of its pose at the middle row.
 	Turn [3]float32 // rotation vector
@@ -292,28 +297,28 @@ type PacketHeader struct {
 	Splats uint32 // of the sender's share of the scene
 }
 
-// Pose is GLSL's Pose, 148 bytes; in pose_adam, refine_pose.
+// Pose is GLSL's Pose, 220 bytes; in pose_adam, refine_pose.
 //
-// What a training photo has learnt of its camera beside the given pose (pose.glsl), with its optimiser's state.
+// What a training photo has learnt of its camera beside what is given (pose.glsl), with its optimiser's state.
 type Pose struct {
-	Own     [7]float32
-	M       [7]float32 // first moments
-	V       [7]float32 // second moments
-	Bias1   float32    // 1 - beta1^t, t the times that this photo was trained on
-	Bias2   float32    // 1 - beta2^t
-	Camera  float32    // a whole number: photos of one camera share their focal lengths
-	Refined float32    // 1: poses are refined, -1: a trial said no, 0: it is to come; the same in all rows
-	Rot     [9]float32 // of the given pose, world to camera, row-major
-	Center  [3]float32 // of the given pose, from the mean over all training photos, world units
+	Own     [13]float32
+	M       [13]float32 // first moments
+	V       [13]float32 // second moments
+	Bias1   float32     // 1 - beta1^t, t the times that this photo was trained on
+	Bias2   float32     // 1 - beta2^t
+	Camera  float32     // a whole number: photos of one camera share their lens
+	Refined float32     // 1: cameras are refined, -1: a trial said no, 0: it is to come; the same in all rows
+	Rot     [9]float32  // of the given pose, world to camera, row-major
+	Center  [3]float32  // of the given pose, from the mean over all training photos, world units
 }
 
-// PoseOfStep is GLSL's PoseOfStep, 36 bytes; in pose_adam, refine_pose.
+// PoseOfStep is GLSL's PoseOfStep, 84 bytes; in pose_adam, refine_pose.
 //
 // What a step uses of them.
 type PoseOfStep struct {
-	Own    [7]float32 // as in Pose, less what all cameras share, and of the whole camera
-	Second float32    // sum of the camera's second moments of focal lengths
-	Bias2  float32    // likewise of bias2
+	Own     [13]float32 // as in Pose, less what all cameras share, and of the whole camera
+	Seconds [7]float32  // sums over the camera's photos of their second moments
+	Bias2   float32     // likewise of bias2
 }
 
 // ProjectedGrad is GLSL's ProjectedGrad, 36 bytes; in pose_grad, pose_grad_mixed, project_bwd, project_bwd_adam, project_bwd_adam_depth, project_bwd_adam_depth_mixed, project_bwd_adam_lens, project_bwd_adam_lens_mixed, project_bwd_adam_mixed, project_bwd_adam_views, project_bwd_adam_views_depth, project_bwd_adam_views_depth_mixed, project_bwd_adam_views_mixed.
@@ -497,7 +502,7 @@ var (
 	_ = [1]struct{}{}[unsafe.Offsetof(Correction{}.Gain)-96]
 	_ = [1]struct{}{}[unsafe.Offsetof(Correction{}.Colour)-100]
 	_ = [1]struct{}{}[unsafe.Offsetof(Correction{}.Seconds)-136]
-	_ = [1]struct{}{}[unsafe.Sizeof(Lens{})-120]
+	_ = [1]struct{}{}[unsafe.Sizeof(Lens{})-124]
 	_ = [1]struct{}{}[unsafe.Offsetof(Lens{}.Num)-0]
 	_ = [1]struct{}{}[unsafe.Offsetof(Lens{}.Den)-24]
 	_ = [1]struct{}{}[unsafe.Offsetof(Lens{}.P1)-36]
@@ -509,9 +514,10 @@ var (
 	_ = [1]struct{}{}[unsafe.Offsetof(Lens{}.Lo)-68]
 	_ = [1]struct{}{}[unsafe.Offsetof(Lens{}.Hi)-76]
 	_ = [1]struct{}{}[unsafe.Offsetof(Lens{}.Margin)-84]
-	_ = [1]struct{}{}[unsafe.Offsetof(Lens{}.Flags)-92]
-	_ = [1]struct{}{}[unsafe.Offsetof(Lens{}.Turn)-96]
-	_ = [1]struct{}{}[unsafe.Offsetof(Lens{}.Move)-108]
+	_ = [1]struct{}{}[unsafe.Offsetof(Lens{}.Radius)-92]
+	_ = [1]struct{}{}[unsafe.Offsetof(Lens{}.Flags)-96]
+	_ = [1]struct{}{}[unsafe.Offsetof(Lens{}.Turn)-100]
+	_ = [1]struct{}{}[unsafe.Offsetof(Lens{}.Move)-112]
 	_ = [1]struct{}{}[unsafe.Sizeof(MapRows{})-8]
 	_ = [1]struct{}{}[unsafe.Offsetof(MapRows{}.First)-0]
 	_ = [1]struct{}{}[unsafe.Offsetof(MapRows{}.Count)-4]
@@ -521,20 +527,20 @@ var (
 	_ = [1]struct{}{}[unsafe.Offsetof(PacketHeader{}.Needed)-8]
 	_ = [1]struct{}{}[unsafe.Offsetof(PacketHeader{}.Unit)-12]
 	_ = [1]struct{}{}[unsafe.Offsetof(PacketHeader{}.Splats)-16]
-	_ = [1]struct{}{}[unsafe.Sizeof(Pose{})-148]
+	_ = [1]struct{}{}[unsafe.Sizeof(Pose{})-220]
 	_ = [1]struct{}{}[unsafe.Offsetof(Pose{}.Own)-0]
-	_ = [1]struct{}{}[unsafe.Offsetof(Pose{}.M)-28]
-	_ = [1]struct{}{}[unsafe.Offsetof(Pose{}.V)-56]
-	_ = [1]struct{}{}[unsafe.Offsetof(Pose{}.Bias1)-84]
-	_ = [1]struct{}{}[unsafe.Offsetof(Pose{}.Bias2)-88]
-	_ = [1]struct{}{}[unsafe.Offsetof(Pose{}.Camera)-92]
-	_ = [1]struct{}{}[unsafe.Offsetof(Pose{}.Refined)-96]
-	_ = [1]struct{}{}[unsafe.Offsetof(Pose{}.Rot)-100]
-	_ = [1]struct{}{}[unsafe.Offsetof(Pose{}.Center)-136]
-	_ = [1]struct{}{}[unsafe.Sizeof(PoseOfStep{})-36]
+	_ = [1]struct{}{}[unsafe.Offsetof(Pose{}.M)-52]
+	_ = [1]struct{}{}[unsafe.Offsetof(Pose{}.V)-104]
+	_ = [1]struct{}{}[unsafe.Offsetof(Pose{}.Bias1)-156]
+	_ = [1]struct{}{}[unsafe.Offsetof(Pose{}.Bias2)-160]
+	_ = [1]struct{}{}[unsafe.Offsetof(Pose{}.Camera)-164]
+	_ = [1]struct{}{}[unsafe.Offsetof(Pose{}.Refined)-168]
+	_ = [1]struct{}{}[unsafe.Offsetof(Pose{}.Rot)-172]
+	_ = [1]struct{}{}[unsafe.Offsetof(Pose{}.Center)-208]
+	_ = [1]struct{}{}[unsafe.Sizeof(PoseOfStep{})-84]
 	_ = [1]struct{}{}[unsafe.Offsetof(PoseOfStep{}.Own)-0]
-	_ = [1]struct{}{}[unsafe.Offsetof(PoseOfStep{}.Second)-28]
-	_ = [1]struct{}{}[unsafe.Offsetof(PoseOfStep{}.Bias2)-32]
+	_ = [1]struct{}{}[unsafe.Offsetof(PoseOfStep{}.Seconds)-52]
+	_ = [1]struct{}{}[unsafe.Offsetof(PoseOfStep{}.Bias2)-80]
 	_ = [1]struct{}{}[unsafe.Sizeof(ProjectedGrad{})-36]
 	_ = [1]struct{}{}[unsafe.Offsetof(ProjectedGrad{}.Mean2d)-0]
 	_ = [1]struct{}{}[unsafe.Offsetof(ProjectedGrad{}.Conic)-8]

@@ -61,10 +61,11 @@ const uint VIGNETTING = 9u;
 // A camera's second moments of vignetting and their bias correction
 const uint SECONDS = 16u;
 
-// Numbers of what is learnt of a photo's camera beside its given pose, see pose.glsl: a turn, a shift, and the
-// logarithm of a factor of the focal lengths.
-const uint POSE_NUMBERS = 7u;
-const uint POSE_FOCAL = 6u;
+// Numbers of what is learnt of a photo's camera beside what is given, see pose.glsl: a turn, a shift, and LENS_NUMBERS
+// of the lens from POSE_LENS on.
+const uint POSE_NUMBERS = 13u;
+const uint POSE_LENS = 6u;
+const uint LENS_NUMBERS = 7u;
 // Splats of a workgroup that sums gradients by a pose: chunks are multiples of it, so that what is summed with what
 // does not depend on them.
 const uint POSE_SPLATS = 64u;
@@ -105,6 +106,9 @@ const uint CAMERA_FISHEYE = 1u;
 // beside the camera and behind it.
 const uint LENS_AFTER = 1u;
 const uint LENS_WIDE = 2u;
+// Of cameras that are refined: splats are drawn through the lens, and its distortion is learnt; nothing of it is learnt.
+const uint LENS_LEARNT = 4u;
+const uint LENS_HELD = 8u;
 // Cosine of 88 degrees: what is further from the axis of a lens is beside the camera.
 const float LENS_SIDE = 0.0348994967;
 

@@ -120,4 +120,58 @@ vec2 bend_vjp(vec2 u, mat2 slope, vec2 v_at, mat2 v_slope) {
     return v_at * slope + vec2(equal(c, u)) * slope_vjp(c, v_slope + outerProduct(v_at, u - c));
 }
 
+// Gradient by coefficient i of the radial factor's numerator, given those of the place that the lens takes c to and of
+// its Jacobian there: F u and F I + 2 F' u u^T, with F changing by s^(i + 1) / D.
+float radial_vjp(uint i, vec2 c, vec2 v_at, mat2 v_slope) {
+    float s = dot(c, c), power = 1.0, d = 0.0, d1 = 0.0;
+    for (int k = 2; k >= 0; k--) {
+        d1 = d1 * s + d;
+        d = d * s + lens[0].den[k];
+    }
+    d1 = d1 * s + d;
+    d = d * s + 1.0;
+    for (uint k = 0u; k < i; k++) power *= s;
+    float h = s * power / d, h1 = (float(i + 1u) * power - h * d1) / d;
+    return h * (dot(c, v_at) + v_slope[0].x + v_slope[1].y) + 2.0 * h1 * dot(c, v_slope * c);
+}
+
+// Likewise by p1 and p2, where the shift is a function of c.
+vec2 tangential_vjp(vec2 c, vec2 v_at, mat2 v_slope) {
+    vec2 xy = vec2(2.0 * c.x * c.y), own = vec2(dot(c, c)) + 2.0 * c.yx * c.yx;
+    vec2 mixed = 2.0 * c * (v_slope[0].y + v_slope[1].x);
+    return v_at * xy + v_at.yx * own + mixed +
+           vec2(2.0 * c.y * v_slope[0].x + 6.0 * c.y * v_slope[1].y, 6.0 * c.x * v_slope[0].x + 2.0 * c.x * v_slope[1].y);
+}
+
+// Gradient by what is learnt of the lens (pose.glsl): by the logarithm of the focal lengths, by the principal point in
+// pixels, and by the coefficients as they are. Given are where the plane has a point, and the gradients of the image
+// of that and of the Jacobian from the plane to the image.
+void lens_vjp(View v, vec2 u, vec2 v_mean, mat2 v_to_image, out float g[LENS_NUMBERS]) {
+    mat2 focal = lens_focal(v);
+    Bent b = bend(u);
+    mat2 to_image = focal * b.slope;
+    g[0] = dot(v_mean, focal * b.at) + dot(v_to_image[0], to_image[0]) + dot(v_to_image[1], to_image[1]);
+    g[1] = v_mean.x;
+    g[2] = v_mean.y;
+    // Outside of what the photo shows, places follow the Jacobian.
+    vec2 c = shown(u), v_at = v_mean * focal;
+    mat2 v_slope = transpose(focal) * v_to_image + outerProduct(v_at, u - c);
+    bool fisheye = v.camera_model == CAMERA_FISHEYE;
+    for (uint k = 0u; k < 4u; k++) g[3u + k] = k < 2u || fisheye ? radial_vjp(k, c, v_at, v_slope) : 0.0;
+    if (fisheye) return;
+    vec2 p = tangential_vjp(c, v_at, v_slope);
+    g[5] = p.x;
+    g[6] = p.y;
+}
+
+// By how much coefficient k of the four that are learnt moves what lies at the corner of the photo, in focal lengths,
+// per unit: numbers are learnt in focal lengths there, as turns are.
+float bend_unit(View v, uint k) {
+    float r = lens[0].radius;
+    if (v.camera_model != CAMERA_FISHEYE && k >= 2u) return r * r;
+    float unit = r * r * r;
+    for (uint i = 0u; i < k; i++) unit *= r * r;
+    return unit;
+}
+
 #endif

@@ -34,6 +34,7 @@ struct Lens {
     vec2 lo;            // corners of what the photo shows of the plane
     vec2 hi;
     vec2 margin;        // the pinhole Jacobian is evaluated at x/z and y/z at most this far outside
+    float radius;       // of the corner of lo and hi that is furthest from the axis
     uint flags;         // LENS_*
     // The camera's motion while its rows are read out (shutter.glsl), along the axes of its pose at the middle row.
     vec3 turn;          // rotation vector
@@ -67,24 +68,24 @@ struct Correction {
     float seconds[SECONDS];
 };
 
-// What a training photo has learnt of its camera beside the given pose (pose.glsl), with its optimiser's state.
+// What a training photo has learnt of its camera beside what is given (pose.glsl), with its optimiser's state.
 struct Pose {
     float own[POSE_NUMBERS];
     float m[POSE_NUMBERS];  // first moments
     float v[POSE_NUMBERS];  // second moments
     float bias1;            // 1 - beta1^t, t the times that this photo was trained on
     float bias2;            // 1 - beta2^t
-    float camera;           // a whole number: photos of one camera share their focal lengths
-    float refined;          // 1: poses are refined, -1: a trial said no, 0: it is to come; the same in all rows
+    float camera;           // a whole number: photos of one camera share their lens
+    float refined;          // 1: cameras are refined, -1: a trial said no, 0: it is to come; the same in all rows
     float rot[9];           // of the given pose, world to camera, row-major
     vec3 center;            // of the given pose, from the mean over all training photos, world units
 };
 
 // What a step uses of them.
 struct PoseOfStep {
-    float own[POSE_NUMBERS];    // as in Pose, less what all cameras share, and of the whole camera
-    float second;               // sum of the camera's second moments of focal lengths
-    float bias2;                // likewise of bias2
+    float own[POSE_NUMBERS];        // as in Pose, less what all cameras share, and of the whole camera
+    float seconds[LENS_NUMBERS];    // sums over the camera's photos of their second moments
+    float bias2;                    // likewise of bias2
 };
 
 // The parameters of a unit of work. Settings that kernels read as they are come from settings.schema; the other members

@@ -1,8 +1,9 @@
-// How what is learnt of a camera changes its pose. The first three numbers turn the camera about its centre, as a
-// vector along the axis and as long as the angle, the next three move the centre, all along the axes of the given
-// camera:
+// How what is learnt of a camera changes it. The first three numbers turn the camera about its centre, as a vector along
+// the axis and as long as the angle, the next three move the centre, all along the axes of the given camera:
 //   p' = exp(-[turn]) (p - shift)
-// is where a point p of the given camera is for the refined one.
+// is where a point p of the given camera is for the refined one. The others change the lens: a logarithm is added to
+// that of the focal lengths, the principal point moves by two numbers of given focal lengths, and four coefficients of
+// the distortion, k1, k2, p1, p2 or a fisheye's k1 to k4, by bend_unit's inverse of lens.glsl.
 #ifndef POSE_GLSL
 #define POSE_GLSL
 #include "params.glsl"

@@ -48,7 +48,7 @@ func (r *Run) equip(ctx context.Context) error {
 		options.Photos, r.takers = photoStarts(r.training.Cameras)
 	}
 	options.Known, options.Normals = r.known.trainedDepths(r.Capture.Frame), r.known.trainedNormals()
-	if err := firstOf(poseRules(r.Options, r.Capture.Cameras, 1+len(r.others))); err != nil {
+	if err := firstOf(refineRules(r.Options, r.Capture.Cameras, 1+len(r.others))); err != nil {
 		return err
 	}
 	options.Anchors, options.OnTrial = r.known.trainedAnchors(r.Capture.Frame), noteTrial(r.Console)

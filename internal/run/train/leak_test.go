@@ -208,7 +208,7 @@ func TestHeldOutPhotosLeakNothing(t *testing.T) {
 		{"random points", "std", 2, func(o *Options) { o.Init.Kind, o.Init.Points = "random", 500 }},
 		{"exposure", "std", 2, func(o *Options) { o.Config.Exposure = true }},
 		{"refined poses", "stretch", 2, func(o *Options) {
-			o.Config.RefinePoses, o.Config.PoseStart, o.Config.PoseGain = true, 5, 0
+			o.Config.RefineCameras, o.Config.PoseStart, o.Config.PoseGain = true, 5, 0
 		}},
 	} {
 		t.Run(x.name, func(t *testing.T) {

@@ -78,9 +78,14 @@ func (s *scorer) evaluate(ctx context.Context, step int) ([]results.ViewScore, e
 	cams := captured.Pick(s.Capture.Cameras, s.Test)
 	if s.o.scoresAsTaken() {
 		var err error
-		if cams, _, err = captured.AsTaken(cams); err != nil {
+		if cams, _, err = takenBy(s.o, cams); err != nil {
 			return nil, err
 		}
+	}
+	if _, refined, err := s.Trainer.RefinedCameras(cams); err != nil {
+		return nil, err
+	} else if refined != nil {
+		cams = refined
 	}
 	files := captured.PictureNames(cams)
 	if err := s.own(output.PathsIn(picturesFolder(s.o.Out, step), files)...); err != nil {
@@ -101,7 +106,7 @@ func (s *scorer) evaluate(ctx context.Context, step int) ([]results.ViewScore, e
 	}
 	round.Strict, round.Warn, round.Compare = s.o.Load.Strict, s.dataset.console.Warn, e.compare
 	round.Draw = func(memory []float32, i int) ([]float32, error) { return s.Trainer.RenderInto(memory, cams[i]) }
-	if s.o.Config.RefinePoses {
+	if s.o.Config.RefineCameras {
 		round.Align = func(i int, photo scene.Image) ([]float32, error) { return s.alignedPicture(cams[i], photo) }
 	}
 	if err := round.Run(ctx); err != nil {

@@ -9,6 +9,17 @@ import (
 	"vksplat/scene"
 )
 
+// takenBy is captured.AsTaken; where lenses are learnt, those that bend nothing are lenses, too.
+func takenBy(o *Options, cams []scene.Camera) (taken []scene.Camera, bent int, err error) {
+	taken, bent, err = captured.AsTaken(cams)
+	for i := range taken {
+		if o.Config.RefineCameras && taken[i].Distortion == nil {
+			taken[i] = taken[i].Straight()
+		}
+	}
+	return taken, bent, err
+}
+
 // trainedCameras returns the cameras that are trained on: with --native-lens those that took the photos, rolling
 // shutters and all, and not those of photos without distortion, which all else goes by.
 func (d *dataset) trainedCameras(devices int) ([]scene.Camera, error) {
@@ -31,7 +42,7 @@ func (d *dataset) trainedCameras(devices int) ([]scene.Camera, error) {
 	if err := scene.CheckTravel(d.Capture.Cameras); err != nil {
 		return nil, err
 	}
-	taken, bent, err := captured.AsTaken(cams)
+	taken, bent, err := takenBy(d.Options, cams)
 	if err == nil && bent == 0 {
 		d.noteLater(fault.Setting("native-lens") +
 			" changes nothing: no lens of the capture distorts, and no camera is known to have moved")

@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"vksplat/internal/cli"
+	"vksplat/internal/run/captured"
 	"vksplat/pipeline"
 	"vksplat/scene"
 	"vksplat/scene/colmap"
@@ -16,10 +17,16 @@ const mostAnchors = 128
 
 // findAnchors finds the points that hold refined poses. The capture is in its own frame.
 func (k *knowns) findAnchors(c *scene.Capture) (err error) {
-	if !k.Config.RefinePoses || !(k.Config.PoseAnchor > 0) {
+	if !k.Config.RefineCameras || !(k.Config.PoseAnchor > 0) {
 		return nil
 	}
-	if k.anchors, err = colmap.Anchors(c, mostAnchors); err == nil && k.anchors != nil {
+	taken := *c
+	if k.Config.NativeLens {
+		if taken.Cameras, _, err = captured.AsTaken(c.Cameras); err != nil {
+			return err
+		}
+	}
+	if k.anchors, err = colmap.Anchors(&taken, mostAnchors); err == nil && k.anchors != nil {
 		k.anchorHash = hashLists(k.anchors, appendAnchor)
 	}
 	return err
@@ -72,7 +79,7 @@ func noteTrial(console *cli.Console) func(pipeline.PoseTrial) {
 
 // useRefined makes the cameras that are written those that training has found.
 func (o *outputs) useRefined() error {
-	refined, err := o.Trainer.RefinedCameras()
+	refined, _, err := o.Trainer.RefinedCameras(nil)
 	if err != nil {
 		return err
 	}

@@ -59,7 +59,7 @@ func TestRefinePoses(t *testing.T) {
 			meter.None, 120
 		o.Config.RefineEvery, o.Config.SHDegree = 0, 0
 		// so few photos say little, after so few steps
-		o.Config.RefinePoses, o.Config.PoseGain, o.Config.PoseStart = refines, -0.5, 40
+		o.Config.RefineCameras, o.Config.PoseGain, o.Config.PoseStart = refines, -0.5, 40
 		var told bytes.Buffer
 		st := must.Get(Do(cli.New(nil, &told, &told), o))(t)
 		for _, text := range []string{"they are refined", "of cameras moved to where their photos fit best"} {
@@ -89,8 +89,8 @@ func TestRefinePoses(t *testing.T) {
 func TestRefusePoses(t *testing.T) {
 	r := NewRun(NewOptions(), cli.New(nil, io.Discard, io.Discard))
 	cams, devices := []scene.Camera{{Name: "a"}}, 1
-	judged := func() error { return firstOf(poseRules(r.Options, cams, devices)) }
-	r.Config.RefinePoses = true
+	judged := func() error { return firstOf(refineRules(r.Options, cams, devices)) }
+	r.Config.RefineCameras = true
 	if err := judged(); err != nil {
 		t.Error(err)
 	}
@@ -117,7 +117,7 @@ func TestRefusePoses(t *testing.T) {
 			t.Errorf("%s: %v", refused.word, err)
 		}
 	}
-	r.Config.RefinePoses = false
+	r.Config.RefineCameras = false
 	if err := judged(); err != nil {
 		t.Error(err)
 	}

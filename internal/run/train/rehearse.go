@@ -215,7 +215,7 @@ func rehearsed(cfg recipe.Config, try trial) recipe.Config {
 	c.Iterations = try.all()*try.steps + 1 // after the last step, which is not done, a model may be refined
 	c.NumDownscales, c.ResolutionSchedule, c.SHInterval = try.sizes-1, max(1, stretches*try.steps), 1
 	c.RefineEvery, c.RefineStart, c.RefineStop, c.ResetEvery = min(1, cfg.RefineEvery), max(0, n-1), c.Iterations, 0
-	c.MaxSplats, c.RefinePoses = try.splats, false // what poses take is not foreseen
+	c.MaxSplats, c.RefineCameras = try.splats, false // what poses take is not foreseen
 	if c.Splats > 0 {
 		c.Splats = try.splats
 	}

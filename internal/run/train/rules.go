@@ -203,25 +203,31 @@ func scheduleRules(o *Options, chosen bool) []notice {
 	return list
 }
 
-// poseRules refuse what poses are not refined with.
-func poseRules(o *Options, cams []scene.Camera, devices int) []refusal {
-	c, poses := &o.Config, fault.Setting("refine-poses")
-	on, part := c.RefinePoses, ""
+// refineRules refuse what cameras are not refined with.
+func refineRules(o *Options, cams []scene.Camera, devices int) []refusal {
+	c, refine := &o.Config, fault.Setting("refine-cameras")
+	on, part, moved := c.RefineCameras, "", ""
 	if i := slices.IndexFunc(cams, func(c scene.Camera) bool { return c.Photo != "" }); i >= 0 {
 		part = cams[i].Photo
 	}
+	if i := slices.IndexFunc(cams, func(c scene.Camera) bool { return c.Moved() }); i >= 0 {
+		moved = cams[i].Name
+	}
 	return []refusal{
 		refuse(on && o.TimeLimit > 0, "leave out one of them",
-			"%s does not work with %s: how long its trial takes is not predicted", poses, fault.Setting("time-limit")),
-		refuse(on && o.Divided != nil, "refine poses of the whole capture first, and divide that",
-			"%s does not work with blocks: each would move its photos independently", poses),
+			"%s does not work with %s: how long its trial takes is not predicted", refine, fault.Setting("time-limit")),
+		refuse(on && o.Divided != nil, "refine the cameras of the whole capture first, and divide that",
+			"%s does not work with blocks: each would move its photos independently", refine),
 		refuse(on && c.PoseStart >= c.Iterations,
 			fmt.Sprintf("give %s less than %d", fault.Setting("pose-start"), c.Iterations),
-			"%s begins after step %d, and training ends with %d", poses, c.PoseStart, c.Iterations),
-		refuse(on && devices > 1, "give one device, or leave out "+poses,
-			"%s works on one device alone, %d were given", poses, devices),
-		refuse(on && part != "", "leave out "+poses,
-			"%s does not work with photos that become several pictures, as the panorama %s does", poses, part),
+			"%s begins after step %d, and training ends with %d", refine, c.PoseStart, c.Iterations),
+		refuse(on && devices > 1, "give one device, or leave out "+refine,
+			"%s works on one device alone, %d were given", refine, devices),
+		refuse(on && part != "", "leave out "+refine,
+			"%s does not work with photos that become several pictures, as the panorama %s does", refine, part),
+		refuse(on && c.NativeLens && moved != "", "leave out one of them",
+			"%s: a camera that moves while its photo is read out, as that of %s does, is not refined",
+			fault.Named("native-lens", "refine-cameras"), moved),
 	}
 }
 
@@ -233,7 +239,6 @@ func lensRules(o *Options, devices int) []refusal {
 			fault.Named("native-lens", name))
 	}
 	return []refusal{
-		other(c.RefinePoses, "refine-poses"),
 		other(c.Robust, "robust"),
 		refuse(c.NativeLens && (o.Depth.used() || o.Normal.used()), "leave out one of them",
 			"%s: known depths and normals are of pictures without distortion", fault.Named("native-lens")),

@@ -53,6 +53,7 @@ type choices struct {
 	followed  *recipe.Followed // nil: the capture has not been read
 	synthetic bool             // the capture is made for a white background
 	bent      bool             // calibration found distortion in photos whose cameras had none
+	unbending bool             // photos have lenses that cannot be drawn through
 	room      int              // splats that memory has room for, if they are fewer than follow the capture
 	limited   *limited         // nil: no time limit has chosen the steps
 	resolved  *recipe.Resolved // what came of all; nil: not asked for yet
@@ -113,12 +114,12 @@ func (c *choices) white(below *recipe.Resolved) map[string]any {
 }
 
 // takenAsIs trains on photos as they were taken where a lens was found for cameras that had none: without it, their
-// pixels would have been trained on, too, and undistorting them blurs.
+// pixels would have been trained on, too, and undistorting them blurs. Refined cameras change their lenses on the way.
 func takenAsIs(o *Options) func(below *recipe.Resolved) map[string]any {
 	return func(below *recipe.Resolved) map[string]any {
 		c := &below.Config
-		if !o.choices.bent || below.Chosen("native_lens") || c.RefinePoses || c.Robust || o.Depth.used() ||
-			o.Normal.used() || o.Devices != "" {
+		if !o.choices.bent && !c.RefineCameras || o.choices.unbending || below.Chosen("native_lens") || c.Robust ||
+			o.Depth.used() || o.Normal.used() || o.Devices != "" {
 			return nil
 		}
 		return map[string]any{"native_lens": true}
@@ -127,7 +128,9 @@ func takenAsIs(o *Options) func(below *recipe.Resolved) map[string]any {
 
 // scoresAsTaken reports whether scores are of whole photos, drawn through their lenses: those are the pixels that would
 // be compared without calibration.
-func (o *Options) scoresAsTaken() bool { return o.Config.NativeLens && o.Load.Calibrated() }
+func (o *Options) scoresAsTaken() bool {
+	return o.Config.NativeLens && (o.Load.Calibrated() || o.Config.RefineCameras)
+}
 
 // fit limits splats that follow the capture to as many as memory has room for.
 func (c *choices) fit(below *recipe.Resolved) map[string]any {

@@ -77,6 +77,9 @@ func (d *dataset) load(ctx context.Context) (err error) {
 		}
 	}
 	c := d.Capture
+	_, _, err = captured.AsTaken(c.Cameras)
+	d.choices.unbending = err != nil
+	d.configure()
 	all := c.Points
 	if d.Divided != nil {
 		if err := d.Divided.Restrict(c, int(d.Block)); err != nil {

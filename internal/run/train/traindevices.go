@@ -107,8 +107,8 @@ func (m *machine) devicesFor(cams []scene.Camera, splats, others int, o pipeline
 	if all == 1 {
 		return 1, "no other GPU is like it"
 	}
-	if m.Config.RefinePoses {
-		return 1, fault.Setting("refine-poses") + " works on one device alone"
+	if m.Config.RefineCameras {
+		return 1, fault.Setting("refine-cameras") + " works on one device alone"
 	}
 	if most := max(splats, asked); most >= pipeline.TeamPays {
 		return all, fmt.Sprintf("%s, and from %s on several are faster", cli.Count(most, "splat"),
