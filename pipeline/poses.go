@@ -220,31 +220,19 @@ func (a *aligner) decide(refined bool) error {
 	return e.memory.buildToFit()
 }
 
-// RefinedCameras returns the cameras that are trained on as training has refined them, in the training frame, and
-// others with the lenses of those that they share theirs with, where they are; nil if cameras are not refined, or not
-// yet.
-func (t *Trainer) RefinedCameras(others []scene.Camera) (trained, beside []scene.Camera, err error) {
+// RefinedCameras returns the cameras that are trained on as training has refined them, in the training frame; nil if
+// cameras are not refined, or not yet.
+func (t *Trainer) RefinedCameras() ([]scene.Camera, error) {
 	x := t.shards.first.e.setup.poses
 	if x == nil || !x.active {
-		return nil, nil, nil
+		return nil, nil
 	}
 	if err := t.queue.wait(); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	rows, err := x.download()
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	trained, optics := refinedCameras(t.run.cams, rows[:len(t.run.cams)])
-	of := map[lensKey]float32{}
-	for i := range t.run.cams {
-		of[lensOf(&t.run.cams[i])] = rows[i].Camera
-	}
-	for _, c := range others {
-		if id, shared := of[lensOf(&c)]; shared {
-			c = withOptics(c, optics[id])
-		}
-		beside = append(beside, c)
-	}
-	return trained, beside, nil
+	return refinedCameras(t.run.cams, rows[:len(t.run.cams)]), nil
 }

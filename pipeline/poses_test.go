@@ -41,8 +41,7 @@ func (s *poseScene) trainedScores(t *testing.T, d *Device, views []TrainView, cf
 	tr := must.Get(trainWith(d, views, s.init(cfg), s.capture.SceneScale, cfg, o))(t)
 	defer tr.Close()
 	must.Do(t, tr.Run(context.Background(), nil))
-	cams, _, err := tr.RefinedCameras(nil)
-	must.Do(t, err)
+	cams = must.Get(tr.RefinedCameras())(t)
 	for _, v := range s.held {
 		moved := v.Camera
 		if cfg.RefineCameras {
@@ -69,8 +68,7 @@ func (s *poseScene) apart(cams []scene.Camera) (degrees, shift float64) {
 			rows[i].Own[k], rows[i].Own[3+k] = float32(w[k]), float32(at[k])
 		}
 	}
-	moved, _ := refinedCameras(right, rows[:len(right)])
-	for i, c := range moved {
+	for i, c := range refinedCameras(right, rows[:len(right)]) {
 		p := geom.Product(geom.Transposed(right[i].R), c.R)
 		angle := math.Acos(min(1, (p[0]+p[4]+p[8]-1)/2)) * 180 / math.Pi
 		d := geom.Length(geom.Sub(c.Center(), right[i].Center()))

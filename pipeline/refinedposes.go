@@ -8,12 +8,11 @@ import (
 	"vksplat/shaders/layout"
 )
 
-// refinedCameras is refine_pose on the host, for all rows, with what lenses have learnt.
-func refinedCameras(cams []scene.Camera, rows []layout.Pose) (out []scene.Camera, optics map[float32]opticsNumbers) {
+// refinedCameras is refine_pose on the host, for all rows.
+func refinedCameras(cams []scene.Camera, rows []layout.Pose) []scene.Camera {
 	f := layout.NewPoseFrame(rows)
 	var turn, shift geom.Vec
-	growth := 0.0
-	optics = map[float32]opticsNumbers{}
+	growth, optics := 0.0, map[float32]opticsNumbers{}
 	for i := range rows {
 		w, s, c := poseParts(cams[i].R, &rows[i])
 		turn, shift = turn.Add(w).Add(c.Cross(s)), shift.Add(s)
@@ -32,14 +31,14 @@ func refinedCameras(cams []scene.Camera, rows []layout.Pose) (out []scene.Camera
 	}
 	turn = geom.Vec(geom.Rotate(matrix, turn))
 	shift, growth = shift.Mul(float64(f.Inverse)), growth*float64(f.Size)
-	out = make([]scene.Camera, len(cams))
+	out := make([]scene.Camera, len(cams))
 	for i := range cams {
 		w, s, c := poseParts(cams[i].R, &rows[i])
 		w = w.Sub(turn)
 		s = s.Sub(turn.Cross(c)).Sub(shift).Sub(c.Mul(growth))
 		out[i] = withOptics(movedCamera(&cams[i], w, s), optics[rows[i].Camera])
 	}
-	return out, optics
+	return out
 }
 
 // poseParts returns what a photo has learnt, turn and shift along the axes of the world, and where its camera is from

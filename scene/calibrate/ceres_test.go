@@ -30,7 +30,7 @@ func TestCeres(t *testing.T) {
 		m, _, err := colmap.ReadModel(c)
 		must.Do(t, err)
 		for id, k := range m.Cameras {
-			m.Cameras[id], _ = raised(k)
+			m.Cameras[id], _ = k.Raised()
 		}
 		start, theirs := t.TempDir(), t.TempDir()
 		must.Do(t, colmap.Save(start, m.Files()))

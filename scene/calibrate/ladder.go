@@ -39,26 +39,6 @@ var (
 	fisheye = []rung{{"focal length", nil}, {"k1", []int{0}}, {"k1, k2", []int{0, 1}}, {"k1 to k4", []int{0, 1, 2, 3}}}
 )
 
-// raised returns a calibration with the same projection, in the model that has all rungs. ok is false for models that
-// have none: of them only the focal lengths move.
-func raised(k scene.Calibration) (r scene.Calibration, ok bool) {
-	info, _ := k.Model.Info()
-	r = k
-	switch k.Model {
-	case scene.LensSimplePinhole, scene.LensPinhole, scene.LensSimpleRadial, scene.LensRadial, scene.LensOpenCV:
-		r.Model = scene.LensOpenCV
-	case scene.LensSimpleFisheye, scene.LensFisheye, scene.LensSimpleRadialFisheye, scene.LensRadialFisheye,
-		scene.LensOpenCVFisheye:
-		r.Model = scene.LensOpenCVFisheye
-	default:
-		return k, false
-	}
-	r.Params = make([]float64, 8)
-	r.Params[0], r.Params[1] = k.Params[0], k.Params[info.Focals-1]
-	copy(r.Params[2:], k.Params[info.Focals:])
-	return r, true
-}
-
 // A Rung is what one step of the ladder brought.
 type Rung struct {
 	Name  string
@@ -102,7 +82,7 @@ func climb(ctx context.Context, n *network, share float64) (*ladder, error) {
 		k := &l.best.Lenses[i]
 		info, _ := k.Model.Info()
 		var ok bool
-		if k.Calibration, ok = raised(k.Calibration); ok && info.Focals == 1 {
+		if k.Calibration, ok = k.Calibration.Raised(); ok && info.Focals == 1 {
 			copy(k.Free[1:], k.Free[:]) // now that there are two focal lengths
 		}
 	}

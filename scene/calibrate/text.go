@@ -50,8 +50,8 @@ func (n *network) changes(better *network) string {
 			most = lens
 		}
 	}
-	was, _ := raised(n.lenses[most])
-	now, ok := raised(better.lenses[most])
+	was, _ := n.lenses[most].Raised()
+	now, ok := better.lenses[most].Raised()
 	if ok {
 		if a, b := was.Params[0]+was.Params[1], now.Params[0]+now.Params[1]; a != b {
 			list = append(list, fmt.Sprintf("f %.4g to %.4g", a/2, b/2))

@@ -24,14 +24,13 @@ type Source struct {
 	InvertMasks bool   `json:"invert_masks"`
 	GrowMasks   int    `json:"grow_masks,omitempty"`
 	UndoApplied bool   `json:"undo_applied_transform"`
-	Cameras     string `json:"cameras,omitempty"` // below the record's folder: ModelFolder, or "" for the capture's own
+	Cameras     string `json:"cameras,omitempty"` // a folder of OUT; "" for the capture's own
 }
 
-// SourceOf records how a capture is read.
-func SourceOf(path string, l *Options) Source {
-	cameras := ""
-	if l.Calibrated() {
-		cameras = ModelFolder
+// SourceOf records how a capture is read, whose cameras are in a folder of OUT if they are not its own.
+func SourceOf(path string, l *Options, cameras string) Source {
+	if !l.Calibrated() {
+		cameras = ""
 	}
 	return Source{Scene: output.Absolute(path), Format: l.Format, Images: l.Images, Downscale: int(l.Downscale),
 		Cameras: cameras, FullPhotos: l.Full, Model: int(l.Model), Masks: l.Masks,

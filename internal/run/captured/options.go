@@ -38,6 +38,9 @@ const (
 // ModelFolder is where OUT, or a plan, has the COLMAP model with the cameras that were used.
 const ModelFolder = "sparse/0"
 
+// StartFolder is where OUT has the cameras that a run began with which refines them.
+const StartFolder = "checkpoints/cameras"
+
 // calibrated returns the model whose cameras are used in place of the capture's own, nil for none.
 func (f *Options) calibrated() scene.Files {
 	switch {
@@ -50,9 +53,9 @@ func (f *Options) calibrated() scene.Files {
 // Calibrated reports whether other cameras are used than the capture's own.
 func (f *Options) Calibrated() bool { return f.calibrated() != nil }
 
-// SaveCameras writes the cameras that were used in place of the capture's own into ModelFolder of dir.
-func (f *Options) SaveCameras(dir string) error {
-	at := filepath.Join(dir, filepath.FromSlash(ModelFolder))
+// SaveCameras writes the cameras that were used in place of the capture's own into a folder of dir.
+func (f *Options) SaveCameras(dir, folder string) error {
+	at := filepath.Join(dir, filepath.FromSlash(folder))
 	files := f.calibrated()
 	if files == nil || f.files == nil && output.Absolute(f.Cameras) == output.Absolute(at) {
 		return nil

@@ -305,7 +305,7 @@ func (m *merger) writeInputs() error {
 	o := &train.Options{Scene: m.plan.Capture.Scene, Out: m.out, Load: load, Eval: len(test) > 0}
 	o.Config.SHDegree, o.Config.Background = m.report.Degree, rec.Background
 	w.Cfg = o.CfgArgs()
-	return errors.Join(load.SaveCameras(m.out), w.Write(m.out))
+	return errors.Join(load.SaveCameras(m.out, captured.ModelFolder), w.Write(m.out))
 }
 
 // finetunedFolder of a plan is the OUT of the merged scene's further training.

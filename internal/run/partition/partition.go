@@ -119,7 +119,7 @@ func Run(console *cli.Console, o *Options) error {
 	if c, err = o.calibrate(console, c); err != nil {
 		return err
 	}
-	p.Capture, p.Photos = captured.SourceOf(o.Scene, &o.Load), len(c.Cameras)
+	p.Capture, p.Photos = captured.SourceOf(o.Scene, &o.Load, captured.ModelFolder), len(c.Cameras)
 	sum, err := fingerprint.Shape(c)
 	if err != nil {
 		return err
@@ -147,7 +147,7 @@ func Run(console *cli.Console, o *Options) error {
 	if err := sight.WritePicture(filepath.Join(o.Out, plans.Picture), list, c.IsHeldOut); err != nil {
 		return err
 	}
-	if err := o.Load.SaveCameras(o.Out); err != nil {
+	if err := o.Load.SaveCameras(o.Out, captured.ModelFolder); err != nil {
 		return err
 	}
 	if err := p.Write(list); err != nil {

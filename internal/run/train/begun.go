@@ -36,6 +36,14 @@ type begun struct {
 	Block bool   `json:"block,omitempty"` // of a plan
 }
 
+// startFolder is where OUT has the cameras that training begins with, if they are not the capture's own.
+func (o *Options) startFolder() string {
+	if o.Config.RefineCameras {
+		return captured.StartFolder
+	}
+	return captured.ModelFolder
+}
+
 // remember writes down what the run is begun with. Of a run that is resumed the recipe stays as it was; the photos
 // may have moved, or others may have been accepted.
 func (p *previous) remember(at func(path string) string) error {
@@ -48,7 +56,7 @@ func (p *previous) remember(at func(path string) string) error {
 			Factors: p.Factors, Asked: askedOf(p.Options), Block: p.Divided != nil}
 	}
 	b.Eval, b.TestEvery, b.TestList, b.HeldOut = p.Eval, p.TestEvery, "", p.data.heldOutNames()
-	b.Origin, b.Source = string(p.Options.Origin), captured.SourceOf(p.Scene, &p.Load)
+	b.Origin, b.Source = string(p.Options.Origin), captured.SourceOf(p.Scene, &p.Load, p.startFolder())
 	b.Depth, b.Normal = p.Depth.absolute(), p.Normal
 	if p.TestList != "" {
 		b.TestList = output.Absolute(p.TestList)

@@ -75,17 +75,9 @@ func (s *scorer) recordedScores(step int) []results.ViewScore {
 
 // evaluate renders every held-out photo's view, measures it against the photo and writes both side by side.
 func (s *scorer) evaluate(ctx context.Context, step int) ([]results.ViewScore, error) {
-	cams := captured.Pick(s.Capture.Cameras, s.Test)
-	if s.o.scoresAsTaken() {
-		var err error
-		if cams, _, err = takenBy(s.o, cams); err != nil {
-			return nil, err
-		}
-	}
-	if _, refined, err := s.Trainer.RefinedCameras(cams); err != nil {
+	cams, err := s.heldOut(ctx)
+	if err != nil {
 		return nil, err
-	} else if refined != nil {
-		cams = refined
 	}
 	files := captured.PictureNames(cams)
 	if err := s.own(output.PathsIn(picturesFolder(s.o.Out, step), files)...); err != nil {

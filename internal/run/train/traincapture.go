@@ -41,6 +41,7 @@ type dataset struct {
 	nearestTo map[string]scene.Nearest
 
 	calibrated *calibrate.Result // nil where no calibration was asked for
+	latest     *refinement       // what refined returned last
 
 	// names of the held-out cameras of a run that is resumed, by its record; none: flags and files choose them
 	recorded []string

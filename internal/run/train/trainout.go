@@ -94,7 +94,7 @@ func (r *Run) finish(ctx context.Context, interrupted bool) (*output.Stats, erro
 func (o *outputs) writeInputs() error {
 	w := captured.Inputs{Points: o.points, Cameras: o.cameras, Test: o.Test, Cfg: o.CfgArgs(),
 		Record: o.captureRecord(), Origin: o.origin}
-	return w.Write(o.place.at(o.Out))
+	return errors.Join(o.writeRefined(&w.Record), w.Write(o.place.at(o.Out)))
 }
 
 // writeModel writes the model in the capture's frame, less the origin.
@@ -201,7 +201,7 @@ func (o *outputs) stats(interrupted bool, views []results.ViewScore) *output.Sta
 // captureRecord returns what is recorded of this run's capture.
 func (o *outputs) captureRecord() captured.Record {
 	c := &o.Config
-	rec := captured.Record{Source: captured.SourceOf(o.Scene, &o.Load), HeldOut: o.heldOutNames(),
+	rec := captured.Record{Source: captured.SourceOf(o.Scene, &o.Load, captured.ModelFolder), HeldOut: o.heldOutNames(),
 		Background: c.Background,
 		Near:       c.Near, Exposure: c.Appearance(), Resplit: o.prev.resplit, AsTaken: o.scoresAsTaken()}
 	if o.prev.from != nil {
