@@ -45,7 +45,7 @@ func (t *Trainer) Align(c scene.Camera, m scene.Image) (scene.Camera, error) {
 		return c, err
 	}
 	ctx := context.Background()
-	moved, _, err := t.poses.align(ctx, c, m, AlignSteps, layout.LensHeld)
+	moved, _, err := t.poses.align(ctx, c, m, 0, layout.LensHeld)
 	if err != nil {
 		return c, err
 	}
@@ -59,17 +59,17 @@ func (t *Trainer) Align(c scene.Camera, m scene.Image) (scene.Camera, error) {
 // compare returns the losses of the pictures of a camera before and after it was moved. Nothing may be in flight.
 func (a *aligner) compare(ctx context.Context, c, moved scene.Camera, m scene.Image) (before, after float64,
 	err error) {
-	if _, before, err = a.align(ctx, c, m, 1, layout.LensHeld); err == nil {
-		_, after, err = a.align(ctx, moved, m, 1, layout.LensHeld)
+	if _, before, err = a.align(ctx, c, m, AlignSteps-1, layout.LensHeld); err == nil {
+		_, after, err = a.align(ctx, moved, m, AlignSteps-1, layout.LensHeld)
 	}
 	return before, after, err
 }
 
 var ErrPhotoSize = errors.New("align camera: the photo is larger than those that are trained on")
 
-// align moves a camera by a number of steps, and its lens unless it is held, and returns the loss before the first.
-// Nothing may be in flight.
-func (a *aligner) align(ctx context.Context, c scene.Camera, m scene.Image, steps int, held uint32) (
+// align moves a camera by the steps of an alignment from number first on, and its lens unless it is held, and returns
+// the loss before. Nothing may be in flight.
+func (a *aligner) align(ctx context.Context, c scene.Camera, m scene.Image, first int, held uint32) (
 	moved scene.Camera, loss float64, err error) {
 	e, table := a.shard.e, a.shard.e.setup.poses
 	if err := photos.Check(&c, m); err != nil {
@@ -90,7 +90,7 @@ func (a *aligner) align(ctx context.Context, c scene.Camera, m scene.Image, step
 	}
 	// A checkpoint is the same whatever was measured before.
 	defer func() { err = errors.Join(err, table.clearSpare()) }()
-	for k := 0; k < steps; k++ {
+	for k := first; k < AlignSteps; k++ {
 		if err := ctx.Err(); err != nil {
 			return c, 0, err
 		}
@@ -105,7 +105,7 @@ func (a *aligner) align(ctx context.Context, c scene.Camera, m scene.Image, step
 			k--
 			continue
 		}
-		if photo.src = (vk.View{}); k == 0 { // the photo is on the device now
+		if photo.src = (vk.View{}); k == first { // the photo is on the device now
 			loss = float64(r.Loss)
 		}
 	}

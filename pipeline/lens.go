@@ -3,6 +3,7 @@ package pipeline
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"vksplat/pipeline/recipe"
 	"vksplat/scene"
@@ -16,7 +17,8 @@ type lenses struct {
 	refined bool // they are refined: where none bends, they bend nothing
 }
 
-func lensesOf(cameras []scene.Camera) (l lenses) {
+func lensesOf(cameras []scene.Camera, kinds []recipe.Kind) (l lenses) {
+	l.refined = slices.Contains(kinds, recipe.Align)
 	for i := range cameras {
 		if c := &cameras[i]; c.Distortion != nil {
 			l.bent, l.shutter = true, l.shutter || c.Moved()
@@ -29,7 +31,7 @@ func lensesOf(cameras []scene.Camera) (l lenses) {
 func checkLenses(cfg *recipe.Config, cams []scene.Camera, o *TrainerOptions) error {
 	const text = "start training: photos are trained on as taken %s"
 	switch {
-	case !lensesOf(cams).bent:
+	case !lensesOf(cams, nil).bent:
 		return nil
 	case len(o.Others) > 0:
 		return fmt.Errorf(text, "on one device alone")

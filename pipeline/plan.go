@@ -173,7 +173,6 @@ func plannedSetup(dev *vk.Device, at world, cams []scene.Camera, cfg *recipe.Con
 		shape.depths = planDepths(dev, cams, cfg, o)
 	}
 	if cfg.RefineCameras {
-		shape.lens.refined = true
 		shape.poses = planPoses(dev, cams, cfg, o)
 	}
 	return shape, nil

@@ -80,19 +80,24 @@ const (
 	poseBeta2 = 0.95
 )
 
-// Rates are for about poseVisits steps of each photo; if it has fewer they are larger, up to a bound.
+// Rates are for about poseVisits steps of each photo; if it has fewer they are larger, up to a bound. Errors that show
+// only late are small: lateRate of that suffices.
 const (
 	poseVisits   = 100
 	mostPoseStep = 0.01
+	lateRate     = 0.1
 )
 
 // stepRates are those of training. Rates rise over two epochs: moments begin with the sign of one gradient.
 func (x *poseTable) stepRates() shaders.PoseAdamPush {
 	c, n := x.cfg, x.views()
-	steps := max(c.DecaySteps()-c.PoseStart, 1)
-	rate := c.LRPoses * max(1, poseVisits*float64(n)/float64(steps))
-	rate = min(rate, max(mostPoseStep, c.LRPoses))
-	push := shaders.PoseAdamPush{FirstStep: uint32(c.PoseStart), WarmUp: uint32(2 * n), DecaySteps: uint32(steps),
+	steps := max(c.DecaySteps()-x.first, 1)
+	rate := lateRate * c.LRPoses
+	if x.first < lateStep(c) {
+		rate = c.LRPoses * max(1, poseVisits*float64(n)/float64(steps))
+		rate = min(rate, max(mostPoseStep, c.LRPoses))
+	}
+	push := shaders.PoseAdamPush{FirstStep: uint32(x.first), WarmUp: uint32(2 * n), DecaySteps: uint32(steps),
 		// all photos of a camera step its lens
 		Rate: float32(rate), LensRate: float32(rate * float64(x.lenses) / float64(n)),
 		Log2Final: float32(math.Log2(c.LRPosesFinal)), Beta1: poseBeta1, Beta2: poseBeta2,

@@ -22,8 +22,8 @@ type poseTable struct {
 	cfg     *recipe.Config
 	spare   layout.Pose // the last row, where no camera is aligned
 	lenses  int         // that are learnt
-	// steps refine poses: not before the trial, nor if it said no
-	active bool
+	active  bool        // steps refine cameras: not before a trial, nor if both said no
+	first   int         // the first step that does so
 }
 
 const (
@@ -194,11 +194,12 @@ func (a *aligner) resume() error {
 		return err
 	}
 	x.active, a.decided, x.spare = rows[0].Refined > 0, rows[0].Refined != 0, rows[x.views()]
+	x.first = int(rows[0].Refined) - 1
 	return nil
 }
 
-// decide notes in all rows whether poses are refined, and makes steps do so. Nothing may be in flight.
-func (a *aligner) decide(refined bool) error {
+// decide notes in all rows whether cameras are refined from a step on, and makes steps do so. Nothing may be in flight.
+func (a *aligner) decide(refined bool, step int) error {
 	e, x := a.shard.e, a.shard.e.setup.poses
 	a.decided = true
 	rows, err := x.download()
@@ -207,14 +208,14 @@ func (a *aligner) decide(refined bool) error {
 	}
 	for i := range rows {
 		if rows[i].Refined = -1; refined {
-			rows[i].Refined = 1
+			rows[i].Refined = 1 + float32(step)
 		}
 	}
 	x.spare = rows[x.views()]
 	if err := writeTable(x.dev, x.rows, rows); err != nil || !refined {
 		return err
 	}
-	x.active = true
+	x.active, x.first = true, step
 	a.shard.pace.reset() // steps have other passes now
 	e.programs.split[recipe.Step] = nil
 	return e.memory.buildToFit()

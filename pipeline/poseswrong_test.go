@@ -171,8 +171,8 @@ func TestTrialInterrupted(t *testing.T) {
 	if err := tr.Run(&endsAsked{t.Context(), 8}, nil); !errors.Is(err, context.Canceled) {
 		t.Fatalf("got %v", err)
 	}
-	if k := tr.shards.first.e.programs.frames[0].hostParams.Step; trials != 1 || tr.Step() != cfg.PoseStart || k < 1 ||
-		k >= trialSteps-2 {
+	if k := tr.shards.first.e.programs.frames[0].hostParams.Step; trials != 1 || tr.Step() != cfg.PoseStart ||
+		k <= AlignSteps-trialSteps || k >= AlignSteps-2 {
 		t.Errorf("%d trials, step %d of training, %d of a camera", trials, tr.Step(), k)
 	}
 	if got := saved(t, tr, filepath.Join(dir, "after")); !bytes.Equal(got, before) {

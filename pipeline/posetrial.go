@@ -22,10 +22,18 @@ type PoseTrial struct {
 	Refined bool    // poses are refined
 }
 
-// The trial aligns some photos, at even distances, by a few steps each.
+// A trial aligns some photos, at even distances, by the last steps of an alignment each, in which cameras move by a few
+// tenths of a pixel: the first ones jump over smaller errors.
 const (
 	trialPhotos = 32
-	trialSteps  = 12
+	trialSteps  = 24
+)
+
+// Splats that are still coarse show only errors of a pixel and more, by grossGain times the gain. Smaller ones show
+// after lateTrial of the steps.
+const (
+	grossGain = 2
+	lateTrial = 0.65
 )
 
 // aligner moves cameras to where the model shows their photos best, and decides whether training does so.
@@ -33,18 +41,23 @@ type aligner struct {
 	run     *training
 	shard   *shard
 	onTrial func(PoseTrial)
-	decided bool // the trial is over
+	decided bool // the trials are over
+	tried   int  // 1 + the step before which the last one was
 }
+
+// lateStep is the step before which the second trial is.
+func lateStep(c *recipe.Config) int { return max(c.PoseStart, int(lateTrial*float64(c.DecaySteps()))) }
 
 func (a *aligner) trialDue(next recipe.Unit) bool {
-	return a != nil && !a.decided && next.Kind == recipe.Step && next.Step >= a.run.cfg.PoseStart
+	return a != nil && !a.decided && next.Kind == recipe.Step && next.Step >= a.tried &&
+		(next.Step == a.run.cfg.PoseStart || next.Step >= lateStep(&a.run.cfg))
 }
 
-// try decides whether poses are refined, after a number of steps. The splats have been trained with the given poses
-// until then, on every pixel, and do not change. Each photo's camera is moved by nine tenths of the photo's tiles; then
-// the last tenth is compared before and after. If the given poses are right there is nothing to find: noise of its
-// pixels moves a camera, and the held-back ones do not agree with it. Any bias is in favour of the given poses, which
-// the splats have fitted. If the trial says no, not a byte of the model differs from a run without pose refinement. An
+// try decides whether cameras are refined, after a number of steps. The splats have been trained with the given cameras
+// until then, on every pixel, and do not change. Each photo's camera and lens are moved by nine tenths of the photo's
+// tiles; then the last tenth is compared before and after. If the given ones are right there is little to find: noise of
+// its pixels moves a camera, and the held-back ones do not agree with it. Any bias is in favour of the given cameras,
+// which the splats have fitted. If both trials say no, not a byte of the model differs from a run without. An
 // interrupted trial starts again when the run is resumed. Nothing may be in flight.
 func (a *aligner) try(ctx context.Context, step int) error {
 	trial, n := PoseTrial{Step: step}, len(a.run.cams)
@@ -58,9 +71,14 @@ func (a *aligner) try(ctx context.Context, step int) error {
 	if trial.Photos > 0 {
 		trial.Gain /= float64(trial.Photos)
 	}
-	trial.Refined = trial.Gain > a.run.cfg.PoseGain
-	if err := a.decide(trial.Refined); err != nil {
-		return err
+	need, late := a.run.cfg.PoseGain, step >= lateStep(&a.run.cfg)
+	if a.tried = step + 1; !late && need > 0 {
+		need *= grossGain
+	}
+	if trial.Refined = trial.Gain > need; trial.Refined || late {
+		if err := a.decide(trial.Refined, step); err != nil {
+			return err
+		}
 	}
 	if a.onTrial != nil {
 		a.onTrial(trial)
@@ -80,7 +98,7 @@ func (a *aligner) tryPhoto(ctx context.Context, view int, trial *PoseTrial) erro
 	}
 	defer from.src.Release(view)
 	c := a.run.cams[view]
-	moved, _, err := a.align(ctx, c, withTenth(m, view, false), trialSteps, 0)
+	moved, _, err := a.align(ctx, c, withTenth(m, view, false), AlignSteps-trialSteps, 0)
 	if err != nil {
 		return fmt.Errorf("try poses: %w", err)
 	}

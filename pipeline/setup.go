@@ -68,7 +68,7 @@ func newSetup(dev *vk.Device, degree int, cameras []scene.Camera, kinds []recipe
 	}
 	m, err := newModel(dev, degree)
 	return &setup{dev: dev, kinds: kinds, model: m, sort: chooseSort(dev.Info()), raster: chooseRaster(dev.Info()),
-		views: size, drawn: size, lens: lensesOf(cameras), strategy: strategy3DGS{}, bands: 1,
+		views: size, drawn: size, lens: lensesOf(cameras, kinds), strategy: strategy3DGS{}, bands: 1,
 		world: oneDevice, verify: os.Getenv(verifyVariable) == "1"}, err
 }
 

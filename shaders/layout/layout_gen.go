@@ -301,15 +301,16 @@ type PacketHeader struct {
 //
 // What a training photo has learnt of its camera beside what is given (pose.glsl), with its optimiser's state.
 type Pose struct {
-	Own     [13]float32
-	M       [13]float32 // first moments
-	V       [13]float32 // second moments
-	Bias1   float32     // 1 - beta1^t, t the times that this photo was trained on
-	Bias2   float32     // 1 - beta2^t
-	Camera  float32     // a whole number: photos of one camera share their lens
-	Refined float32     // 1: cameras are refined, -1: a trial said no, 0: it is to come; the same in all rows
-	Rot     [9]float32  // of the given pose, world to camera, row-major
-	Center  [3]float32  // of the given pose, from the mean over all training photos, world units
+	Own    [13]float32
+	M      [13]float32 // first moments
+	V      [13]float32 // second moments
+	Bias1  float32     // 1 - beta1^t, t the times that this photo was trained on
+	Bias2  float32     // 1 - beta2^t
+	Camera float32     // a whole number: photos of one camera share their lens
+	// 1 + the step from which on cameras are refined, -1: the trials said no, 0: that is open; the same in all rows
+	Refined float32
+	Rot     [9]float32 // of the given pose, world to camera, row-major
+	Center  [3]float32 // of the given pose, from the mean over all training photos, world units
 }
 
 // PoseOfStep is GLSL's PoseOfStep, 84 bytes; in pose_adam, refine_pose.

@@ -76,7 +76,8 @@ struct Pose {
     float bias1;            // 1 - beta1^t, t the times that this photo was trained on
     float bias2;            // 1 - beta2^t
     float camera;           // a whole number: photos of one camera share their lens
-    float refined;          // 1: cameras are refined, -1: a trial said no, 0: it is to come; the same in all rows
+    // 1 + the step from which on cameras are refined, -1: the trials said no, 0: that is open; the same in all rows
+    float refined;
     float rot[9];           // of the given pose, world to camera, row-major
     vec3 center;            // of the given pose, from the mean over all training photos, world units
 };
