@@ -103,8 +103,8 @@ type suiteRun struct {
 
 	record  suiteRecord
 	stats   *output.Stats // nil until the run is done
-	scores  []results.Score
-	drawn   *results.Drawn // what decides them beside the model's file
+	numbers numbers
+	drawn   *results.Drawn // what decides the scores beside the model's file
 	failure string         // why it is not done
 }
 
@@ -135,13 +135,14 @@ func (p *Plan) Runs(o *Options) (list []*suiteRun, _ error) {
 			}
 			for _, seed := range p.Seeds {
 				r := &suiteRun{plan: p, capture: c.name, recipe: recipe.name, seed: seed, scene: c.path,
-					device: o.DeviceFlags,
-					out:    p.runFolder(c.name, recipe.name, seed)}
+					device: o.DeviceFlags, out: p.runFolder(c.name, recipe.name, seed)}
 				if r.testList = merged["test-list"]; r.testList != "" {
 					delete(merged, "test-every") // of a preset: the list decides alone
 				}
-				if err := r.command(merged); err != nil {
-					return nil, err
+				var err error
+				fixed := []string{cli.Switch("eval"), cli.Flag("seed", strconv.FormatInt(seed, 10))}
+				if r.settings, err = p.training.Flags(fixed, merged); err != nil {
+					return nil, p.wrong(fault.Hint(err), "%s: %w", r.name(), err)
 				}
 				if n := merged["downscale"]; p.Source == sourceReleased && n != "" && n != "1" && n != "auto" {
 					r.needs = filepath.Join(c.path, "images_"+n)
@@ -151,16 +152,6 @@ func (p *Plan) Runs(o *Options) (list []*suiteRun, _ error) {
 		}
 	}
 	return list, nil
-}
-
-// command makes the flags of train of settings, and checks them as train does.
-func (r *suiteRun) command(merged map[string]string) (err error) {
-	seed := cli.Flag("seed", strconv.FormatInt(r.seed, 10))
-	r.settings, err = r.plan.training.Flags([]string{cli.Switch("eval"), seed}, merged)
-	if err != nil {
-		return r.plan.wrong(fault.Hint(err), "%s: %w", r.name(), err)
-	}
-	return nil
 }
 
 // doSuiteRun does a run, or takes in what it made before.

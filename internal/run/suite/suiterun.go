@@ -93,9 +93,12 @@ func (r *suiteRun) read() error {
 			"%s to have it measured again",
 			r.out, st.Step, protocol, filepath.Join(r.out, suiteRecordFile))
 	}
-	for _, name := range slices.Concat(evaluate.PlainNames[:], evaluate.CorrectNames[:], evaluate.UnmaskedNames[:]) {
-		value, known := means[name]
-		r.scores = append(r.scores, results.Score{Name: name, Value: value, Known: known})
+	r.numbers = numbers{"loop_seconds": st.TrainSeconds, "wall_seconds": r.record.WallSeconds,
+		"peak_device_bytes": float64(st.PeakDeviceBytes), "splats": float64(st.Splats)}
+	for _, name := range scoreNames {
+		if value, known := means[name]; known {
+			r.numbers[name] = value
+		}
 	}
 	r.stats = st
 	r.drawn, err = results.ReadDrawn(r.out, results.MethodName(st.Step))
@@ -164,9 +167,9 @@ func (r *suiteRun) child(ctx context.Context, program string, args []string) err
 // summary says what came of a run in a few words.
 func (r *suiteRun) summary() string {
 	words := []string{}
-	for _, s := range r.scores {
-		if s.Known && slices.Contains(evaluate.PlainNames[:], s.Name) {
-			words = append(words, fmt.Sprintf("%s %s", s.Name, evaluate.ScoreText(s)))
+	for _, name := range evaluate.PlainNames {
+		if _, known := r.numbers[name]; known {
+			words = append(words, name+" "+r.numbers.text(name))
 		}
 	}
 	return fmt.Sprintf("%s (%s), %s in %s", strings.Join(words, ", "), r.plan.Protocol,

@@ -76,20 +76,19 @@ func (p *Plan) missing(runs []*suiteRun) error {
 			photos = append(photos, r.needs)
 		}
 	}
-	captures, photos = slices.Compact(captures), slices.Compact(photos) // runs of a capture follow each other
-	var parts []string
-	hint := "copy them there, correct data or path, or name those that are there with only = [...]"
-	if len(captures) > 0 {
-		parts = append(parts, fmt.Sprintf("%s missing: %s", render.Are(len(captures), "capture"),
-			strings.Join(captures, ", ")))
-	}
-	if len(photos) > 0 {
-		parts = append(parts, fmt.Sprintf("%s missing: %s", render.Are(len(photos), "folder"),
-			strings.Join(photos, ", ")))
-		hint += "; these hold reduced photos, and those of full size are reduced with source = \"resized\""
-	}
-	if len(parts) == 0 {
+	if len(captures)+len(photos) == 0 {
 		return nil
+	}
+	var parts []string
+	for i, list := range [][]string{captures, photos} {
+		if list = slices.Compact(list); len(list) > 0 { // runs of a capture follow each other
+			parts = append(parts, fmt.Sprintf("%s missing: %s", render.Are(len(list), []string{"capture", "folder"}[i]),
+				strings.Join(list, ", ")))
+		}
+	}
+	hint := "copy them there, correct data or path, or name those that are there with only = [...]"
+	if len(photos) > 0 {
+		hint += "; these hold reduced photos, and those of full size are reduced with source = \"resized\""
 	}
 	return fault.WithHint(fmt.Errorf("%s: %w: %s", p.name, fault.ErrData, wording.Printable(strings.Join(parts, "; "))),
 		hint)
@@ -99,13 +98,7 @@ func (p *Plan) missing(runs []*suiteRun) error {
 // not asked for any more.
 func (p *Plan) dropped(runs []*suiteRun) error {
 	path := filepath.Join(p.Out, suiteJSON)
-	var former struct {
-		Runs []struct {
-			Capture, Recipe string
-			Seeds           []int64
-			Numbers         map[string]float64
-		}
-	}
+	var former suiteResults
 	err := strictjson.ReadFile(path, &former)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
