@@ -14,7 +14,6 @@ import (
 	"vksplat/internal/fault"
 	"vksplat/internal/run/output"
 	"vksplat/pipeline"
-	"vksplat/scene/results"
 )
 
 // Options is everything that suite is asked for.
@@ -71,8 +70,8 @@ func Run(console *cli.Console, o *Options) (err error) {
 				return errors.Join(err, plan.writeTables(runs))
 			}
 			failed++
-			r.failure = err.Error()
-			console.Warn(r.name() + ": " + r.failure)
+			r.Error = err.Error()
+			console.Warn(r.name() + ": " + r.Error)
 		}
 		if err := plan.writeTables(runs); err != nil {
 			return err
@@ -89,35 +88,21 @@ func Run(console *cli.Console, o *Options) (err error) {
 
 // suiteRun is one training of a suite, with what came of it.
 type suiteRun struct {
+	suiteLine
 	plan     *Plan
-	capture  string
-	recipe   string
-	seed     int64
 	scene    string
-	out      string
 	settings []string // flags of train that make the model what it is
 	device   []string // flags that train and eval share
 	testList string   // file of held-out photos, "" without one
 	listHash string   // SHA-256 of that
 	needs    string   // folder of reduced photos that there must be, "" for none
 
-	record  suiteRecord
-	stats   *output.Stats // nil until the run is done
-	numbers numbers
-	drawn   *results.Drawn // what decides the scores beside the model's file
-	failure string         // why it is not done
+	record suiteRecord
 }
 
 // Train is the run's command line.
 func (r *suiteRun) Train() []string {
-	return append([]string{"train", r.scene, "-m", r.out}, r.settings...)
-}
-
-// name is the run's name in messages.
-func (r *suiteRun) name() string { return runName(r.capture, r.recipe, r.seed) }
-
-func runName(capture, recipe string, seed int64) string {
-	return fmt.Sprintf("%s, %s, seed %d", capture, recipe, seed)
+	return append([]string{"train", r.scene, "-m", r.Out}, r.settings...)
 }
 
 // runFolder is where a run's output goes.
@@ -134,8 +119,9 @@ func (p *Plan) Runs(o *Options) (list []*suiteRun, _ error) {
 				maps.Copy(merged, s)
 			}
 			for _, seed := range p.Seeds {
-				r := &suiteRun{plan: p, capture: c.name, recipe: recipe.name, seed: seed, scene: c.path,
-					device: o.DeviceFlags, out: p.runFolder(c.name, recipe.name, seed)}
+				r := &suiteRun{plan: p, scene: c.path, device: o.DeviceFlags,
+					suiteLine: suiteLine{Capture: c.name, Recipe: recipe.name, Seeds: []int64{seed}, Of: 1,
+						Out: p.runFolder(c.name, recipe.name, seed), Numbers: numbers{}}}
 				if r.testList = merged["test-list"]; r.testList != "" {
 					delete(merged, "test-every") // of a preset: the list decides alone
 				}
@@ -156,8 +142,8 @@ func (p *Plan) Runs(o *Options) (list []*suiteRun, _ error) {
 
 // doSuiteRun does a run, or takes in what it made before.
 func doSuiteRun(console *cli.Console, ctx context.Context, program, prefix string, r *suiteRun) error {
-	if r.missesModel() {
-		console.Warn(r.name() + ": its model is gone from " + r.out + ": training it again")
+	if r.record.Trained && len(output.FormerModels(r.Out)) == 0 {
+		console.Warn(r.name() + ": its model is gone from " + r.Out + ": training it again")
 		r.record.Trained, r.record.Protocol = false, ""
 	}
 	if r.done() {

@@ -20,10 +20,9 @@ func TestSuiteTables(t *testing.T) {
 		recipes:  []entry{{name: "r"}},
 		Means:    []suiteMean{{"both", []string{"a", "b"}}, {"first", []string{"a"}}}}
 	run := func(capture string, seed int64, psnr float64) *suiteRun {
-		r := &suiteRun{plan: plan, capture: capture, recipe: "r", seed: seed}
+		r := &suiteRun{suiteLine: suiteLine{Capture: capture, Recipe: "r", Seeds: []int64{seed}}, plan: plan}
 		if psnr > 0 {
-			r.stats = &output.Stats{}
-			r.numbers = numbers{"loop_seconds": 4, "splats": 10, "PSNR": psnr, "SSIM": 0.5}
+			r.Numbers = numbers{"loop_seconds": 4, "splats": 10, "PSNR": psnr, "SSIM": 0.5}
 		}
 		return r
 	}
@@ -45,13 +44,13 @@ func TestSuiteTables(t *testing.T) {
 		t.Error(text)
 	}
 	for i, r := range runs {
-		r.drawn = &results.Drawn{Photos: []string{"64x48", "32x24", "64x48", "64x48"}[i]}
+		r.Drawn = &results.Drawn{Photos: []string{"64x48", "32x24", "64x48", "64x48"}[i]}
 	}
 	if text = plan.tables(runs); strings.Count(text, "not comparable") != 1 ||
 		!strings.Contains(text, "**a was measured on photos of several sizes, 32x24 and 64x48: ") {
 		t.Error(text)
 	}
-	runs[0].numbers["LPIPS"] = 0.125
+	runs[0].Numbers["LPIPS"] = 0.125
 	if text = plan.tables(runs); !strings.Contains(text, "LPIPS (") || !strings.Contains(text, " n/a |") ||
 		!strings.Contains(text, "n/a: not measured") {
 		t.Error(text)
@@ -72,7 +71,7 @@ func TestNames(t *testing.T) {
 
 // TestRecall refuses the run of another list of photos.
 func TestRecall(t *testing.T) {
-	r := &suiteRun{scene: "scene", out: t.TempDir(), settings: []string{"--eval", "--test-list=a.txt"}}
+	r := &suiteRun{suiteLine: suiteLine{Out: t.TempDir()}, scene: "scene", settings: []string{"--eval", "--test-list=a.txt"}}
 	for list, same := range map[string]bool{"a.txt": true, "b.txt": false} {
 		r.record = suiteRecord{Scene: output.Absolute("scene"), Settings: []string{"--eval", "--test-list=" + list}}
 		must.Do(t, r.save())

@@ -3,6 +3,7 @@ package suite
 import (
 	"embed"
 	"fmt"
+	"io/fs"
 	"maps"
 	"path"
 	"path/filepath"
@@ -139,12 +140,9 @@ func (p *Plan) wrong(hint, format string, args ...any) error {
 
 // PresetNames lists the presets.
 func PresetNames() (names []string) {
-	entries, err := suitePresets.ReadDir("suites")
-	if err != nil {
-		panic(err) // the folder is part of the program
-	}
-	for _, e := range entries {
-		names = append(names, strings.TrimSuffix(e.Name(), ".toml"))
+	files, _ := fs.Glob(suitePresets, "suites/*.toml") // the pattern is a good one
+	for _, file := range files {
+		names = append(names, strings.TrimSuffix(path.Base(file), ".toml"))
 	}
 	return names
 }

@@ -64,6 +64,18 @@ func hashOf(path string, as *fault.Error) (string, error) {
 	return sum, nil
 }
 
+// readOwn reads a JSON file that a suite wrote, if it is there.
+func readOwn(path string, v any, hint string) (found bool, err error) {
+	err = strictjson.ReadFile(path, v)
+	switch {
+	case err == nil:
+		return true, nil
+	case errors.Is(err, os.ErrNotExist):
+		return false, nil
+	}
+	return false, fault.WithHint(fmt.Errorf("read %s: %w: %w", path, fault.ErrData, fault.Pathless(err)), hint)
+}
+
 // missing is the error of data that runs which are not done need and that is not there, all of it together.
 func (p *Plan) missing(runs []*suiteRun) error {
 	var captures, photos []string
@@ -97,26 +109,21 @@ func (p *Plan) missing(runs []*suiteRun) error {
 // dropped refuses to write tables in the place of those that have results of runs which are still there, and which are
 // not asked for any more.
 func (p *Plan) dropped(runs []*suiteRun) error {
-	path := filepath.Join(p.Out, suiteJSON)
 	var former suiteResults
-	err := strictjson.ReadFile(path, &former)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return fault.WithHint(fmt.Errorf("read %s: %w: %w", path, fault.ErrData, fault.Pathless(err)),
-			"suite writes this file; move it away, or choose another out")
+	if _, err := readOwn(filepath.Join(p.Out, suiteJSON), &former,
+		"suite writes this file; move it away, or choose another out"); err != nil {
+		return err
 	}
 	for _, f := range former.Runs {
 		asked := slices.ContainsFunc(runs, func(r *suiteRun) bool {
-			return r.capture == f.Capture && r.recipe == f.Recipe && slices.Equal(f.Seeds, []int64{r.seed})
+			return r.Capture == f.Capture && r.Recipe == f.Recipe && slices.Equal(f.Seeds, r.Seeds)
 		})
 		if !asked && len(f.Numbers) > 0 && len(f.Seeds) == 1 &&
 			output.IsFile(filepath.Join(p.runFolder(f.Capture, f.Recipe, f.Seeds[0]), suiteRecordFile)) {
 			return p.wrong("choose another out, ask for these runs too, or remove their folders or "+
 				filepath.Join(p.Out, suiteJSON),
 				"%s has results of runs that were not requested: %s", filepath.Join(p.Out, suiteMarkdown),
-				wording.Printable(runName(f.Capture, f.Recipe, f.Seeds[0])))
+				wording.Printable(f.name()))
 		}
 	}
 	return nil

@@ -1,8 +1,8 @@
 package suite
 
 import (
+	"cmp"
 	"fmt"
-	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -50,6 +50,11 @@ type suiteLine struct {
 	Numbers numbers `json:"numbers"`
 }
 
+// name is a run's name in messages.
+func (l *suiteLine) name() string {
+	return fmt.Sprintf("%s, %s, seed %d", l.Capture, l.Recipe, l.Seeds[0])
+}
+
 // suiteGroup is the mean over captures of one recipe.
 type suiteGroup struct {
 	Name    string   `json:"name"`
@@ -85,11 +90,6 @@ func (n numbers) text(name string) string {
 	return evaluate.ScoreText(results.Score{Name: name, Value: value, Known: known})
 }
 
-// resumed reports whether the process that ended the run went on with a checkpoint of another.
-func (r *suiteRun) resumed() bool {
-	return r.stats != nil && r.stats.Run != nil && r.stats.Run.ResumedFrom > 0
-}
-
 // meanOf returns the means of the numbers that all of list know.
 func meanOf(list []numbers) numbers {
 	means := numbers{}
@@ -114,13 +114,9 @@ func (p *Plan) results(runs []*suiteRun) *suiteResults {
 		Source: p.Source, Protocol: p.Protocol, Correct: p.Correct,
 		Runs: []suiteLine{}, Means: []suiteLine{}, Groups: []suiteGroup{}}
 	for _, r := range runs {
-		line := suiteLine{Capture: r.capture, Recipe: r.recipe, Seeds: []int64{r.seed}, Of: 1, Out: r.out,
-			Error: r.failure, Resumed: r.resumed(), Numbers: numbers{}, Drawn: r.drawn}
-		maps.Copy(line.Numbers, r.numbers)
-		if r.stats != nil {
-			line.Device = r.stats.Device
-		} else if line.Error == "" {
-			line.Error = "not done yet"
+		line := r.suiteLine
+		if len(line.Numbers) == 0 {
+			line.Error = cmp.Or(line.Error, "not done yet")
 		}
 		out.Runs = append(out.Runs, line)
 	}
@@ -129,10 +125,10 @@ func (p *Plan) results(runs []*suiteRun) *suiteResults {
 			m := suiteLine{Capture: c.name, Recipe: recipe.name, Seeds: []int64{}, Of: len(p.Seeds)}
 			var list []numbers
 			for _, r := range runs {
-				if r.capture == c.name && r.recipe == recipe.name && r.stats != nil {
-					list = append(list, r.numbers)
-					m.Seeds = append(m.Seeds, r.seed)
-					m.Resumed = m.Resumed || r.resumed()
+				if r.Capture == c.name && r.Recipe == recipe.name && len(r.Numbers) > 0 {
+					list = append(list, r.Numbers)
+					m.Seeds = append(m.Seeds, r.Seeds...)
+					m.Resumed = m.Resumed || r.Resumed
 				}
 			}
 			m.Numbers = meanOf(list)
@@ -223,12 +219,12 @@ func (p *Plan) tables(runs []*suiteRun) string {
 	text += (&evaluate.Scorer{Protocol: evaluate.ProtocolOf(p.Protocol), Correct: p.Correct}).Legend(means, each) +
 		" Loop: the training steps alone; wall: processes of train from start to end.\n"
 	text += p.drawnText(runs)
-	if slices.ContainsFunc(runs, (*suiteRun).resumed) {
+	if slices.ContainsFunc(runs, func(r *suiteRun) bool { return r.Resumed }) {
 		text += "\\* was interrupted and resumed: seconds and peak exclude the processes that did not finish.\n"
 	}
 	for _, r := range results.Runs {
 		if r.Error != "" {
-			text += fmt.Sprintf("\n%s, %s, seed %d: %s\n", r.Capture, r.Recipe, r.Seeds[0], wording.Printable(r.Error))
+			text += fmt.Sprintf("\n%s: %s\n", r.name(), wording.Printable(r.Error))
 		}
 	}
 	return text
@@ -239,13 +235,13 @@ func (p *Plan) drawnText(runs []*suiteRun) (text string) {
 	var ways []string
 	who, sizes := map[string][]string{}, map[string][]string{} // by way, and by capture
 	for _, r := range runs {
-		if r.drawn == nil {
+		if r.Drawn == nil {
 			continue
 		}
-		way := r.drawn.String()
+		way := r.Drawn.String()
 		ways = addNew(ways, way)
-		who[way] = addNew(who[way], r.capture+" "+r.recipe)
-		sizes[r.capture] = addNew(sizes[r.capture], r.drawn.Photos)
+		who[way] = addNew(who[way], r.Capture+" "+r.Recipe)
+		sizes[r.Capture] = addNew(sizes[r.Capture], r.Drawn.Photos)
 	}
 	for _, way := range ways {
 		text += "Drawn with " + way
