@@ -343,7 +343,7 @@ func (r *runner) ended(ctx context.Context, i int, err error, away, lost bool) {
 	}
 	t.Error, t.Hint, t.Message = err.Error(), fault.Hint(err), ""
 	if errors.Is(err, store.ErrOtherTask) {
-		t.Hint = fault.Command("farm run --redo") + " replaces them; " + t.Hint
+		t.Hint = fault.Command("farm run --redo") + " replaces them; to keep them, " + t.Hint
 	}
 	switch {
 	case lost:

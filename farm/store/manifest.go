@@ -318,7 +318,7 @@ func (m *Manifest) Of(task, hash string) error {
 		return nil
 	}
 	return &fault.Error{Op: "run task", Path: task, Kind: fault.ErrUsage, Err: ErrOtherTask,
-		Hint: "to keep them, give the job or the task another name, or move that folder away"}
+		Hint: "give the job or the task another name, or move that folder away"}
 }
 
 // ErrOtherTask is the cause of the errors of Of.
