@@ -254,9 +254,10 @@ func TestRendererOfOtherCameras(t *testing.T) {
 func TestLensesRefused(t *testing.T) {
 	d := testDevice(t)
 	for name, change := range map[string]func(c *recipe.Config){
-		"poses": func(c *recipe.Config) { c.RefineCameras = true }, "robust": func(c *recipe.Config) { c.Robust = true },
+		"robust":            func(c *recipe.Config) { c.Robust = true },
+		"cameras that move": func(c *recipe.Config) { c.RefineCameras = true },
 	} {
-		views, init, scale, cfg := bentScene(t)
+		views, init, scale, cfg := movingScene(t)
 		change(&cfg)
 		if tr, err := trainOn(d, views, init, scale, cfg); err == nil {
 			tr.Close()

@@ -133,3 +133,41 @@ func TestPoses(t *testing.T) {
 		t.Errorf("right poses: PSNR %.2f dB", kept.raw)
 	}
 }
+
+// TestLensRefined trains on photos without distortion whose cameras are said to have some, and other focal lengths and
+// another principal point: much of that goes, least of the principal point, for which poses make up.
+func TestLensRefined(t *testing.T) {
+	d := testDevice(t)
+	s := &poseScene{driftScene: makeDrift(t, synth.Options{Images: 12, Width: 64, Height: 48, Points: 800})}
+	s.start = s.exact(t, d)
+	cfg := recipe.Default()
+	cfg.Iterations, cfg.RefineEvery, cfg.SHDegree, cfg.PoseStart, cfg.PoseGain = 240, 0, 0, 20, -1
+	cfg.RefineCameras = true
+	var wrong []TrainView
+	for _, v := range s.train {
+		c := v.Camera.Straight()
+		c.Fx, c.Fy, c.Cx, c.Distortion.Num[0] = 1.02*c.Fx, 1.02*c.Fy, c.Cx+1, 0.1
+		wrong = append(wrong, TrainView{c, v.Image})
+	}
+	_, cams, _ := s.trainedScores(t, d, wrong, cfg)
+	was, right, c := &wrong[0].Camera, &s.train[0].Camera, &cams[0]
+	r := cornerRadius(was.Distortion.Min, was.Distortion.Max)
+	for _, x := range []struct {
+		name                string
+		given, right, found float64 // pixels
+	}{
+		{"focal length", was.Fx, right.Fx, c.Fx}, {"principal point", was.Cx, right.Cx, c.Cx},
+		{"distortion at the corner", was.Fx * r * (was.Distortion.Num[0] * r * r), 0,
+			c.Fx * r * (c.Distortion.Num[0] + c.Distortion.Num[1]*r*r) * r * r},
+	} {
+		t.Logf("%s: %.2f px, given %.2f, right %.2f", x.name, x.found, x.given, x.right)
+		if !(math.Abs(x.found-x.right) < 0.75*math.Abs(x.given-x.right)) {
+			t.Errorf("the %s stays wrong", x.name)
+		}
+	}
+	for i := range cams {
+		if cams[i].Fx != c.Fx || cams[i].Distortion.Num != c.Distortion.Num {
+			t.Fatalf("photos of one camera have the lenses %+v and %+v", c, cams[i])
+		}
+	}
+}

@@ -90,10 +90,19 @@ func TestSameBytesWithPoses(t *testing.T) {
 }
 
 // TestResumePoses goes on from before the trial, from right after it, and from later, and wants the same checkpoint at
-// the end; measuring on the way changes none. A run cannot begin or cease to refine poses on the way.
+// the end; measuring on the way changes none. A run cannot begin or cease to refine poses on the way. The second trial
+// is after the first stop and before the other one, too.
 func TestResumePoses(t *testing.T) {
+	t.Run("early", func(t *testing.T) { testResumePoses(t, 8) })
+	t.Run("late", func(t *testing.T) { testResumePoses(t, 17) })
+}
+
+func testResumePoses(t *testing.T, start int) {
 	d := testDevice(t)
 	views, init, scale, cfg := wrongScene(t)
+	if cfg.PoseStart = start; (start >= lateStep(&cfg)) != (start == 17) {
+		t.Fatalf("the second trial is before step %d", lateStep(&cfg))
+	}
 	dir := t.TempDir()
 	tr := must.Get(trainOn(d, views, init, scale, cfg))(t)
 	defer tr.Close()
@@ -125,6 +134,43 @@ func TestResumePoses(t *testing.T) {
 			"cannot resume without") {
 			t.Errorf("without: %v", err)
 		}
+	}
+}
+
+// TestTwoTrials wants the second trial to decide where the first one does not say yes, before the step that it names,
+// and steps from there on to be small.
+func TestTwoTrials(t *testing.T) {
+	d := testDevice(t)
+	var gains []float64
+	trials := func(gain float64) (list []PoseTrial, moved float32) {
+		change := func(c *recipe.Config) {
+			c.Iterations, c.ResetEvery, c.PoseStart, c.PoseGain = 80, 0, 1, gain
+		}
+		_, moved = posesHash(t, d, change, TrainerOptions{OnTrial: func(p PoseTrial) { list = append(list, p) }})
+		return list, moved
+	}
+	list, _ := trials(1)
+	for _, p := range list {
+		gains = append(gains, p.Gain)
+	}
+	if len(list) != 2 || list[0].Again != list[1].Step || list[1].Again != 0 || list[0].Refined || list[1].Refined {
+		t.Fatalf("trials that say no: %+v", list)
+	}
+	least := min(gains[0]/grossGain, gains[1])
+	if !(least > 0) {
+		t.Fatalf("gains %g: the test proves nothing", gains)
+	}
+	list, early := trials(0.9 * least)
+	if len(list) != 1 || !list[0].Refined {
+		t.Errorf("a trial that says yes: %+v", list)
+	}
+	need := (gains[0]/grossGain + gains[1]) / 2
+	if !(gains[1] > need) {
+		t.Fatalf("gains %g: the second trial never decides", gains)
+	}
+	list, late := trials(need)
+	if len(list) != 2 || list[0].Refined || !list[1].Refined || late == 0 || late > early/2 {
+		t.Errorf("trials %+v; cameras moved by %g late, %g early", list, late, early)
 	}
 }
 

@@ -13,13 +13,14 @@ import (
 	"vksplat/shaders/layout"
 )
 
-// PoseTrial is the test that decides whether poses are refined.
+// PoseTrial is a test that decides whether cameras are refined.
 type PoseTrial struct {
 	Step    int     // steps done
 	Photos  int     // that were tried
 	Better  int     // photos whose held-back part became better
 	Gain    float64 // mean fraction by which the loss of that part fell
-	Refined bool    // poses are refined
+	Refined bool    // cameras are refined
+	Again   int     // the step before which there is another one, 0: this was the last
 }
 
 // A trial aligns some photos, at even distances, by the last steps of an alignment each, in which cameras move by a few
@@ -79,6 +80,8 @@ func (a *aligner) try(ctx context.Context, step int) error {
 		if err := a.decide(trial.Refined, step); err != nil {
 			return err
 		}
+	} else {
+		trial.Again = lateStep(&a.run.cfg)
 	}
 	if a.onTrial != nil {
 		a.onTrial(trial)

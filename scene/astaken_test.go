@@ -101,3 +101,55 @@ func TestWide(t *testing.T) {
 		t.Errorf("%+v", d)
 	}
 }
+
+// TestRefitted changes every lens that can be drawn through, as training does it, and wants its calibration to be that
+// of the camera: the same photo as taken by both.
+func TestRefitted(t *testing.T) {
+	tried := 0
+	for i := range lenstest.All {
+		was, taken, err := takenCase(t, i, 4)
+		if err != nil || taken.Distortion == nil || taken.Distortion.After {
+			continue
+		}
+		tried++
+		refined, d := taken, *taken.Distortion
+		refined.Fx, refined.Fy, refined.Cx, refined.Cy = 1.01*taken.Fx, 1.01*taken.Fy, taken.Cx+1.5, taken.Cy-0.5
+		d.Num[0], d.Num[1] = d.Num[0]+0.002, d.Num[1]-0.001
+		if taken.Model == Fisheye {
+			d.Num[2], d.Num[3] = d.Num[2]+0.0005, d.Num[3]-0.0002
+		} else {
+			d.P1, d.P2 = d.P1+0.001, d.P2-0.002
+		}
+		refined.Distortion = &d
+		again := was
+		again.Lens = &Lens{Calibration: was.Lens.Calibration.Refitted(&taken, &refined), R: was.Lens.R,
+			Width: was.Lens.Width, Height: was.Lens.Height}
+		got := must.Get(again.AsTaken())(t)
+		off := func(name string, x, want float64) {
+			if !(math.Abs(x-want) <= 1e-9*max(1, math.Abs(want))) {
+				t.Errorf("%s: %s is %v, want %v", lensName(i), name, x, want)
+			}
+		}
+		off("fx", got.Fx, refined.Fx)
+		off("fy", got.Fy, refined.Fy)
+		off("cx", got.Cx, refined.Cx)
+		off("cy", got.Cy, refined.Cy)
+		off("p1", got.Distortion.P1, d.P1)
+		off("p2", got.Distortion.P2, d.P2)
+		off("skew", got.Distortion.Skew, d.Skew)
+		for k := range d.Num {
+			off("radial term", got.Distortion.Num[k], d.Num[k])
+		}
+	}
+	if tried < 8 {
+		t.Errorf("%d lenses were tried", tried)
+	}
+	k := Calibration{Model: LensSimplePinhole, Width: 100, Height: 80, Params: []float64{90, 50, 40}}
+	c := must.Get(k.Views(Camera{Name: "a", R: geom.Identity}, 100, 80, 1))(t)[0].Straight()
+	bent, d := c, *c.Distortion
+	d.Num[0], bent.Fx, bent.Fy, bent.Distortion = -0.1, 91, 91, &d
+	if got := k.Refitted(&c, &bent); got.Model != LensOpenCV ||
+		!slices.Equal(got.Params, []float64{91, 91, 50, 40, -0.1, 0, 0, 0}) {
+		t.Errorf("a pinhole with distortion is %+v", got)
+	}
+}

@@ -133,10 +133,9 @@ func TestRollingShutter(t *testing.T) {
 func TestNativeLensRefused(t *testing.T) {
 	dir := bentCapture(t)
 	for name, change := range map[string]func(o *Options){
-		"--refine-poses": func(o *Options) { o.Config.RefineCameras = true },
-		"--robust":       func(o *Options) { o.Config.Robust = true },
-		"depths":         func(o *Options) { o.Depth.Points = true },
-		"normals":        func(o *Options) { o.Normal.Maps = normalMaps(t, dir, "normals", 0) },
+		"--robust": func(o *Options) { o.Config.Robust = true },
+		"depths":   func(o *Options) { o.Depth.Points = true },
+		"normals":  func(o *Options) { o.Normal.Maps = normalMaps(t, dir, "normals", 0) },
 	} {
 		o := nativeOptions(dir, filepath.Join(t.TempDir(), "out"))
 		change(o)

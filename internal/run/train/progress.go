@@ -124,8 +124,8 @@ func (p *progress) summarise(e *Finished) {
 				*c.LensPSNR, *c.LensSSIM)
 		}
 		if c.AlignedPSNR != nil {
-			say("of cameras moved to where their photos fit best: PSNR %.2f dB, SSIM %.4f; the scores above are of the "+
-				"given ones\n", *c.AlignedPSNR, *c.AlignedSSIM)
+			say("aligned, which is with cameras moved to where their photos fit best: PSNR %.2f dB, SSIM %.4f\n",
+				*c.AlignedPSNR, *c.AlignedSSIM)
 		}
 		say("(measured with %s)\n", drawnBy(p.o, p.started.Capture, p.started.Test))
 		say("pictures: %s\n", picturesFolder(p.o.Out, st.Step))

@@ -66,16 +66,19 @@ func (k *knowns) trainedAnchors(f scene.Frame) pipeline.Anchors {
 func noteTrial(console *cli.Console) func(pipeline.PoseTrial) {
 	return func(t pipeline.PoseTrial) {
 		if t.Photos == 0 {
-			return // nothing was tried: poses are refined because that was asked for, or no photo could be decoded
+			return // nothing was tried: cameras are refined because that was asked for, or no photo could be decoded
 		}
 		what, fits := "they stay as they are given", "better"
-		if t.Refined {
+		switch {
+		case t.Refined:
 			what = "they are refined"
+		case t.Again > 0:
+			what = fmt.Sprintf("no large errors; another trial is after %d", t.Again)
 		}
 		if t.Gain < 0 {
 			fits = "worse"
 		}
-		console.Note(fmt.Sprintf("trial of poses on %s after %s: the tenth of the pixels that was held back fits %.1f %% "+
+		console.Note(fmt.Sprintf("trial of cameras on %s after %s: the tenth of the pixels that was held back fits %.1f %% "+
 			"%s with cameras moved by the others, better in %d photos: %s", cli.Count(t.Photos, "photo"),
 			cli.Count(t.Step, "step"), 100*math.Abs(t.Gain), fits, t.Better, what))
 	}

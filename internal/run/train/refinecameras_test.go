@@ -15,6 +15,7 @@ import (
 	"vksplat/internal/fault"
 	"vksplat/internal/geom"
 	must "vksplat/internal/musttest"
+	"vksplat/internal/run/captured"
 	"vksplat/internal/run/meter"
 	"vksplat/internal/run/output"
 	"vksplat/internal/run/plans"
@@ -46,10 +47,10 @@ func wrongPoses(t *testing.T, dir string) []scene.Camera {
 	return c.Cameras
 }
 
-// TestRefinePoses: poses of photos are wrong, and training moves them: cameras.json has them where they go with the
-// model, held-out photos have scores with aligned cameras, and the user is told. Without --refine-poses there is
-// nothing of that.
-func TestRefinePoses(t *testing.T) {
+// TestRefineCameras: poses of photos are wrong, and training moves them: cameras.json and the COLMAP model have them
+// where they go with the splats, held-out photos have scores with aligned cameras, and the user is told. Without
+// --refine-cameras there is nothing of that.
+func TestRefineCameras(t *testing.T) {
 	dir := runtest.SmallScene(t, 600)
 	wrongPoses(t, dir)
 	written := map[bool]string{}
@@ -62,31 +63,34 @@ func TestRefinePoses(t *testing.T) {
 		o.Config.RefineCameras, o.Config.PoseGain, o.Config.PoseStart = refines, -0.5, 40
 		var told bytes.Buffer
 		st := must.Get(Do(cli.New(nil, &told, &told), o))(t)
-		for _, text := range []string{"they are refined", "of cameras moved to where their photos fit best"} {
+		for _, text := range []string{"they are refined", "aligned, which is with cameras moved to where their photos fit best"} {
 			if strings.Contains(told.String(), text) != refines {
-				t.Errorf("refine-poses %v: %q in %q", refines, text, &told)
+				t.Errorf("refine-cameras %v: %q in %q", refines, text, &told)
 			}
 		}
 		if (st.AlignedPSNR != nil) != refines || refines && *st.AlignedPSNR < st.PSNR {
-			t.Fatalf("refine-poses %v: PSNR %v, aligned %v", refines, st.PSNR, st.AlignedPSNR)
+			t.Fatalf("refine-cameras %v: PSNR %v, aligned %v", refines, st.PSNR, st.AlignedPSNR)
 		}
 		for file, word := range map[string]string{"results.json": "aligned_psnr", "per_view.json": "aligned_ssim",
 			"metrics.jsonl": "aligned_psnr", "stats.json": "aligned_psnr", output.ReportFile: "PSNR aligned"} {
 			data, err := os.ReadFile(filepath.Join(o.Out, file))
 			if err != nil || strings.Contains(string(data), word) != refines {
-				t.Errorf("refine-poses %v: %s, error %v", refines, file, err)
+				t.Errorf("refine-cameras %v: %s, error %v", refines, file, err)
 			}
 		}
 		data := must.Get(os.ReadFile(filepath.Join(o.Out, "cameras.json")))(t)
 		written[refines] = string(data)
+		if model := filepath.Join(o.Out, captured.ModelFolder, "images.bin"); output.IsFile(model) != refines {
+			t.Errorf("refine-cameras %v: %s", refines, model)
+		}
 	}
 	if written[false] == written[true] {
 		t.Error("cameras.json has the given poses")
 	}
 }
 
-// TestRefusePoses refuses what poses are not refined with, with what to do.
-func TestRefusePoses(t *testing.T) {
+// TestRefuseCameras refuses what cameras are not refined with, with what to do.
+func TestRefuseCameras(t *testing.T) {
 	r := NewRun(NewOptions(), cli.New(nil, io.Discard, io.Discard))
 	cams, devices := []scene.Camera{{Name: "a"}}, 1
 	judged := func() error { return firstOf(refineRules(r.Options, cams, devices)) }

@@ -1,0 +1,66 @@
+package calibrate
+
+import (
+	"context"
+	"math"
+	"slices"
+	"testing"
+
+	"vksplat/internal/geom"
+	must "vksplat/internal/musttest"
+	"vksplat/scene"
+	"vksplat/scene/colmap"
+)
+
+// TestRefined gives training photos their true cameras, and wants the points and the held-out photos to follow, which
+// keep the lens that they share.
+func TestRefined(t *testing.T) {
+	lens := opencv(690, -0.15, 0.2)
+	s := ring(pinhole(700), lens).moved(0.02, 0)
+	s.c.Calibrated = s.m.Files()
+	as := func(m *colmap.Model, k scene.Calibration) (cams []scene.Camera) {
+		for i := range m.Images {
+			img := &m.Images[i]
+			if s.c.HeldOut[img.Name] {
+				continue
+			}
+			c := must.Get(k.Views(scene.Camera{Name: img.Name}, k.Width, k.Height, 1))(t)[0]
+			c.R, _ = geom.RotationFromQuat(img.Quat)
+			c.T = img.T
+			if c = must.Get(c.AsTaken())(t); c.Distortion == nil {
+				c = c.Straight()
+			}
+			cams = append(cams, c)
+		}
+		return cams
+	}
+	given, right := as(s.m, s.m.Cameras[1]), as(s.true, lens)
+	files, unplaced, ok, err := Refined(context.Background(), s.c, given, right)
+	must.Do(t, err)
+	if !ok || len(unplaced) > 0 {
+		t.Fatalf("ok %v, not placed: %v", ok, unplaced)
+	}
+	refined := *s.c
+	refined.Calibrated = files
+	m, _, err := colmap.ReadModel(&refined)
+	must.Do(t, err)
+	if k := m.Cameras[1]; k.Model != scene.LensOpenCV || !slices.EqualFunc(k.Params, lens.Params,
+		func(a, b float64) bool { return math.Abs(a-b) < 1e-9 }) {
+		t.Errorf("the lens is %+v", k)
+	}
+	before, after := s.off(s.m, true), s.off(m, true)
+	t.Logf("held-out photos were off by %.4f, and are by %.4f", before, after)
+	if s.off(m, false) > 1e-9 || !(after < 0.1*before) {
+		t.Error("cameras are not where they belong")
+	}
+	far := 0.0
+	for i, p := range m.Points {
+		far += geom.Length(geom.Sub(p.Pos, s.true.Points[i].Pos)) / float64(len(m.Points))
+	}
+	if !(far < 0.005) {
+		t.Errorf("points are off by %.4f", far)
+	}
+	if _, _, ok, err := Refined(context.Background(), &scene.Capture{Format: scene.FormatTransforms}, nil, nil); ok || err != nil {
+		t.Errorf("a capture without a model: %v, %v", ok, err)
+	}
+}
