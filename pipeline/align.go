@@ -20,8 +20,9 @@ const AlignSteps = 60
 // alignRates returns the rates for a camera that moves alone: by no more than about a degree in all.
 func alignRates() shaders.PoseAdamPush {
 	const rate = 2e-3
-	return shaders.PoseAdamPush{WarmUp: 1, DecaySteps: AlignSteps, Rate: rate, LensRate: rate, Log2Final: float32(math.Log2(0.03)),
-		Beta1: 0.8, Beta2: 0.95}
+	return shaders.PoseAdamPush{WarmUp: 1, DecaySteps: AlignSteps, Rate: rate, LensRate: rate,
+		Log2Final: float32(math.Log2(0.03)),
+		Beta1:     0.8, Beta2: 0.95}
 }
 
 // recordAlign lists a step of a camera alone: the model, and whatever else is learnt, does not change.

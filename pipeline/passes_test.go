@@ -41,7 +41,7 @@ var variations = []variation{
 	{name: "`--exposure`, `--white-balance` or `--vignetting`",
 		change: func(c *recipe.Config, _ *TrainerOptions, _ []scene.Camera) { c.Exposure = true }},
 	{name: "`--robust`", change: func(c *recipe.Config, _ *TrainerOptions, _ []scene.Camera) { c.Robust = true }},
-	{name: "`--refine-poses`, once its trial has said yes", uncounted: true,
+	{name: "`--refine-cameras`, once a trial has said yes", uncounted: true,
 		change: func(c *recipe.Config, _ *TrainerOptions, _ []scene.Camera) { c.RefineCameras = true }},
 	{name: "`--native-lens`, where a lens bends what its camera took", uncounted: true,
 		change: func(_ *recipe.Config, _ *TrainerOptions, cams []scene.Camera) {

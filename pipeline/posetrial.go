@@ -56,9 +56,9 @@ func (a *aligner) trialDue(next recipe.Unit) bool {
 
 // try decides whether cameras are refined, after a number of steps. The splats have been trained with the given cameras
 // until then, on every pixel, and do not change. Each photo's camera and lens are moved by nine tenths of the photo's
-// tiles; then the last tenth is compared before and after. If the given ones are right there is little to find: noise of
-// its pixels moves a camera, and the held-back ones do not agree with it. Any bias is in favour of the given cameras,
-// which the splats have fitted. If both trials say no, not a byte of the model differs from a run without. An
+// tiles; then the last tenth is compared before and after. If the given ones are right there is little to find: noise
+// of its pixels moves a camera, and the held-back ones do not agree with it. Any bias is in favour of the given
+// cameras, which the splats have fitted. If both trials say no, not a byte of the model differs from a run without. An
 // interrupted trial starts again when the run is resumed. Nothing may be in flight.
 func (a *aligner) try(ctx context.Context, step int) error {
 	trial, n := PoseTrial{Step: step}, len(a.run.cams)

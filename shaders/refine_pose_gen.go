@@ -32,9 +32,9 @@ var refinePoseKernel = vk.Kernel{
 // RefinePose binds the buffers of refine_pose.comp.
 //
 // refine_pose makes the parameters of a step whose view is where training has moved it, and its lens. Cameras that all
-// turn, move or grow apart alike show the same pictures of a scene that does so as well: what they share is taken out by
-// least squares, so that refined cameras have no such motion against the given ones after any step. Lenses belong to a
-// camera: what its photos have learnt of them is added up.
+// turn, move or grow apart alike show the same pictures of a scene that does so as well: what they share is taken out
+// by least squares, so that refined cameras have no such motion against the given ones after any step. Lenses belong to
+// a camera: what its photos have learnt of them is added up.
 //
 //	reads params given_lens poses; writes refined lens pose
 //

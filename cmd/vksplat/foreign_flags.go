@@ -12,7 +12,7 @@ import (
 // What several flags have in common.
 const (
 	noPriors   = "normal priors are not here"
-	ownPoses   = "poses have other learning rates: --refine-poses, --lr-poses"
+	ownPoses   = "poses have other learning rates: --refine-cameras, --lr-poses"
 	exposure   = "--exposure --white-balance --vignetting learn the colours of each photo"
 	frameStays = "models keep the capture's own frame"
 	photoCache = "photos are cached under --max-ram and --max-vram"
@@ -271,7 +271,7 @@ var foreignTable = []struct {
 		if strings.EqualFold(v, "off") {
 			return meaning{}
 		}
-		return as("--refine-poses")
+		return as("--refine-cameras")
 	}}, "camera-optimizer.mode"},
 	{absent("--eval holds out every 8th photo, --test-list FILE those that it lists", "all"), "eval-mode"},
 	{heldOut, "eval-interval eval-split-every"},

@@ -53,7 +53,7 @@ var pasted = []struct{ name, line, want string }{
 			"--tb_every 100 --lr-shn 1e-4 --pose_opt"},
 	{"gsplat, what is not here", "default --data_dir d --result_dir out --pose_opt_lr 1e-5 --app_opt --depth_loss " +
 		"--batch_size 4",
-		"refused: flag --pose_opt_lr 1e-5: poses have other learning rates: --refine-poses, --lr-poses\n" +
+		"refused: flag --pose_opt_lr 1e-5: poses have other learning rates: --refine-cameras, --lr-poses\n" +
 			"flag --app_opt: there are no embeddings of photos; " + exposure + "\n" +
 			"flag --batch_size 4: one photo is drawn in each step, on each device: --devices"},
 	{"gsplat, as in its README", "CUDA_VISIBLE_DEVICES=0 python3.10 examples/simple_trainer.py default --data_dir d " +

@@ -109,7 +109,7 @@ var keyTexts = map[string]string{
 	"lens_psnr": "of the picture darkened away from the centre as the photo's camera does; left out where vignetting " +
 		"is not learnt",
 	"lens_ssim":    "likewise",
-	"aligned_psnr": "of the photo's camera moved to where the photo fits best; left out without --refine-poses",
+	"aligned_psnr": "of the photo's camera moved to where the photo fits best; left out without --refine-cameras",
 	"aligned_ssim": "likewise",
 	"views": "a list with `name`, `psnr` and `ssim` of each held-out photo; `cc_psnr`, `cc_ssim`, `lens_psnr`, " +
 		"`lens_ssim`, `aligned_psnr` and `aligned_ssim` as below",

@@ -91,7 +91,7 @@ func (c *File) Accepts(cfg recipe.Config, photos int) error {
 	}{
 		{cmp.Or(appearanceOf(&cfg), appearanceOf(&h.Config)), h.Config.Appearance(), cfg.Appearance()},
 		{fault.Setting("robust"), h.Config.Robust, cfg.Robust},
-		{fault.Setting("refine-poses"), h.Config.RefineCameras, cfg.RefineCameras},
+		{fault.Setting("refine-cameras"), h.Config.RefineCameras, cfg.RefineCameras},
 	} {
 		switch {
 		case x.is && !x.was:

@@ -49,11 +49,16 @@ func readError(path string, err error) error {
 		hint = "use the version of vksplat that wrote it"
 	case errors.Is(err, errNewer):
 		hint = "use the version of vksplat that wrote it, or a newer one"
+	case errors.Is(err, errFormer):
+		hint = "use the version of vksplat that wrote it, or train again from scratch"
 	}
 	return &fault.Error{Op: "read checkpoint", Path: path, Err: err, Hint: hint}
 }
 
-var errNewer = errors.New("it was written by a newer version of vksplat")
+var (
+	errNewer  = errors.New("it was written by a newer version of vksplat")
+	errFormer = errors.New("it was written by an earlier version of vksplat, which refined poses differently")
+)
 
 // Aside returns what Content.Aside gave when the checkpoint was written, "" for nothing.
 func (c *File) Aside() string { return c.file.Metadata[asideKey] }
@@ -74,8 +79,8 @@ func (c *File) parse() error {
 			return fmt.Errorf("header: %w", strictjson.JSONError(err))
 		}
 	}
-	if hasNewerSetting(text) {
-		return errNewer
+	if err := ofThisVersion(text); err != nil {
+		return err
 	}
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
@@ -91,20 +96,24 @@ func (c *File) parse() error {
 	return c.check()
 }
 
-// hasNewerSetting reports whether the configuration of a header has a setting that this version does not know.
-func hasNewerSetting(header []byte) bool {
+// ofThisVersion returns an error if the configuration of a header has a setting that this version does not know, or one
+// that it no longer follows.
+func ofThisVersion(header []byte) error {
 	var h struct {
 		Config map[string]json.RawMessage `json:"config"`
 	}
 	if json.Unmarshal(header, &h) != nil {
-		return false // what is wrong with it the decoder of the whole says
+		return nil // what is wrong with it the decoder of the whole says
 	}
-	for key := range h.Config {
-		if recipe.SettingNamed(key) == nil {
-			return true
+	for key, value := range h.Config {
+		switch {
+		case key == recipe.FormerRefine && string(value) == "true":
+			return errFormer
+		case recipe.SettingNamed(key) == nil && key != recipe.FormerRefine:
+			return errNewer
 		}
 	}
-	return false
+	return nil
 }
 
 // formatOfCarve is the first format of checkpoints whose configuration has Carve.

@@ -221,6 +221,17 @@ func TestSettingsOfOtherVersions(t *testing.T) {
 	if c := older.Header.Config; c.LRCooldown != 0 || c.LRCooldownFinal != 0.1 {
 		t.Errorf("an older header: %+v", c)
 	}
+	for value, want := range map[string]error{"false": nil, "true": errFormer} {
+		f, err := Open(checkpointOf(t, same, func(json string) string {
+			return strings.Replace(json, `"refine_cameras":false`, `"refine_poses":`+value, 1)
+		}))
+		if !errors.Is(err, want) || (err == nil) != (want == nil) {
+			t.Errorf("refine_poses %s: %v", value, err)
+		}
+		if err == nil {
+			f.Close()
+		}
+	}
 	newer, err := Open(checkpointOf(t, same, func(json string) string {
 		return strings.Replace(json, `"lr_cooldown":0`, `"lr_cooldown":0,"lr_of_tomorrow":1`, 1)
 	}))

@@ -30,17 +30,20 @@ func MCMC() Config {
 	return c
 }
 
+// FormerRefine is what earlier versions called RefineCameras.
+const FormerRefine = "refine_poses"
+
 // UnmarshalJSON reads the configuration of any version.
 func (c *Config) UnmarshalJSON(data []byte) error {
 	type plain Config
-	var old struct {
-		RefinePoses *bool `json:"refine_poses"`
-	}
-	if err := errors.Join(json.Unmarshal(data, (*plain)(c)), json.Unmarshal(data, &old)); err != nil {
+	var all map[string]json.RawMessage
+	if err := errors.Join(json.Unmarshal(data, (*plain)(c)), json.Unmarshal(data, &all)); err != nil {
 		return err
 	}
-	if old.RefinePoses != nil {
-		c.RefineCameras = *old.RefinePoses
+	if was, found := all[FormerRefine]; found {
+		if err := json.Unmarshal(was, &c.RefineCameras); err != nil {
+			return err
+		}
 	}
 	if c.Strategy == "default" { // of old checkpoints
 		c.Strategy = Strategy3DGS

@@ -151,10 +151,11 @@ type Config struct {
 	LRAppearance float64 `json:"lr_appearance"`
 	// fraction of lr_appearance left at the end; decays exponentially
 	LRAppearanceFinal float64 `json:"lr_appearance_final"`
-	// start refine_cameras after step N
+	// try after step N whether refine_cameras has large errors to mend
 	PoseStart int `json:"pose_start"`
-	// with refine_cameras, refine poses if held-back parts of some photos fit better by this fraction
-	// in a trial; -1: always, without a trial
+	// with refine_cameras, refine cameras if held-back parts of some photos fit better by this
+	// fraction in a trial after 65 % of the steps, or by twice that in one after pose_start; -1:
+	// always, from pose_start on
 	PoseGain float64 `json:"pose_gain"`
 	// learning rate of poses and lenses: how far a photo moves in one of its first steps, in radians
 	// and median camera distances, at 100 steps per photo; scaled up for fewer, up to 0.01
@@ -813,7 +814,7 @@ var Settings = []Setting{
 	{
 		Name:  "pose_start",
 		Group: "Learning rates",
-		Help:  "start {refine_cameras} after step `N`",
+		Help:  "try after step `N` whether {refine_cameras} has large errors to mend",
 		Steps: true,
 		Range: Range{Most: math.Inf(1)},
 		Needs: []Need{{"refine_cameras", ""}},
@@ -822,8 +823,9 @@ var Settings = []Setting{
 	{
 		Name:  "pose_gain",
 		Group: "Learning rates",
-		Help: "with {refine_cameras}, refine poses if held-back parts of some photos fit better by this " +
-			"fraction in a trial; -1: always, without a trial",
+		Help: "with {refine_cameras}, refine cameras if held-back parts of some photos fit better by this " +
+			"fraction in a trial after 65 % of the steps, or by twice that in one after {pose_start}; -1: " +
+			"always, from {pose_start} on",
 		Range: Range{Least: -1, Most: 1},
 		Needs: []Need{{"refine_cameras", ""}},
 		Of:    func(c *Config) any { return &c.PoseGain },

@@ -60,7 +60,8 @@ func TestRefined(t *testing.T) {
 	if !(far < 0.005) {
 		t.Errorf("points are off by %.4f", far)
 	}
-	if _, _, ok, err := Refined(context.Background(), &scene.Capture{Format: scene.FormatTransforms}, nil, nil); ok || err != nil {
+	other := &scene.Capture{Format: scene.FormatTransforms}
+	if _, _, ok, err := Refined(context.Background(), other, nil, nil); ok || err != nil {
 		t.Errorf("a capture without a model: %v, %v", ok, err)
 	}
 }

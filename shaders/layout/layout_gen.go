@@ -106,7 +106,8 @@ const (
 	// beside the camera and behind it.
 	LensAfter = 1
 	LensWide  = 2
-	// Of cameras that are refined: splats are drawn through the lens, and its distortion is learnt; nothing of it is learnt.
+	// Of cameras that are refined: splats are drawn through the lens, and its distortion is learnt; nothing of it is
+	// learnt.
 	LensLearnt = 4
 	LensHeld   = 8
 	// Cosine of 88 degrees: what is further from the axis of a lens is beside the camera.

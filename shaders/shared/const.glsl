@@ -106,7 +106,8 @@ const uint CAMERA_FISHEYE = 1u;
 // beside the camera and behind it.
 const uint LENS_AFTER = 1u;
 const uint LENS_WIDE = 2u;
-// Of cameras that are refined: splats are drawn through the lens, and its distortion is learnt; nothing of it is learnt.
+// Of cameras that are refined: splats are drawn through the lens, and its distortion is learnt; nothing of it is
+// learnt.
 const uint LENS_LEARNT = 4u;
 const uint LENS_HELD = 8u;
 // Cosine of 88 degrees: what is further from the axis of a lens is beside the camera.

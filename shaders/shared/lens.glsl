@@ -140,7 +140,7 @@ vec2 tangential_vjp(vec2 c, vec2 v_at, mat2 v_slope) {
     vec2 xy = vec2(2.0 * c.x * c.y), own = vec2(dot(c, c)) + 2.0 * c.yx * c.yx;
     vec2 mixed = 2.0 * c * (v_slope[0].y + v_slope[1].x);
     return v_at * xy + v_at.yx * own + mixed +
-           vec2(2.0 * c.y * v_slope[0].x + 6.0 * c.y * v_slope[1].y, 6.0 * c.x * v_slope[0].x + 2.0 * c.x * v_slope[1].y);
+           c.yx * (vec2(2.0, 6.0) * v_slope[0].x + vec2(6.0, 2.0) * v_slope[1].y);
 }
 
 // Gradient by what is learnt of the lens (pose.glsl): by the logarithm of the focal lengths, by the principal point in

@@ -1,5 +1,5 @@
-// How what is learnt of a camera changes it. The first three numbers turn the camera about its centre, as a vector along
-// the axis and as long as the angle, the next three move the centre, all along the axes of the given camera:
+// How what is learnt of a camera changes it. The first three numbers turn the camera about its centre, as a vector
+// along the axis and as long as the angle, the next three move the centre, all along the axes of the given camera:
 //   p' = exp(-[turn]) (p - shift)
 // is where a point p of the given camera is for the refined one. The others change the lens: a logarithm is added to
 // that of the focal lengths, the principal point moves by two numbers of given focal lengths, and four coefficients of

@@ -28,6 +28,9 @@ var runFiles = []runFile{
 	{name: OriginFile}, {name: CaptureFile}, {name: askedName}, {name: begunName}, {name: MetricsFile, grows: true},
 	{name: filepath.Join("sparse", "0", "cameras.bin")}, {name: filepath.Join("sparse", "0", "images.bin")},
 	{name: filepath.Join("sparse", "0", "points3D.bin")},
+	{name: filepath.Join(CheckpointFolder, "cameras", "cameras.bin")},
+	{name: filepath.Join(CheckpointFolder, "cameras", "images.bin")},
+	{name: filepath.Join(CheckpointFolder, "cameras", "points3D.bin")},
 	{name: filepath.Join(TensorboardFolder, TensorboardPrefix+"*"+TensorboardSuffix)},
 }
 

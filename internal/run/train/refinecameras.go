@@ -88,7 +88,7 @@ func noteTrial(console *cli.Console) func(pipeline.PoseTrial) {
 type refinement struct {
 	step    int
 	files   scene.Files    // the model, with held-out photos placed by it; nil where the capture is no COLMAP model
-	cameras []scene.Camera // of Capture, in its own frame, as the files have them or, without, where they are trained on
+	cameras []scene.Camera // of Capture, in its own frame, as the files have them; without, as they are trained on
 }
 
 // refined returns the cameras as training has refined them, nil where it has not. A capture that is a COLMAP model is
