@@ -22,6 +22,8 @@ func TestChooseRaster(t *testing.T) {
 		{"AMD", device(vk.Discrete, 32, 64, 32), rasterShape{256, 32, false, 64}},
 		{"AMD before RDNA", device(vk.Discrete, 64, 64, 32), rasterShape{256, 64, false, 64}},
 		{"Intel", device(vk.Integrated, 8, 32, 64), rasterShape{256, 8, false, 64}},
+		{"Intel from Xe2 on", device(vk.Integrated, 16, 32, 32), rasterShape{256, 16, false, 64}},
+		{"Adreno", device(vk.Integrated, 64, 64, 16), rasterShape{256, 64, false, 64}},
 		{"Intel that lets nobody choose", device(vk.Integrated, 16, 16, 0), rasterShape{256, 16, false, 64}},
 		{"lavapipe of 128 bits", device(vk.CPU, 4, 4, 0), rasterShape{64, 4, true, 256}},
 		{"lavapipe of 256 bits", device(vk.CPU, 8, 8, 0), rasterShape{64, 8, true, 256}},

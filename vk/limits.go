@@ -31,7 +31,8 @@ type Limits struct {
 	MaxPushConstantsSize                uint32 `json:"maxPushConstantsSize"` // bytes
 	// every binding begins at a multiple of this
 	MinStorageBufferOffsetAlignment int64 `json:"minStorageBufferOffsetAlignment"`
-	// invocations of a subgroup, unless a kernel asks for another size
+	// invocations of a subgroup, unless a kernel asks for another size; 64 where the default is 128 and 64 can be had, and
+	// then every kernel asks
 	SubgroupSize uint32 `json:"subgroupSize"`
 	// smallest subgroup size that a kernel may ask for
 	MinSubgroupSize uint32 `json:"minSubgroupSize"`
@@ -104,7 +105,15 @@ func limitsOf(core coreProperties, c deviceCaps, timestampBits uint32) Limits {
 		l.MinSubgroupSize, l.MaxSubgroupSize = uint32(c.min_subgroup), uint32(c.max_subgroup)
 		l.MaxComputeWorkgroupSubgroups = uint32(c.max_workgroup_subgroups)
 	}
+	l.narrow()
 	return l
+}
+
+// narrow sets a default subgroup size that kernels cannot use to the largest that they can: Adreno's may be 128.
+func (l *Limits) narrow() {
+	if l.MinSubgroupSize <= maxSubgroup {
+		l.SubgroupSize = min(l.SubgroupSize, maxSubgroup)
+	}
 }
 
 // clampInt64 brings sizes that drivers use for "no limit" into range.
