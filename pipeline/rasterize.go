@@ -27,8 +27,8 @@ func chooseRaster(d vk.DeviceInfo) rasterShape {
 	if d.ShapedForCPU() && l.SubgroupSize <= layout.TilePixels/4 {
 		s = rasterShape{layout.TilePixels / 4, l.SubgroupSize, true, layout.MostBucket}
 	}
-	// Intel spills registers in wider ones than its narrowest, 8 or, from Xe2 on, 16; on AMD two lists would wait for each
-	// other in 64 lanes.
+	// Intel spills registers in wider ones than its narrowest, 8 or, from Xe2 on, 16; in AMD's 64 lanes two lists would
+	// wait for each other.
 	for _, size := range []uint32{8, 16, 32} {
 		if l.MinSubgroupSize <= size && s.subgroup > size && l.MaxComputeWorkgroupSubgroups >= s.forward/size {
 			s.subgroup = size

@@ -12,7 +12,8 @@ const float LIGHT_ZERO = 6.103515625e-5;    // 2^-14
 const uint DROPPED = 11u;
 
 uint pack_number(float x, float zero) {
-    return min((floatBitsToUint(max(x, 0.0) + zero) - floatBitsToUint(zero) + (1u << DROPPED - 1u)) >> DROPPED, 0xFFFFu);
+    uint up = floatBitsToUint(max(x, 0.0) + zero);
+    return min((up - floatBitsToUint(zero) + (1u << DROPPED - 1u)) >> DROPPED, 0xFFFFu);
 }
 
 float unpack_number(uint number, float zero) {
