@@ -29,6 +29,23 @@ func TestLooksBack(t *testing.T) {
 	}
 }
 
+// TestChooseSort wants the sort that suits each device of a profile.
+func TestChooseSort(t *testing.T) {
+	t.Setenv(lookbackVariable, "")
+	for name, want := range map[string]sortShape{
+		"rtx3060":    {lookback: true, bits: 8, workgroup: 256, scan: 256, subgroup: 32},
+		"rx6600":     {bits: 8, workgroup: 256, scan: 256, subgroup: 64},
+		"arc-a770":   {bits: 8, workgroup: 128, scan: 256, subgroup: 16},
+		"iris-xe":    {bits: 8, workgroup: 128, scan: 256, subgroup: 16},
+		"m2":         {bits: 8, workgroup: 256, scan: 256, subgroup: 32},
+		"adreno-740": {bits: 8, workgroup: 256, scan: 256, subgroup: 64},
+	} {
+		if got := chooseSort(profile(t, name)); got != want {
+			t.Errorf("%s: %+v, want %+v", name, got, want)
+		}
+	}
+}
+
 // TestSweepBits checks that the tables of all subgroups of a workgroup fit, and the digits of all passes of the widest
 // keys.
 func TestSweepBits(t *testing.T) {

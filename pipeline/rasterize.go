@@ -27,10 +27,12 @@ func chooseRaster(d vk.DeviceInfo) rasterShape {
 	if d.ShapedForCPU() && l.SubgroupSize <= layout.TilePixels/4 {
 		s = rasterShape{layout.TilePixels / 4, l.SubgroupSize, true, layout.MostBucket}
 	}
-	if l.MinSubgroupSize <= 8 && s.subgroup > 8 && l.MaxComputeWorkgroupSubgroups >= s.forward/8 {
-		s.subgroup = 8 // Intel: wider, both spill registers
-	} else if l.MinSubgroupSize <= 32 && s.subgroup > 32 && l.MaxComputeWorkgroupSubgroups >= s.forward/32 {
-		s.subgroup = 32 // AMD: in 64 lanes two lists would wait for each other
+	// Intel spills registers in wider ones than its narrowest, 8 or, from Xe2 on, 16; in AMD's 64 lanes two lists would
+	// wait for each other.
+	for _, size := range []uint32{8, 16, 32} {
+		if l.MinSubgroupSize <= size && s.subgroup > size && l.MaxComputeWorkgroupSubgroups >= s.forward/size {
+			s.subgroup = size
+		}
 	}
 	return s
 }

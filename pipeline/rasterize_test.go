@@ -3,8 +3,16 @@ package pipeline
 import (
 	"testing"
 
+	must "vksplat/internal/musttest"
 	"vksplat/vk"
 )
+
+// profile returns a device as its profile has it.
+func profile(t *testing.T, name string) (d vk.DeviceInfo) {
+	t.Helper()
+	must.Do(t, d.ReadProfile("../vk/profiles/"+name+".jsonc"))
+	return d
+}
 
 // TestChooseRaster: the number of lanes, on which the order of sums hangs, does not follow the size of subgroups.
 func TestChooseRaster(t *testing.T) {
@@ -18,10 +26,14 @@ func TestChooseRaster(t *testing.T) {
 		d    vk.DeviceInfo
 		want rasterShape
 	}{
-		{"NVIDIA", device(vk.Discrete, 32, 32, 32), rasterShape{256, 32, false, 64}},
-		{"AMD", device(vk.Discrete, 32, 64, 32), rasterShape{256, 32, false, 64}},
+		{"NVIDIA", profile(t, "rtx3060"), rasterShape{256, 32, false, 64}},
+		{"AMD", profile(t, "rx6600"), rasterShape{256, 32, false, 64}},
 		{"AMD before RDNA", device(vk.Discrete, 64, 64, 32), rasterShape{256, 64, false, 64}},
-		{"Intel", device(vk.Integrated, 8, 32, 64), rasterShape{256, 8, false, 64}},
+		{"Intel", profile(t, "iris-xe"), rasterShape{256, 8, false, 64}},
+		{"Intel's card", profile(t, "arc-a770"), rasterShape{256, 8, false, 64}},
+		{"Intel from Xe2 on", device(vk.Integrated, 16, 32, 32), rasterShape{256, 16, false, 64}},
+		{"Adreno", profile(t, "adreno-740"), rasterShape{256, 64, false, 64}},
+		{"Apple", profile(t, "m2"), rasterShape{256, 32, false, 64}},
 		{"Intel that lets nobody choose", device(vk.Integrated, 16, 16, 0), rasterShape{256, 16, false, 64}},
 		{"lavapipe of 128 bits", device(vk.CPU, 4, 4, 0), rasterShape{64, 4, true, 256}},
 		{"lavapipe of 256 bits", device(vk.CPU, 8, 8, 0), rasterShape{64, 8, true, 256}},

@@ -65,8 +65,8 @@ void look(vec2 centre, uint begin, uint n, uint patch_id) {
         float alpha;
         vec2 d = s.mean2d - centre;
         if (!covers(s, column_of(s, d.x), d.y, alpha)) continue;
-        precise float weight = min(MAX_ALPHA, alpha) * transmittance;
-        precise float next = transmittance - weight;
+        float weight, next;
+        absorb(min(MAX_ALPHA, alpha), transmittance, weight, next);
         if (next <= TRANSMITTANCE_THRESHOLD) break;
         transmittance = next;
         blended++;

@@ -24,10 +24,10 @@ const float NEAR = 2.0;         // up to here cells are 1 / 192 wide, beyond 1 /
 const float NEAR_CELLS = 192.0; // in 1
 const float FAR_CELLS = 4.0;
 
-// The cell of a coordinate, 0 to 1023. Each operation rounds once, and alike on every device.
+// The cell of a coordinate, 0 to 1023. Each operation rounds once, and alike on every device: no product enters a sum.
 uint cell(float x) {
     if (!is_finite(x)) return 1023u;
-    precise float far = abs(x), near = min(far, NEAR) * NEAR_CELLS;
+    float far = abs(x), near = min(far, NEAR) * NEAR_CELLS;
     far = (far - NEAR) * FAR_CELLS;
     uint cells = uint(near) + uint(clamp(far, 0.0, 511.0 - NEAR * NEAR_CELLS));
     // the sign bit, since a comparison may take a denormal for zero

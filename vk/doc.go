@@ -23,6 +23,6 @@
 // through a C shim (shim*.c), which needs no Vulkan header.
 //
 // Environment: VKSPLAT_VALIDATE=1 turns on the validation layer, VKSPLAT_SERIAL=1 makes programs without overlap and
-// aliasing, VKSPLAT_LIMITS names a file that lowers a device's limits, VKSPLAT_LOADER another Vulkan loader than
-// libvulkan.so.1.
+// aliasing, VKSPLAT_LIMITS names profiles of a weaker device to stand in for (profile.go), VKSPLAT_LOADER another
+// Vulkan loader than libvulkan.so.1.
 package vk

@@ -41,6 +41,7 @@ type DeviceInfo struct {
 	family   uint32 // queue family
 	identity string // of device, driver and driver version, for the pipeline cache
 
+	types  []memoryType // of the profile that it stands in for
 	faults faults
 }
 
@@ -77,11 +78,12 @@ func (in *Instance) describe(index int, handle uint64) (DeviceInfo, error) {
 	}
 	d.identity = fmt.Sprintf("%x %x %x %x %s", uuid, driver, core.driver, core.cacheUUID, d.Driver)
 	d.Limits, d.Features = limitsOf(core, caps, bits), featuresOf(caps, exts)
-	var err error
-	if d.faults, err = lower(&d.Limits, &d.Features); err != nil {
+	if err := d.standIn(); err != nil {
 		return d, err
 	}
-	d.Heaps = in.heaps(handle, d.Features.MemoryBudget)
+	if d.types == nil {
+		d.Heaps, _ = in.memory(handle, d.Features.MemoryBudget)
+	}
 	d.Missing = missing(d.API, d.Limits, d.Features)
 	if !hasQueue {
 		d.Missing = append(d.Missing, "a compute queue")
@@ -89,13 +91,16 @@ func (in *Instance) describe(index int, handle uint64) (DeviceInfo, error) {
 	return d, nil
 }
 
-func (in *Instance) heaps(handle uint64, budget bool) (list []Heap) {
+func (in *Instance) memory(handle uint64, budget bool) (heaps []Heap, types []memoryType) {
 	m := in.shim.memory(handle, budget)
+	for i := range m.n_types {
+		types = append(types, memoryType{uint32(m.type_heap[i]), memoryFlags(m.type_flags[i])})
+	}
 	for i := range m.n_heaps {
-		list = append(list, Heap{Size: clampInt64(uint64(m.heap_size[i])), DeviceLocal: m.heap_flags[i]&1 != 0,
+		heaps = append(heaps, Heap{Size: clampInt64(uint64(m.heap_size[i])), DeviceLocal: m.heap_flags[i]&1 != 0,
 			Budget: clampInt64(uint64(m.heap_budget[i])), Usage: clampInt64(uint64(m.heap_usage[i]))})
 	}
-	return list
+	return heaps, types
 }
 
 // called names the device in messages: several of a machine may have one name.

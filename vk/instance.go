@@ -277,6 +277,15 @@ func (t DeviceType) String() string {
 
 func (t DeviceType) MarshalText() ([]byte, error) { return []byte(t.String()), nil }
 
+func (t *DeviceType) UnmarshalText(text []byte) error {
+	for *t = OtherType; *t <= CPU; *t++ {
+		if t.String() == string(text) {
+			return nil
+		}
+	}
+	return fmt.Errorf("no type of device is called %q", text)
+}
+
 // rank orders the types for automatic choice.
 func (t DeviceType) rank() int {
 	return slices.Index([]DeviceType{Discrete, Integrated, Virtual, OtherType, CPU}, t)

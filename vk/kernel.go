@@ -212,6 +212,9 @@ type shape struct {
 func (ks *kernels) shape(k *Kernel, spec []uint32) (s shape, err error) {
 	l := &ks.dev.info.Limits
 	s = shape{spec: slices.Clone(spec), local: k.Local, subgroup: l.SubgroupSize}
+	if usesSubgroups(k.SPIRV) && l.MaxSubgroupSize > maxSubgroup {
+		s.required = s.subgroup // the driver's own choice may be wider than kernels can use
+	}
 	for i, c := range k.Specs {
 		if int(c.ID) == k.LocalSpecID {
 			s.local[0] = spec[i]

@@ -1,14 +1,6 @@
 package vk
 
-import (
-	"bytes"
-	"encoding/json"
-	"fmt"
-	"os"
-	"reflect"
-
-	"vksplat/internal/fault"
-)
+import "fmt"
 
 // Limits are the sizes that a device sets. All of them are looked up, none is assumed. The JSON names are Vulkan's.
 type Limits struct {
@@ -31,7 +23,8 @@ type Limits struct {
 	MaxPushConstantsSize                uint32 `json:"maxPushConstantsSize"` // bytes
 	// every binding begins at a multiple of this
 	MinStorageBufferOffsetAlignment int64 `json:"minStorageBufferOffsetAlignment"`
-	// invocations of a subgroup, unless a kernel asks for another size
+	// invocations of a subgroup, unless a kernel asks for another size; 64 where the driver's own size is 128 and 64
+	// can be had: every kernel asks then
 	SubgroupSize uint32 `json:"subgroupSize"`
 	// smallest subgroup size that a kernel may ask for
 	MinSubgroupSize uint32 `json:"minSubgroupSize"`
@@ -104,7 +97,15 @@ func limitsOf(core coreProperties, c deviceCaps, timestampBits uint32) Limits {
 		l.MinSubgroupSize, l.MaxSubgroupSize = uint32(c.min_subgroup), uint32(c.max_subgroup)
 		l.MaxComputeWorkgroupSubgroups = uint32(c.max_workgroup_subgroups)
 	}
+	l.narrow()
 	return l
+}
+
+// narrow sets a default subgroup size that kernels cannot use to the largest that they can: Adreno's may be 128.
+func (l *Limits) narrow() {
+	if l.MinSubgroupSize <= maxSubgroup {
+		l.SubgroupSize = min(l.SubgroupSize, maxSubgroup)
+	}
 }
 
 // clampInt64 brings sizes that drivers use for "no limit" into range.
@@ -182,76 +183,4 @@ func missing(api Version, l Limits, f Features) (list []string) {
 	need(l.MaxPushConstantsSize >= floorPush, "%d bytes of push constants (the device has %d)", floorPush,
 		l.MaxPushConstantsSize)
 	return list
-}
-
-// limitsVariable names a JSON file with lower limits, with features set to false and with faults, so that a strong
-// device can stand in for a weak one in tests.
-const limitsVariable = "VKSPLAT_LIMITS"
-
-// faults simulate a faulty driver, for tests.
-type faults struct {
-	HeapBytes int64  `json:"heapBytes"` // what LimitHeap takes
-	LostAfter uint64 `json:"lostAfter"` // submissions after which the device is lost; 0: it is not
-}
-
-// lower applies the file of limitsVariable to l and f, if there is one, and returns its faults.
-func lower(l *Limits, f *Features) (faults, error) {
-	path := os.Getenv(limitsVariable)
-	if path == "" {
-		return faults{}, nil
-	}
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return faults{}, fault.WithHint(&callError{Call: "read limits", Object: path, Err: fmt.Errorf("%w: %w",
-			errBadLimits, err)},
-			"unset "+limitsVariable+" or let it name a JSON file of limits")
-	}
-	want := struct {
-		*Limits
-		*Features
-		faults
-	}{Limits: &Limits{}, Features: &Features{}}
-	*want.Limits, *want.Features = *l, *f
-	dec := json.NewDecoder(bytes.NewReader(data))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(&want); err != nil {
-		return faults{}, fault.WithHint(&callError{Call: "read limits", Object: path, Err: fmt.Errorf("%w: %w",
-			errBadLimits, err)},
-			"the keys are Vulkan's names, as in {\"maxStorageBufferRange\": 1048576}")
-	}
-	size := want.SubgroupSize
-	atMost(reflect.ValueOf(l).Elem(), reflect.ValueOf(want.Limits).Elem())
-	atMost(reflect.ValueOf(f).Elem(), reflect.ValueOf(want.Features).Elem())
-	l.MinStorageBufferOffsetAlignment = max(l.MinStorageBufferOffsetAlignment, want.MinStorageBufferOffsetAlignment)
-	l.MinImportedHostPointerAlignment = max(l.MinImportedHostPointerAlignment, want.MinImportedHostPointerAlignment)
-	l.MinSubgroupSize = max(l.MinSubgroupSize, want.MinSubgroupSize)
-	l.SubgroupSize = min(max(size, l.MinSubgroupSize), l.MaxSubgroupSize)
-	return want.faults, nil
-}
-
-// atMost lowers the fields of have to those of want: numbers to the smaller one, abilities to those that both have.
-// Fields named Min are left alone.
-func atMost(have, want reflect.Value) {
-	for i := range have.NumField() {
-		lowerValue(have.Field(i), want.Field(i), have.Type().Field(i).Name)
-	}
-}
-
-func lowerValue(h, w reflect.Value, name string) {
-	switch h.Kind() {
-	case reflect.Bool:
-		h.SetBool(h.Bool() && w.Bool())
-	case reflect.Uint32:
-		if name[:3] != "Min" {
-			h.SetUint(min(h.Uint(), w.Uint()))
-		}
-	case reflect.Int64:
-		if name[:3] != "Min" {
-			h.SetInt(min(h.Int(), w.Int()))
-		}
-	case reflect.Array:
-		for i := range h.Len() {
-			lowerValue(h.Index(i), w.Index(i), name)
-		}
-	}
 }

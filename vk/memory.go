@@ -2,6 +2,8 @@ package vk
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"sync"
 	"unsafe"
 )
@@ -16,52 +18,84 @@ type memory struct {
 	dev         *Device
 	local, host *arena              // the same one on unified memory
 	types       [memoryKinds]uint32 // memory type of each kind
+	heaps       [memoryKinds]uint32 // likewise its heap, of the profile if there is one
 	mu          sync.Mutex          // guards the fields below
 	blocks      map[int]*memoryBlock
 	nextID      int
-	heap        int64 // bytes that the driver has for all blocks together; 0: what it has
-	taken       int64 // bytes of all blocks
-	shared      int64 // bytes of imported memory of the host
+	limit       int64           // bytes that the driver has for all blocks together; 0: what it has
+	taken       [maxHeaps]int64 // bytes of the blocks of each heap
+	asked       int             // blocks asked for so far
+	shared      int64           // bytes of imported memory of the host
 }
 
 // memoryBlock is one allocation of the driver with a buffer over all of it.
 type memoryBlock struct {
 	id             int
+	heap           uint32
 	size           int64
 	buffer, memory uint64
 	mapped         unsafe.Pointer // nil for device-local memory
 }
 
-// Bits of VkMemoryPropertyFlags.
+// maxHeaps is VK_MAX_MEMORY_HEAPS.
+const maxHeaps = 16
+
+// memoryType is a type of memory.
+type memoryType struct {
+	Heap  uint32      `json:"heapIndex"`
+	Flags memoryFlags `json:"propertyFlags"`
+}
+
+// memoryFlags is VkMemoryPropertyFlags. As text it is the names of the flags, separated by spaces.
+type memoryFlags uint32
+
 const (
-	memDeviceLocal  = 1
-	memHostVisible  = 2
-	memHostCoherent = 4
-	memHostCached   = 8
-	memUnusual      = 0xf0 // lazily allocated, protected, device-coherent, uncached: never wanted
+	memDeviceLocal memoryFlags = 1 << iota
+	memHostVisible
+	memHostCoherent
+	memHostCached
+	memUnusual memoryFlags = 0xf0 // the other ones below: never wanted
 )
+
+var memoryFlagNames = []string{"deviceLocal", "hostVisible", "hostCoherent", "hostCached", "lazilyAllocated",
+	"protected", "deviceCoherent", "deviceUncached"}
+
+func (f *memoryFlags) UnmarshalText(text []byte) error {
+	for name := range strings.FieldsSeq(string(text)) {
+		bit := slices.Index(memoryFlagNames, name)
+		if bit < 0 {
+			return fmt.Errorf("memory flag %q is none of %v", name, memoryFlagNames)
+		}
+		*f |= 1 << bit
+	}
+	return nil
+}
 
 // begin chooses the memory types and opens the arenas.
 func (m *memory) begin(d *Device, budget int64) error {
-	m.dev, m.blocks, m.heap = d, map[int]*memoryBlock{}, d.info.faults.HeapBytes
+	m.dev, m.blocks, m.limit = d, map[int]*memoryBlock{}, d.info.faults.HeapBytes
 	probe, r := createBuffer(d.h, 1<<16)
 	if err := failed("vkCreateBuffer", "probe on "+d.info.Name, r); err != nil {
 		return err
 	}
 	_, allowed := bufferRequirements(d.h, probe)
 	destroyBuffer(d.h, probe)
-	table := d.in.shim.memory(d.info.handle, false)
+	_, types := d.in.memory(d.info.handle, false)
 	for kind := range memoryKinds {
-		t, ok := chooseType(&table, allowed, kind)
+		t, ok := chooseType(types, allowed, kind)
 		if !ok {
 			return invalid("open device", d.info.Name, "no memory type suits %v buffers", kind)
 		}
-		m.types[kind] = t
+		m.types[kind], m.heaps[kind] = t, types[t].Heap
+	}
+	for kind := range memoryKinds {
+		if t, ok := chooseType(d.info.types, ^uint32(0), kind); ok {
+			m.heaps[kind] = d.info.types[t].Heap
+		}
 	}
 	m.local = newArena(m, budget)
 	m.host = m.local
-	heap := func(k MemoryKind) uint32 { return uint32(table.type_heap[m.types[k]]) }
-	if heap(Upload) != heap(DeviceLocal) || heap(Readback) != heap(DeviceLocal) {
+	if m.heaps[Upload] != m.heaps[DeviceLocal] || m.heaps[Readback] != m.heaps[DeviceLocal] {
 		m.host = newArena(m, min(availableRAM()/2, 1<<50))
 	}
 	return nil
@@ -69,14 +103,14 @@ func (m *memory) begin(d *Device, budget int64) error {
 
 // chooseType returns the memory type for a kind: the one with the most points, the earlier of equals (drivers list the
 // better type first).
-func chooseType(t *deviceMemory, allowed uint32, kind MemoryKind) (best uint32, ok bool) {
+func chooseType(types []memoryType, allowed uint32, kind MemoryKind) (best uint32, ok bool) {
 	most := -1 << 30
-	for i := range uint32(t.n_types) {
-		flags := uint32(t.type_flags[i])
+	for i, t := range types {
+		flags := t.Flags
 		if allowed&(1<<i) == 0 || flags&memUnusual != 0 {
 			continue
 		}
-		has := func(bit uint32, points int) int {
+		has := func(bit memoryFlags, points int) int {
 			if flags&bit != 0 {
 				return points
 			}
@@ -95,7 +129,7 @@ func chooseType(t *deviceMemory, allowed uint32, kind MemoryKind) (best uint32, 
 			continue
 		}
 		if points > most {
-			most, best, ok = points, i, true
+			most, best, ok = points, uint32(i), true
 		}
 	}
 	return best, ok
@@ -108,10 +142,10 @@ func (m *memory) newBlock(kind MemoryKind, size int64) (int, error) {
 		return 0, &callError{Call: "vkAllocateMemory", Object: object,
 			Err: fmt.Errorf("%w: the device takes at most %s at once", ErrOutOfMemory, BytesText(most))}
 	}
-	if m.full(size) {
+	if m.full(kind, size) {
 		return 0, &callError{Call: "vkAllocateMemory", Object: object, Result: outOfDevMemory}
 	}
-	b := &memoryBlock{size: size}
+	b := &memoryBlock{heap: m.heaps[kind], size: size}
 	var r Result
 	if b.buffer, r = createBuffer(d.h, size); r < 0 {
 		return 0, d.check("vkCreateBuffer", object, r)
@@ -125,7 +159,7 @@ func (m *memory) newBlock(kind MemoryKind, size int64) (int, error) {
 	m.nextID++
 	b.id = m.nextID
 	m.blocks[b.id] = b
-	m.taken += size
+	m.taken[b.heap] += size
 	d.shim.name(objectBuffer, b.buffer, fmt.Sprintf("block %d, %v", b.id, kind))
 	return b.id, nil
 }
@@ -152,11 +186,18 @@ func (m *memory) back(b *memoryBlock, kind MemoryKind, object string) error {
 	return nil
 }
 
-// full reports whether size bytes more are above what LimitHeap allows.
-func (m *memory) full(size int64) bool {
+// full reports whether a block of size bytes is above what LimitHeap or a profile allows.
+func (m *memory) full(kind MemoryKind, size int64) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.heap > 0 && m.taken+size > m.heap
+	m.asked++
+	all := size
+	for _, n := range m.taken {
+		all += n
+	}
+	d, heap := &m.dev.info, m.heaps[kind]
+	return m.limit > 0 && all > m.limit || d.faults.RefusedFrom > 0 && m.asked >= d.faults.RefusedFrom ||
+		len(d.types) > 0 && m.taken[heap]+size > d.Heaps[heap].Size
 }
 
 // freeBlock ends a block of an arena.
@@ -165,7 +206,7 @@ func (m *memory) freeBlock(id int) {
 	b := m.blocks[id]
 	delete(m.blocks, id)
 	if b != nil {
-		m.taken -= b.size
+		m.taken[b.heap] -= b.size
 	}
 	m.mu.Unlock()
 	if b != nil {
@@ -278,5 +319,5 @@ func (d *Device) LimitHeap(bytes int64) {
 	m := &d.memory
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.heap = bytes
+	m.limit = bytes
 }

@@ -142,8 +142,8 @@ func (m *memory) imported(p unsafe.Pointer, size int64, name string) (*memoryBlo
 func (m *memory) bindImported(b *memoryBlock, types uint32, object string) error {
 	d := m.dev
 	need, allowed := bufferRequirements(d.h, b.buffer)
-	table := d.in.shim.memory(d.info.handle, false)
-	t, ok := chooseType(&table, allowed&types, Readback)
+	_, table := d.in.memory(d.info.handle, false)
+	t, ok := chooseType(table, allowed&types, Readback)
 	if !ok || need > b.size {
 		return invalid("import", object, "no coherent memory type suits it, or the buffer needs more, %d bytes", need)
 	}

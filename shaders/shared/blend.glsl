@@ -54,22 +54,27 @@ Splat splat_of(Blended p) {
                  log2(p.opacity), p.color);
 }
 
-// The forward and the backward pass must take the same decisions, so both call these two, and nothing in them may be
-// contracted.
+// The forward and the backward pass must take the same decisions, so both call these three. A `precise` operation can
+// neither be contracted nor moved to another place of a sum, but MoltenVK makes a function of it that Metal's compiler
+// does not optimise. So only those are precise that could be: the products here go into an fma alone.
 Column column_of(Splat s, float dx) {
-    precise float along = s.form.x * dx;
-    precise Column c = Column(fma(-along, dx, s.log_opacity), s.form.y * dx);
-    return c;
+    return Column(fma(-(s.form.x * dx), dx, s.log_opacity), s.form.y * dx);
 }
 
 // Whether a splat covers a pixel of the column; alpha = opacity exp(-sigma), before the ceiling. Sigma is below zero by
 // rounding alone.
 bool covers(Splat s, Column c, float dy, out float alpha) {
-    precise float slope = fma(s.form.z, dy, c.slope);
-    precise float power = fma(-slope, dy, c.level);
-    precise float a = exp2(power);
-    alpha = a;
+    float power = fma(-fma(s.form.z, dy, c.slope), dy, c.level);
+    alpha = exp2(power);
     return power >= LOG2_ALPHA_THRESHOLD;
+}
+
+// What a splat of this alpha absorbs of a pixel's light, and what it leaves.
+void absorb(float alpha, float light, out float weight, out float left) {
+    precise float part = alpha * light;
+    precise float rest = light - part;
+    weight = part;
+    left = rest;
 }
 
 #endif

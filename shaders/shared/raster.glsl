@@ -57,17 +57,14 @@ uvec2 lane_pixel(uint lane, uint p) {
                  patch_id / 2u * PATCH_HEIGHT + lane % PATCH_LANES / PATCH_WIDTH * LANE_PIXELS + p);
 }
 
-// From the lane's column to a mean, px.
-float to_mean_x(float x, vec2 centre) {
-    precise float d = x - centre.x;
+// From the centre of a pixel to a mean, along one axis, px. Both passes round once.
+float to_mean(float mean, float centre) {
+    precise float d = mean - centre;
     return d;
 }
 
 // From pixel p of a lane whose pixel 0 has this centre to a mean, px.
-float to_mean_y(float y, vec2 centre, uint p) {
-    precise float d = y - (centre.y + float(p * PIXEL_STEP));   // rounded once, however many pixels a lane has
-    return d;
-}
+float to_mean_y(float y, vec2 centre, uint p) { return to_mean(y, centre.y + float(p * PIXEL_STEP)); }
 
 #include "touch.glsl"
 

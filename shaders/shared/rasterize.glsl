@@ -29,8 +29,8 @@ void name_buckets(uint tile, uint begin, uint end) {
 // Blends a splat into a pixel that it covers with this alpha, `behind` being 1 + its number. Alpha 0 changes nothing.
 // Without branches: subgroups rarely agree.
 void blend(inout Pixel p, float alpha, COLOR color, uint behind) {
-    precise float weight = alpha * p.light;
-    precise float next = p.light - weight;
+    float weight, next;
+    absorb(alpha, p.light, weight, next);
     bool goes_on = next > TRANSMITTANCE_THRESHOLD;
     float w = goes_on ? weight : 0.0;
     // Written as fma, so that no compiler chooses: with and without KEEP_STATES, in one band or many, the same bytes.
@@ -63,7 +63,7 @@ void blend_next(inout Pixel pixels[LANE_PIXELS], vec2 centre, uint first, inout 
         after[a] = k + j + 1u;
         Splat s = batch_splat(first + j);
         color[a] = s.color;
-        Column c = column_of(s, to_mean_x(s.mean2d.x, centre));
+        Column c = column_of(s, to_mean(s.mean2d.x, centre.x));
         for (uint p = 0u; p < LANE_PIXELS; p++) alpha[a][p] = alpha_at(s, c, centre, p);
     }
     for (uint a = 0u; a < n; a++)
@@ -93,7 +93,7 @@ void blend_piece(inout Pixel pixels[LANE_PIXELS], vec2 centre, uint first, uint 
             if (more) behind = k + j + 1u;
             after[a] = behind;
             color[a] = s.color;
-            Column c = column_of(s, to_mean_x(s.mean2d.x, centre));
+            Column c = column_of(s, to_mean(s.mean2d.x, centre.x));
             for (uint p = 0u; p < LANE_PIXELS; p++) alpha[a][p] = alpha_at(s, c, centre, p);
         }
         for (uint a = 0u; a < WALK_AT_ONCE; a++)

@@ -77,9 +77,8 @@ struct ColumnSums {
 // Moves a pixel's state past a splat that may hit it with this alpha before the ceiling, and adds to the sums.
 void pass_splat(inout Pixel p, Splat s, bool hit, float raw, vec2 d, inout ColumnSums sums) {
     float alpha = hit ? min(MAX_ALPHA, raw) : 0.0;
-    // As in the forward pass, but for the rounding of packed states.
-    precise float weight = alpha * p.transmittance;
-    precise float next = p.transmittance - weight;
+    float weight, next;
+    absorb(alpha, p.transmittance, weight, next);   // as in the forward pass, but for the rounding of packed states
     float cv = fma(s.color.r, p.v.r, fma(s.color.g, p.v.g, s.color.b * p.v.b));
 #ifdef DEPTH
     cv = fma(s.color.a, p.v.a, cv);
@@ -104,7 +103,7 @@ vec2 centre;                    // of the first of them, px
 // Moves the lane's pixels past splat number k of the tile, and leaves its cluster's part of the sums as that of splat
 // j of the round, if `keep`. Bit PATCH_COLUMNS p of `touches` is the patch of the lane's pixel p.
 void sum_splat(Splat s, uint touches, uint k, uint j, bool keep) {
-    float dx = to_mean_x(s.mean2d.x, centre);
+    float dx = to_mean(s.mean2d.x, centre.x);
     Column c = column_of(s, dx);
     ColumnSums sums = ColumnSums(0.0, 0.0, 0.0, COLOR(0.0), vec2(0.0));
     for (uint p = 0u; p < LANE_PIXELS; p++) {
@@ -114,7 +113,7 @@ void sum_splat(Splat s, uint touches, uint k, uint j, bool keep) {
         bool hit = covers(s, c, d.y, raw) && k < pixels[p].last;
         pass_splat(pixels[p], s, hit, raw, d, sums);
     }
-    precise float x = dx * sums.q;
+    float x = dx * sums.q;
     vec2 mean2d = mean_gradient(s.form, vec2(x, sums.y));
     store_sums(float[9](mean2d.x, mean2d.y, dx * x, dx * sums.y, sums.yy, sums.q,
                         sums.color.r, sums.color.g, sums.color.b), BESIDES(sums), j, keep);

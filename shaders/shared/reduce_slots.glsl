@@ -16,8 +16,9 @@ shared uint s_row_slots[REDUCE_RANKS];
 shared float s_row[REDUCE_RANKS * PARTS];
 shared float s_row_abs[ABSGRAD ? REDUCE_RANKS * ABS_PARTS : 1u];
 
-// sum + slots [slot, slot + n) one after the other, of one component. Several are on their way from memory at a time;
-// the last ones' neighbours are loaded again rather than asked for one by one.
+// sum + slots [slot, slot + n) one after the other, of one component; `precise`, so that the passes of several bands
+// add in the order of one. Several are on their way from memory at a time; the last ones' neighbours are loaded again
+// rather than asked for one by one.
 #define FOLD(name, values, parts) float name(float start, uint slot, uint part, uint n) { \
         precise float sum = start; \
         uint at = slot * parts + part; \

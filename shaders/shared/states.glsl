@@ -12,13 +12,12 @@ const float LIGHT_ZERO = 6.103515625e-5;    // 2^-14
 const uint DROPPED = 11u;
 
 uint pack_number(float x, float zero) {
-    precise float up = max(x, 0.0) + zero;
-    return min((floatBitsToUint(up) - floatBitsToUint(zero) + (1u << DROPPED - 1u)) >> DROPPED, 0xFFFFu);
+    uint up = floatBitsToUint(max(x, 0.0) + zero);
+    return min((up - floatBitsToUint(zero) + (1u << DROPPED - 1u)) >> DROPPED, 0xFFFFu);
 }
 
 float unpack_number(uint number, float zero) {
-    precise float x = uintBitsToFloat((number << DROPPED) + floatBitsToUint(zero)) - zero;
-    return x;
+    return uintBitsToFloat((number << DROPPED) + floatBitsToUint(zero)) - zero;
 }
 
 uvec2 pack_state(vec4 state) {
