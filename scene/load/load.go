@@ -49,6 +49,9 @@ func Capture(root string, o scene.LoadOptions) (*scene.Capture, error) {
 		return nil, err
 	}
 	reduced, err := FindPhotos(c, records, o)
+	if err == nil && o.Cameras != nil {
+		err = compareOwn(c, what.files, records, o)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -79,6 +82,35 @@ func Capture(root string, o scene.LoadOptions) (*scene.Capture, error) {
 		}
 	}
 	return c, nil
+}
+
+// compareOwn notes which photos of the capture's own model the cameras that are used omit: they count where every n-th
+// photo is held out, so that a run and those that use its cameras hold out the same ones. It also notes whether its own
+// lenses distort.
+func compareOwn(c *scene.Capture, form *colmap.Form, records []scene.Record, o scene.LoadOptions) error {
+	own, err := form.Records(c.Model)
+	if err != nil {
+		return err
+	}
+	as := &scene.Capture{Root: c.Root, Model: c.Model, Format: c.Format, Renamed: map[string]string{}}
+	if _, err := FindPhotos(as, own, o); err != nil {
+		return err
+	}
+	used := map[string]bool{}
+	for _, r := range records {
+		used[r.Cam.Path] = true
+	}
+	maker := viewMaker{made: map[string]scene.Camera{}}
+	c.Undistorted = true
+	for _, r := range own {
+		if r.Cam.Path != "" && !used[r.Cam.Path] {
+			c.LeaveOut(r.Cam.Name, true)
+		}
+		k := r.Lens.Calibration(0, 0)
+		views, err := maker.views(r, k.Width, k.Height, 1)
+		c.Undistorted = c.Undistorted && err == nil && views[0].Lens == nil
+	}
+	return nil
 }
 
 // mostGrowth bounds GrowMasks: far more than anybody's outline is off.
