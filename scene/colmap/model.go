@@ -86,8 +86,16 @@ func (m *Model) Files() scene.Files {
 	}
 }
 
-// Save writes the files of a model into dir, which is made if it is missing, each in full or not at all.
+// Save writes the files of a model into dir, which is made if it is missing, each in full or not at all, and in binary
+// form.
 func Save(dir string, files scene.Files) error {
+	if FormIn(files) == &TextModel {
+		m, _, err := ReadModel(&scene.Capture{Format: scene.FormatColmap, Text: true, Calibrated: files})
+		if err != nil {
+			return err
+		}
+		files = m.Files()
+	}
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return &fault.Error{Op: "make folder", Path: dir, Err: fault.TrimPath(err),
 			Hint: atomicfile.WriteHint(err, dir)}

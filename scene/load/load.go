@@ -33,8 +33,12 @@ func Capture(root string, o scene.LoadOptions) (*scene.Capture, error) {
 		Warnings: warnings, Renamed: map[string]string{}}
 	var records []scene.Record
 	if what.format == scene.FormatColmap {
-		c.Text, c.Calibrated = what.files == &colmap.TextModel, o.Cameras
-		records, err = colmap.Read(c, what.files)
+		form := what.files
+		if c.Calibrated = o.Cameras; o.Cameras != nil {
+			form = colmap.FormIn(o.Cameras)
+		}
+		c.Text = form == &colmap.TextModel
+		records, err = colmap.Read(c)
 	} else if o.Cameras != nil {
 		err = &fault.Error{Op: "load capture", Path: root, Kind: fault.ErrUsage,
 			Err:  errors.New("only the cameras of a COLMAP model can be replaced by others"),

@@ -43,3 +43,18 @@ func TestOtherCameras(t *testing.T) {
 		t.Errorf("by other names: held out %v, left out %v", c.HeldOut, c.LeftOut)
 	}
 }
+
+// TestOtherText takes other cameras in text form, for a binary model.
+func TestOtherText(t *testing.T) {
+	dir, other := t.TempDir(), t.TempDir()
+	must.Do(t, synth.Write(dir, synth.Options{Images: 4, Width: 32, Height: 24, Points: 8}))
+	own := must.Get(load.Capture(dir, scene.LoadOptions{Model: scene.AnyModel}))(t)
+	own.Cameras[2].T[1] += 7
+	textModel(t, other, own, "1 0 0.5 1 1 2 3 0.5 1 0 2 0\n")
+	c := must.Get(load.Capture(dir, scene.LoadOptions{Model: scene.AnyModel, Cameras: colmap.Folder(other)}))(t)
+	tracks := 0
+	must.Do(t, colmap.EachTrack(c, func(int, []int) { tracks++ }))
+	if off := c.Cameras[2].T[1] - own.Cameras[2].T[1]; off > 1e-4 || off < -1e-4 || len(c.Points) != 1 || tracks != 1 {
+		t.Errorf("camera off by %g, %d points, %d tracks", off, len(c.Points), tracks)
+	}
+}
