@@ -343,6 +343,20 @@ func TestApart(t *testing.T) {
 	}
 }
 
+// TestAlone leaves out one of photos that are too few for an order, but no two.
+func TestAlone(t *testing.T) {
+	for wrong, want := range [][]string{{}, {"009.jpg"}, {}} {
+		s := ring(pinhole(700), pinhole(700))
+		s.m.Images, s.m.Seen, s.c.Cameras = s.m.Images[:18], s.m.Seen[:18], s.c.Cameras[:18]
+		for i := range wrong {
+			s.m.Images[9+i].T = [3]float64{0, 0, 40}
+		}
+		if res, _ := s.calibrate(t); !slices.Equal(res.Apart, want) {
+			t.Errorf("of %d wrong poses: %v apart", wrong, res.Apart)
+		}
+	}
+}
+
 // TestSkipped changes nothing where observations say nothing, and says why.
 func TestSkipped(t *testing.T) {
 	exact := ring(pinhole(700), pinhole(700))
