@@ -1,6 +1,7 @@
 package captured
 
 import (
+	"fmt"
 	"math"
 	"path/filepath"
 	"strconv"
@@ -50,14 +51,18 @@ func (f *Options) calibrated() scene.Files {
 // Calibrated reports whether other cameras are used than the capture's own.
 func (f *Options) Calibrated() bool { return f.calibrated() != nil }
 
-// SaveCameras writes the cameras that were used in place of the capture's own into ModelFolder of dir.
+// SaveCameras writes the cameras that were used in place of the capture's own into ModelFolder of dir. Without them,
+// nothing could say what the scores of a run are of.
 func (f *Options) SaveCameras(dir string) error {
 	at := filepath.Join(dir, filepath.FromSlash(ModelFolder))
 	files := f.calibrated()
 	if files == nil || f.files == nil && output.Absolute(f.Cameras) == output.Absolute(at) {
 		return nil
 	}
-	return colmap.Save(at, files)
+	if err := colmap.Save(at, files); err != nil {
+		return fmt.Errorf("store the cameras that are used: %w", err)
+	}
+	return nil
 }
 
 func (f Options) Options() scene.LoadOptions {
