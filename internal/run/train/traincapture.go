@@ -112,7 +112,7 @@ func (d *dataset) calibrate(ctx context.Context) error {
 		return err
 	}
 	var res *calibrate.Result
-	d.Capture, res, err = captured.Calibrate(ctx, d.Capture, d.Scene, &d.Load, bytes/2)
+	d.Capture, res, err = captured.Calibrate(ctx, d.Capture, d.Scene, &d.Load, bytes/2, d.console.Note)
 	d.choices.bent = d.Capture.Undistorted && anyBent(d.Capture)
 	if err != nil || res == nil {
 		return err
