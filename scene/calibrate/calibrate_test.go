@@ -168,8 +168,30 @@ func TestLens(t *testing.T) {
 	if off := s.off(m, true); off > 0.006 {
 		t.Errorf("held-out cameras are %g from the true ones", off)
 	}
+	s.checkErrors(t, m)
 	if text := res.Text(); !strings.Contains(text, "k1 0 to -0.1") || !strings.Contains(text, "f 700 to 6") {
 		t.Error(text)
+	}
+}
+
+// checkErrors demands that a model says by how much the training photos that show a point are off.
+func (s *made) checkErrors(t *testing.T, m *colmap.Model) {
+	t.Helper()
+	p := m.Points[20]
+	sum, n := 0.0, 0.0
+	for i, img := range m.Images {
+		r, _ := geom.RotationFromQuat(img.Quat)
+		k := m.Cameras[img.Camera]
+		o := must1(k.Optics(k.Width, k.Height))
+		for _, at := range m.Seen[i] {
+			if at.Point == p.ID && !s.c.HeldOut[img.Name] {
+				x, y, _ := o.Project(geom.Add(geom.Rotate(r, p.Pos), img.T))
+				sum, n = sum+math.Hypot(x-at.X, y-at.Y), n+1
+			}
+		}
+	}
+	if n == 0 || math.Abs(p.Error-sum/n) > 1e-6 {
+		t.Errorf("point %d: error %g of %g photos, want %g", p.ID, p.Error, n, sum/n)
 	}
 }
 
