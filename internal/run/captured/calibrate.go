@@ -25,7 +25,7 @@ func Calibrate(ctx context.Context, c *scene.Capture, path string, l *Options, b
 		return c, res, err
 	}
 	better := *l
-	better.files = res.Cameras
+	better.files = &res.Cameras
 	again, err := load.Capture(path, better.Options())
 	if err != nil {
 		return c, res, err

@@ -4,12 +4,15 @@ import (
 	"context"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	must "vksplat/internal/musttest"
 	"vksplat/scene"
 	"vksplat/scene/calibrate"
+	"vksplat/scene/colmap"
 )
 
 // TestSlowCheck wants a note where checking cameras takes long, and none where it does not.
@@ -40,4 +43,19 @@ func TestSlowCheck(t *testing.T) {
 		}
 	}
 	check(time.Millisecond)
+}
+
+// TestSavedCameras are no longer in memory: captures read them where they were written.
+func TestSavedCameras(t *testing.T) {
+	dir, files := t.TempDir(), (&colmap.Model{}).Files()
+	o := &Options{Cameras: CamerasAuto, files: &files}
+	read := o.Options().Cameras
+	must.Do(t, o.SaveCameras(dir))
+	must.Do(t, os.Remove(filepath.Join(dir, filepath.FromSlash(ModelFolder), "images.bin")))
+	if _, _, err := read("cameras.bin"); err != nil {
+		t.Error(err)
+	}
+	if _, _, err := read("images.bin"); err == nil {
+		t.Error("files that were saved are still in memory")
+	}
 }

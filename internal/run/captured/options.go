@@ -2,6 +2,7 @@ package captured
 
 import (
 	"fmt"
+	"io"
 	"math"
 	"path/filepath"
 	"strconv"
@@ -27,7 +28,7 @@ type Options struct {
 	Undo      bool   // applied_transform
 	Cameras   string // CamerasAuto, CamerasGiven, or the folder of a COLMAP model
 
-	files scene.Files // of a COLMAP model that Calibrate made
+	files *scene.Files // of a COLMAP model that Calibrate made: in memory, from SaveCameras on where it wrote them
 }
 
 // Values of Options.Cameras beside a folder.
@@ -41,9 +42,11 @@ const ModelFolder = "sparse/0"
 
 // calibrated returns the model whose cameras are used in place of the capture's own, nil for none.
 func (f *Options) calibrated() scene.Files {
-	switch {
-	case f.files != nil || f.Cameras == CamerasAuto || f.Cameras == CamerasGiven || f.Cameras == "":
-		return f.files
+	switch files := f.files; {
+	case files != nil:
+		return func(name string) (io.ReadCloser, int64, error) { return (*files)(name) }
+	case f.Cameras == CamerasAuto || f.Cameras == CamerasGiven || f.Cameras == "":
+		return nil
 	}
 	return colmap.Folder(f.Cameras)
 }
@@ -61,6 +64,9 @@ func (f *Options) SaveCameras(dir string) error {
 	}
 	if err := colmap.Save(at, files); err != nil {
 		return fmt.Errorf("store the cameras that are used: %w", err)
+	}
+	if f.files != nil {
+		*f.files = colmap.Folder(at)
 	}
 	return nil
 }
