@@ -405,10 +405,18 @@ func TestSkipped(t *testing.T) {
 		}
 	}
 	s := ring(pinhole(700), opencv(690, -0.15, 0.2))
-	s.c.Calibrated = s.m.Files()
-	if res := must.Get(Capture(context.Background(), s.c, Options{Bytes: 1 << 20}))(t); res.Cameras != nil ||
-		!strings.Contains(res.Skipped, "MiB") {
-		t.Errorf("with a limit of memory: %q", res.Skipped)
+	for bytes, want := range map[int64]string{1 << 20: "to adjust them takes", 4 << 20: "to adjust 1"} {
+		files := s.m.Files()
+		s.c.Calibrated = func(name string) (io.ReadCloser, int64, error) {
+			if name == "images.bin" && bytes == 1<<20 {
+				t.Error("images are read of a model that is too large")
+			}
+			return files(name)
+		}
+		if res := must.Get(Capture(context.Background(), s.c, Options{Bytes: bytes}))(t); res.Cameras != nil ||
+			!strings.Contains(res.Skipped, want) || !strings.Contains(res.Skipped, " MiB are there") {
+			t.Errorf("with %d bytes of memory: %q", bytes, res.Skipped)
+		}
 	}
 	s.c.Calibrated = func(name string) (io.ReadCloser, int64, error) {
 		r, n, err := s.m.Files()(name)

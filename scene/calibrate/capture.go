@@ -52,6 +52,11 @@ type Options struct {
 // reading the model, of memory, and of ctx.
 func Capture(ctx context.Context, c *scene.Capture, o Options) (*Result, error) {
 	res := &Result{}
+	if need := bytesPerByte * colmap.PointsSize(c); o.Bytes > 0 && need > o.Bytes && !o.Check {
+		res.Skipped = fmt.Sprintf("to adjust them takes at least %d MiB of memory, and %d MiB are there", need>>20,
+			o.Bytes>>20)
+		return res, nil
+	}
 	m, ok, err := colmap.ReadModel(c)
 	if err != nil { // training does not read the observations
 		res.Skipped = "the capture's observations cannot be read: " + err.Error()
@@ -154,6 +159,10 @@ func divergence(ctx context.Context, res *Result, err error) error {
 	res.Skipped = "the adjustment failed: " + err.Error()
 	return nil
 }
+
+// bytesPerByte is how much memory an adjustment takes at least for each byte of the file of points: that of a point that
+// two photos show has 67 bytes, or some 100 as text, see network.bytes.
+const bytesPerByte = 12
 
 // bytes is about how much memory an adjustment takes.
 func (n *network) bytes() int64 {

@@ -70,6 +70,21 @@ func ReadModel(c *scene.Capture) (m *Model, ok bool, err error) {
 	return m, true, err
 }
 
+// PointsSize returns the bytes of the file with the points of the model that a capture's cameras are of; 0 where it
+// cannot be read.
+func PointsSize(c *scene.Capture) (size int64) {
+	if form, ok := formOf(c); ok {
+		_ = form.read(c, "points3D", func(r io.Reader) error { // ReadModel reports its errors
+			at, err := fileCursor(r)
+			if err == nil {
+				size = int64(at.size)
+			}
+			return err
+		})
+	}
+	return size
+}
+
 // PhotoName is the name of the photo of an image of a capture's model.
 func PhotoName(c *scene.Capture, img *Image) string { return photoNameIn(c, img.Name) }
 
