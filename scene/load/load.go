@@ -31,24 +31,7 @@ func Capture(root string, o scene.LoadOptions) (*scene.Capture, error) {
 	}
 	c := &scene.Capture{Root: what.root, Model: what.model, Format: what.format, Frame: scene.Identity(),
 		Warnings: warnings, Renamed: map[string]string{}}
-	var records []scene.Record
-	if what.format == scene.FormatColmap {
-		form := what.files
-		if c.Calibrated = o.Cameras; o.Cameras != nil {
-			form = colmap.FormIn(o.Cameras)
-		}
-		c.Text = form == &colmap.TextModel
-		records, err = colmap.Read(c)
-	} else if o.Cameras != nil {
-		err = &fault.Error{Op: "load capture", Path: root, Kind: fault.ErrUsage,
-			Err:  errors.New("only the cameras of a COLMAP model can be replaced by others"),
-			Hint: "give " + fault.Setting("cameras") + " given"}
-	} else {
-		records, err = readers[what.format].read(c, o)
-	}
-	if err == nil && o.UndoAppliedTransform {
-		err = transforms.UndoApplied(c, records)
-	}
+	records, err := readRecords(c, what, o)
 	if err != nil {
 		return nil, err
 	}
@@ -86,6 +69,29 @@ func Capture(root string, o scene.LoadOptions) (*scene.Capture, error) {
 		}
 	}
 	return c, nil
+}
+
+// readRecords reads what the files of a capture say of its photos, and its points.
+func readRecords(c *scene.Capture, what found, o scene.LoadOptions) (records []scene.Record, err error) {
+	switch {
+	case what.format == scene.FormatColmap:
+		form := what.files
+		if c.Calibrated = o.Cameras; o.Cameras != nil {
+			form = colmap.FormIn(o.Cameras)
+		}
+		c.Text = form == &colmap.TextModel
+		records, err = colmap.Read(c)
+	case o.Cameras != nil:
+		return nil, &fault.Error{Op: "load capture", Path: c.Root, Kind: fault.ErrUsage,
+			Err:  errors.New("only the cameras of a COLMAP model can be replaced by others"),
+			Hint: "give " + fault.Setting("cameras") + " given"}
+	default:
+		records, err = readers[what.format].read(c, o)
+	}
+	if err == nil && o.UndoAppliedTransform {
+		err = transforms.UndoApplied(c, records)
+	}
+	return records, err
 }
 
 // compareOwn notes which photos of the capture's own model the cameras that are used omit: they count where every n-th
