@@ -14,10 +14,10 @@ const (
 	farSteps = 10
 	farApart = 2
 	fewApart = 10
-	// leastRow is how many photos make an order by names. Among fewer, one photo stands apart if it is more than farMiddle
-	// times as far from the middle of the cameras as usual, and its observations lie farAlone times as far from their
-	// points. In real captures, and in 18 photos of each, wrong poses have at least 2.4 and 2.9; right ones that exceed
-	// one of the bounds have at most 1.5 of the other.
+	// leastRow is how many photos make an order by names. Among fewer, one photo stands apart if it is more than
+	// farMiddle times as far from the middle of the cameras as usual, and its observations lie farAlone times as far
+	// from their points. In real captures, and in 18 photos of each, wrong poses have at least 2.4 and 2.9; right ones
+	// that exceed one of the bounds have at most 1.6 of the other.
 	leastRow            = 20
 	farMiddle, farAlone = 2, 2.5
 )

@@ -160,13 +160,13 @@ func divergence(ctx context.Context, res *Result, err error) error {
 	return nil
 }
 
-// bytesPerByte is how much memory an adjustment takes at least for each byte of the file of points: that of a point that
-// two photos show has 67 bytes, or some 100 as text, see network.bytes.
+// bytesPerByte is how much memory an adjustment takes at least for each byte of the file of points: a point that two
+// photos show has 67 bytes there, or some 100 as text, see network.bytes.
 const bytesPerByte = 12
 
 // bytes is about how much memory an adjustment takes.
 func (n *network) bytes() int64 {
-	const perObservation, perPoint = 500, 250
+	const perObservation, perPoint = 550, 250
 	variables := int64(6*len(n.photos) + scene.MaxCalibrated*len(n.lenses))
 	return perObservation*int64(len(n.seen)) + perPoint*int64(len(n.points)) + 4*variables*variables
 }
