@@ -144,25 +144,38 @@ func goldenLoss(t *testing.T, c *goldentest.LossCase) {
 	goldentest.Within(t, "v_image", ref.RelNorm(g, c.VImage), 1e-4)
 }
 
+// goldenRelocation has mcmc_update make the splats their own copies, in a chunk of opacities and scales alone.
 func goldenRelocation(t *testing.T, c *goldentest.RelocationCase) {
 	d := testDevice(t)
 	n := len(c.Opacities)
-	ratios := make([]uint32, n)
-	for i, x := range c.Ratios {
-		ratios[i] = uint32(x)
+	drawn, chunk := make([]uint32, n), make([]float32, (layout.RowLogitOpacities+1)*n)
+	for i, o := range c.Opacities {
+		drawn[i] = uint32(c.Ratios[i] - 1)
+		chunk[layout.RowLogitOpacities*n+i] = float32(math.Log(float64(o) / (1 - float64(o))))
+		for k := range 3 {
+			chunk[(layout.RowLogScales+k)*n+i] = float32(math.Log(float64(c.Scales[3*i+k])))
+		}
 	}
+	counters := make([]uint32, layout.NCounters)
+	counters[layout.NActive] = uint32(n)
 	r := vk.NewRecorder(d.dev)
-	opacities := vk.ScratchOf[float32](r, "new_opacities", n)
-	scales := vk.ScratchOf[[3]float32](r, "new_scales", n)
-	r.Dispatch(&shaders.McmcRelocation{
-		Opacities: uploadOf(t, d, c.Opacities), Scales: vk.Cast[[3]float32](uploadOf(t, d, c.Scales).View),
-		Ratios:       uploadOf(t, d, ratios),
-		NewOpacities: opacities, NewScales: scales,
-		Push: shaders.McmcRelocationPush{N: uint32(n), MinOpacity: 0.005},
+	at := vk.ScratchOf[float32](r, "chunk", len(chunk))
+	r.Copy(at.View, uploadOf(t, d, chunk).View)
+	r.Dispatch(&shaders.McmcUpdate{
+		Params: uploadOf(t, d, []layout.StepParams{{PruneOpacity: 0.005}}), Counters: uploadOf(t, d, counters),
+		Multiplicity: uploadOf(t, d, drawn), Chunk: at,
+		Push: shaders.McmcUpdatePush{ChunkSplats: uint32(n), Round: layout.RoundGrow},
 	}, vk.Items(n, 256))
-	out := runList(t, d, r, opacities.View, scales.View)
-	goldentest.Within(t, "opacities", ref.RelNorm(bytesFloats(out[0]), c.NewOpacities), 1e-4)
-	goldentest.Within(t, "scales", ref.RelNorm(bytesFloats(out[1]), c.NewScales), 1e-4)
+	chunk = bytesFloats(runList(t, d, r, at.View)[0])
+	var opacities, scales []float32
+	for i := range n {
+		opacities = append(opacities, ref.Sigmoid(chunk[layout.RowLogitOpacities*n+i]))
+		for k := range 3 {
+			scales = append(scales, float32(math.Exp(float64(chunk[(layout.RowLogScales+k)*n+i]))))
+		}
+	}
+	goldentest.Within(t, "opacities", ref.RelNorm(opacities, c.NewOpacities), 1e-4)
+	goldentest.Within(t, "scales", ref.RelNorm(scales, c.NewScales), 1e-4)
 }
 
 // goldenAdam feeds the given gradients to project_bwd_adam through a path where the chain rule is the identity up to a

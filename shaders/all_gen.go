@@ -37,7 +37,6 @@ var All = []*vk.Kernel{
 	&mcmcDrawKernel,
 	&mcmcPlaceKernel,
 	&mcmcPlanKernel,
-	&mcmcRelocationKernel,
 	&mcmcUpdateKernel,
 	&mcmcWeighKernel,
 	&normalLossKernel,

@@ -189,6 +189,17 @@ func TestFailure(t *testing.T) {
 	r.want(s, err, "a done, b done, c done, d done", "b", "c")
 }
 
+// TestOtherTask names --redo for results of another task, which no worker can run.
+func TestOtherTask(t *testing.T) {
+	r := newRig(t, chain)
+	r.do = func(context.Context, task.Options, string) error { return (&store.Manifest{}).Of("a", "other") }
+	s, err := r.run(t.Context())
+	r.want(s, err, "a failed, b skipped, c skipped", "a")
+	if hint := s.Tasks[0].Hint; !strings.Contains(hint, "--redo") || !strings.Contains(hint, "another name") {
+		t.Errorf("hint %q", hint)
+	}
+}
+
 // TestKeepGoing begins nothing more once a task has failed.
 func TestKeepGoing(t *testing.T) {
 	r := newRig(t, "[[task]]\nkind = \"demo\"\nid = \"a\"\n[[task]]\nkind = \"demo\"\nid = \"b\"\n")

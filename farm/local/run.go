@@ -342,6 +342,9 @@ func (r *runner) ended(ctx context.Context, i int, err error, away, lost bool) {
 		return
 	}
 	t.Error, t.Hint, t.Message = err.Error(), fault.Hint(err), ""
+	if errors.Is(err, store.ErrOtherTask) {
+		t.Hint = fault.Command("farm run --redo") + " replaces them; to keep them, " + t.Hint
+	}
 	switch {
 	case lost:
 		t.Attempts--

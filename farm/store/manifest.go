@@ -317,11 +317,12 @@ func (m *Manifest) Of(task, hash string) error {
 	if m.Hash == hash {
 		return nil
 	}
-	return &fault.Error{Op: "run task", Path: task, Kind: fault.ErrUsage,
-		Err: errors.New("a task of this name with other settings already has results there"),
-		Hint: fault.Command("farm run --redo") + " replaces them; to keep them, give the job or the task another name, or " +
-			"move that folder away"}
+	return &fault.Error{Op: "run task", Path: task, Kind: fault.ErrUsage, Err: ErrOtherTask,
+		Hint: "give the job or the task another name, or move that folder away"}
 }
+
+// ErrOtherTask is the cause of the errors of Of.
+var ErrOtherTask = errors.New("a task of this name with other settings already has results there")
 
 // Result returns the manifest of a task's results, nil without any. Damaged and outdated ones are moved out of the way.
 func Result(ctx context.Context, r Root, task string) (*Manifest, error) {

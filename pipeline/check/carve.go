@@ -186,52 +186,6 @@ func checkReset(t *trial, n int, failed uint32) {
 	})
 }
 
-func relocationCases() []Case {
-	return []Case{
-		newCase("mcmc_relocation", "sizes", over([]int{0, 1, 255, 256, 257, 1000}, func(t *trial, n int) {
-			opacities, ratios := make([]float32, n), t.uints(n, 54)
-			for i := range opacities {
-				opacities[i] = float32(0.001 + 0.989*t.Float64())
-			}
-			checkRelocation(t, opacities, ratios)
-		})),
-		newCase("mcmc_relocation", "edges", func(t *trial) {
-			var opacities []float32
-			var ratios []uint32
-			for _, o := range []float32{0, 1e-42, 1e-9, 0.00499, 0.005, 0.00501, 0.1, 0.5, 0.9, 0.99, 0.999} {
-				for _, n := range []uint32{0, 1, 2, 3, 25, 50, 51, 52, math.MaxUint32} {
-					opacities, ratios = append(opacities, o), append(ratios, n)
-				}
-			}
-			checkRelocation(t, opacities, ratios)
-		}),
-	}
-}
-
-func checkRelocation(t *trial, opacities []float32, ratios []uint32) {
-	n := len(opacities)
-	scales := make([][3]float32, n)
-	var wantOpacities, wantScales []float64
-	for i, o := range opacities {
-		var s [3]float64
-		for k := range s {
-			scales[i][k] = float32(math.Exp(t.NormFloat64() - 3))
-			s[k] = float64(scales[i][k])
-		}
-		o, s := ref.Relocate(float64(o), s, int(min(ratios[i], 1000)))
-		wantOpacities, wantScales = append(wantOpacities, o), append(wantScales, s[:]...)
-	}
-	t.dispatch(&shaders.McmcRelocation{
-		Opacities: in(t, opacities...), Scales: in(t, scales...), Ratios: in(t, ratios...),
-		// 1 - pow(1 - o, 1/n): pow is right to a few 2^-22, and the difference keeps that as an absolute error.
-		NewOpacities: out[float32](t, n, roughly(wantOpacities, 2e-6, 1e-6)),
-		// The alternating sum's terms reach 100 times its value; and the opacity's error is relative to 0.005 at worst.
-		NewScales: out[[3]float32](t, n, roughly(wantScales, 1e-9, 1e-3)),
-		Push:      shaders.McmcRelocationPush{N: uint32(n), MinOpacity: ref.MinRelocatedOpacity},
-	}, vk.Items(n+256, 256))
-	t.run()
-}
-
 func reorderCases() []Case {
 	sizes := []int{0, 1, 255, 256, 257, chunkSplats, chunkSplats + 1, 1000}
 	return []Case{

@@ -34,6 +34,7 @@ func mcmcCases() []Case {
 			over(rounds, func(t *trial, r uint32) { checkCopies(t, 1+2*layout.MaxRelocations, r, 0) })),
 		newCase("mcmc_update", "a failed unit changes nothing",
 			func(t *trial) { checkCopies(t, 400, layout.RoundGrow, layout.FailedSplats) }),
+		newCase("mcmc_update", "edges of opacities and numbers of copies", checkRelocation),
 	}, casesOf("mcmc_draw", table{
 		{"sizes", over(sizes, func(t *trial, n int) {
 			eachOf([]int{0, 1, n, 3*n + 5},
@@ -202,6 +203,33 @@ func checkCopies(t *trial, n int, round, failed uint32) {
 	after := model64(want)
 	ref.CopySources(after, homes, sources, drawn, ref.MCMCConfig[float64]{PruneOpacity: pruneOpacity}, round)
 	compareCopies(d.download(all, m.Degree), after)
+}
+
+// checkRelocation is stricter than checkCopies, where the sum of equation 9 does not cancel too much.
+func checkRelocation(t *trial) {
+	logits := []float32{-200, -96.6, -20.7, -5.2953, -5.2933, -5.2913, -2.1972, 0, 2.1972, 4.5951, 6.9067}
+	copies := []uint32{2, 3, 25, 50, 51, 52, math.MaxUint32}
+	m := t.faint(len(logits) * len(copies))
+	drawn := make([]uint32, m.N)
+	for i := range drawn {
+		m.LogitOpacities[i], drawn[i] = logits[i/len(copies)], copies[i%len(copies)]-1
+	}
+	d := t.upload(m, refineChunk, 0)
+	d.copySplats(mcmcParams(mcmcConfig(0), 0, 0), junkCounters(counts{layout.NActive: uint32(m.N),
+		layout.NNewAllowed: 0}), nil, nil, drawn, layout.RoundGrow)
+	t.run()
+	want := model64(m)
+	ref.CopySources(want, nil, nil, drawn, ref.MCMCConfig[float64]{PruneOpacity: pruneOpacity}, layout.RoundGrow)
+	got := d.download(m.N, m.Degree)
+	compareCopies(got, want)
+	for i := range got.LogitOpacities {
+		got.LogitOpacities[i] = ref.Sigmoid(got.LogitOpacities[i])
+		want.LogitOpacities[i] = ref.Sigmoid(want.LogitOpacities[i])
+	}
+	// 1 - pow(1 - o, 1/n): pow is right to a few 2^-22, and the difference keeps that as an absolute error.
+	near("opacities", got.LogitOpacities, want.LogitOpacities, 2e-6, 1e-6)
+	// The alternating sum's terms reach 100 times its value; and the opacity's error is relative to 0.005 at worst.
+	near("log scales", got.LogScales, want.LogScales, 1e-3, 0)
 }
 
 func (d *model) copySplats(p layout.StepParams, start, homes, sources, drawn []uint32, round uint32) {

@@ -10,7 +10,6 @@ var tables = []func() []Case{
 	benchCases,
 	verifyCases,
 	carveCases,
-	relocationCases,
 	reorderCases,
 	depthCases,
 	depthLossCases,

@@ -135,7 +135,8 @@ func testAdam[T ref.Real](t *testing.T, c *goldentest.AdamCase) {
 func testRelocation[T ref.Real](t *testing.T, c *goldentest.RelocationCase) {
 	var opacities, scales []T
 	for i, n := range c.Ratios {
-		o, s := ref.Relocate(T(c.Opacities[i]), [3]T(ref.ConvertSlice[T](c.Scales[3*i:3*i+3])), n)
+		old := T(c.Opacities[i])
+		o, s := ref.Relocate(old, 1-old, [3]T(ref.ConvertSlice[T](c.Scales[3*i:3*i+3])), n, 0.005)
 		opacities, scales = append(opacities, o), append(scales, s[:]...)
 	}
 	goldentest.Within(t, "opacities", ref.RelNorm(opacities, c.NewOpacities), 1e-4)

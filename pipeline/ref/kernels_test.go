@@ -64,14 +64,14 @@ func TestTargetFromRGBA8(t *testing.T) {
 func TestRelocateEdges(t *testing.T) {
 	for _, n := range []int{-1, 0, 1, 51, 99} {
 		for _, opacity := range []float64{0, 1e-9, 0.005, 0.5, 0.999999, 1} {
-			o, s := Relocate(opacity, [3]float64{1, 2, 3}, n)
-			if !(o >= MinRelocatedOpacity && o <= 1) || !finite(s[0]) {
+			o, s := Relocate(opacity, 1-opacity, [3]float64{1, 2, 3}, n, 0.005)
+			if !(o >= 0.005 && o <= 1) || !finite(s[0]) {
 				t.Errorf("opacity %g, %d copies: %g, %v", opacity, n, o, s)
 			}
 		}
 	}
 	// One copy is the splat itself.
-	if o, s := Relocate(0.3, [3]float64{1, 2, 3}, 1); math.Abs(o-0.3) > 1e-15 || math.Abs(s[2]-3) > 1e-12 {
+	if o, s := Relocate(0.3, 0.7, [3]float64{1, 2, 3}, 1, 0.005); math.Abs(o-0.3) > 1e-15 || math.Abs(s[2]-3) > 1e-12 {
 		t.Errorf("one copy: %g, %v", o, s)
 	}
 }

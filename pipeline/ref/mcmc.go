@@ -117,11 +117,45 @@ func CopySources[T Real](m *Model[T], homes, sources, multiplicity []uint32, c M
 	}
 }
 
+// Relocate returns the opacity and the scales (both activated) that n copies of a splat must have to look like the
+// splat did (3DGS-MCMC, Kheradmand et al. 2024, eq. 9). rest is 1 - opacity, which may have more digits by itself. The
+// new opacity is at least floor; n is clamped.
+func Relocate[T Real](opacity, rest T, scales [3]T, n int, floor T) (T, [3]T) {
+	n = min(max(n, 1), layout.MaxRelocations)
+	o := 1 - pow(rest, 1/T(n))
+	// Written so that a NaN fails it.
+	if !(o >= floor) {
+		o = floor
+	}
+	// sum_{i=1..n} sum_{k<i} C(i-1, k) (-1)^k o^(k+1) / sqrt(k+1), the sum over i being C(n, k+1).
+	var denominator T
+	power := o
+	for k := range n {
+		term := T(binomial(n, k+1)) * power / sqrt(T(k+1))
+		if k%2 == 1 {
+			term = -term
+		}
+		denominator += term
+		power *= o
+	}
+	f := opacity / denominator
+	return o, [3]T{scales[0] * f, scales[1] * f, scales[2] * f}
+}
+
+// binomial returns n over k, exact below 2^53.
+func binomial(n, k int) float64 {
+	c := 1.0
+	for j := 1; j <= k; j++ {
+		c = c * float64(n-k+j) / float64(j)
+	}
+	return c
+}
+
 // relocateStored is Relocate for stored values: the logit opacity of each copy, and what to add to the log scales.
 func relocateStored[T Real](logit T, copies int, floor T) (T, T) {
 	const least, most = layout.OpacityMargin, 1 - layout.OpacityMargin
 	opacity, rest := min(max(Sigmoid(logit), least), most), min(max(Sigmoid(-logit), least), most)
-	o, s := relocate(opacity, rest, [3]T{1, 1, 1}, copies, floor)
+	o, s := Relocate(opacity, rest, [3]T{1, 1, 1}, copies, floor)
 	o = min(o, most)
 	return log(o / (1 - o)), log(s[0])
 }

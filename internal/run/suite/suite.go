@@ -14,7 +14,6 @@ import (
 	"vksplat/internal/fault"
 	"vksplat/internal/run/output"
 	"vksplat/pipeline"
-	"vksplat/scene/results"
 )
 
 // Options is everything that suite is asked for.
@@ -71,8 +70,8 @@ func Run(console *cli.Console, o *Options) (err error) {
 				return errors.Join(err, plan.writeTables(runs))
 			}
 			failed++
-			r.failure = err.Error()
-			console.Warn(r.name() + ": " + r.failure)
+			r.Error = err.Error()
+			console.Warn(r.name() + ": " + r.Error)
 		}
 		if err := plan.writeTables(runs); err != nil {
 			return err
@@ -89,35 +88,21 @@ func Run(console *cli.Console, o *Options) (err error) {
 
 // suiteRun is one training of a suite, with what came of it.
 type suiteRun struct {
+	suiteLine
 	plan     *Plan
-	capture  string
-	recipe   string
-	seed     int64
 	scene    string
-	out      string
 	settings []string // flags of train that make the model what it is
 	device   []string // flags that train and eval share
 	testList string   // file of held-out photos, "" without one
 	listHash string   // SHA-256 of that
 	needs    string   // folder of reduced photos that there must be, "" for none
 
-	record  suiteRecord
-	stats   *output.Stats // nil until the run is done
-	scores  []results.Score
-	drawn   *results.Drawn // what decides them beside the model's file
-	failure string         // why it is not done
+	record suiteRecord
 }
 
 // Train is the run's command line.
 func (r *suiteRun) Train() []string {
-	return append([]string{"train", r.scene, "-m", r.out}, r.settings...)
-}
-
-// name is the run's name in messages.
-func (r *suiteRun) name() string { return runName(r.capture, r.recipe, r.seed) }
-
-func runName(capture, recipe string, seed int64) string {
-	return fmt.Sprintf("%s, %s, seed %d", capture, recipe, seed)
+	return append([]string{"train", r.scene, "-m", r.Out}, r.settings...)
 }
 
 // runFolder is where a run's output goes.
@@ -134,14 +119,16 @@ func (p *Plan) Runs(o *Options) (list []*suiteRun, _ error) {
 				maps.Copy(merged, s)
 			}
 			for _, seed := range p.Seeds {
-				r := &suiteRun{plan: p, capture: c.name, recipe: recipe.name, seed: seed, scene: c.path,
-					device: o.DeviceFlags,
-					out:    p.runFolder(c.name, recipe.name, seed)}
+				r := &suiteRun{plan: p, scene: c.path, device: o.DeviceFlags,
+					suiteLine: suiteLine{Capture: c.name, Recipe: recipe.name, Seeds: []int64{seed}, Of: 1,
+						Out: p.runFolder(c.name, recipe.name, seed), Numbers: numbers{}}}
 				if r.testList = merged["test-list"]; r.testList != "" {
 					delete(merged, "test-every") // of a preset: the list decides alone
 				}
-				if err := r.command(merged); err != nil {
-					return nil, err
+				var err error
+				fixed := []string{cli.Switch("eval"), cli.Flag("seed", strconv.FormatInt(seed, 10))}
+				if r.settings, err = p.training.Flags(fixed, merged); err != nil {
+					return nil, p.wrong(fault.Hint(err), "%s: %w", r.name(), err)
 				}
 				if n := merged["downscale"]; p.Source == sourceReleased && n != "" && n != "1" && n != "auto" {
 					r.needs = filepath.Join(c.path, "images_"+n)
@@ -153,20 +140,10 @@ func (p *Plan) Runs(o *Options) (list []*suiteRun, _ error) {
 	return list, nil
 }
 
-// command makes the flags of train of settings, and checks them as train does.
-func (r *suiteRun) command(merged map[string]string) (err error) {
-	seed := cli.Flag("seed", strconv.FormatInt(r.seed, 10))
-	r.settings, err = r.plan.training.Flags([]string{cli.Switch("eval"), seed}, merged)
-	if err != nil {
-		return r.plan.wrong(fault.Hint(err), "%s: %w", r.name(), err)
-	}
-	return nil
-}
-
 // doSuiteRun does a run, or takes in what it made before.
 func doSuiteRun(console *cli.Console, ctx context.Context, program, prefix string, r *suiteRun) error {
-	if r.missesModel() {
-		console.Warn(r.name() + ": its model is gone from " + r.out + ": training it again")
+	if r.record.Trained && len(output.FormerModels(r.Out)) == 0 {
+		console.Warn(r.name() + ": its model is gone from " + r.Out + ": training it again")
 		r.record.Trained, r.record.Protocol = false, ""
 	}
 	if r.done() {

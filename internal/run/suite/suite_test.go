@@ -20,23 +20,21 @@ func TestSuiteTables(t *testing.T) {
 		recipes:  []entry{{name: "r"}},
 		Means:    []suiteMean{{"both", []string{"a", "b"}}, {"first", []string{"a"}}}}
 	run := func(capture string, seed int64, psnr float64) *suiteRun {
-		r := &suiteRun{plan: plan, capture: capture, recipe: "r", seed: seed}
+		r := &suiteRun{suiteLine: suiteLine{Capture: capture, Recipe: "r", Seeds: []int64{seed}}, plan: plan}
 		if psnr > 0 {
-			r.stats = &output.Stats{Splats: 10, TrainSeconds: 4}
-			r.scores = []results.Score{{Name: "PSNR", Value: psnr, Known: true},
-				{Name: "SSIM", Value: 0.5, Known: true}, {Name: "LPIPS"}}
+			r.Numbers = numbers{"loop_seconds": 4, "splats": 10, "PSNR": psnr, "SSIM": 0.5}
 		}
 		return r
 	}
 	runs := []*suiteRun{run("a", 1, 20), run("a", 2, 22), run("b", 1, 0), run("b", 2, 0)}
 	res := plan.results(runs)
-	if psnr := evaluate.Named(res.Means[0].Numbers, "PSNR"); psnr.Value != 21 || len(res.Means[1].Seeds) != 0 {
+	if res.Means[0].Numbers["PSNR"] != 21 || len(res.Means[1].Seeds) != 0 {
 		t.Errorf("means %+v", res.Means)
 	}
-	if g := res.Groups[0]; len(g.Missing) != 1 || g.Missing[0] != "b" || g.Numbers != nil {
+	if g := res.Groups[0]; len(g.Missing) != 1 || g.Missing[0] != "b" || len(g.Numbers) > 0 {
 		t.Errorf("group with a capture missing: %+v", g)
 	}
-	if g := res.Groups[1]; evaluate.Named(g.Numbers, "PSNR").Value != 21 || evaluate.Named(g.Numbers, "LPIPS").Known {
+	if g := res.Groups[1]; g.Numbers["PSNR"] != 21 || len(g.Numbers) != 4 {
 		t.Errorf("group: %+v", g)
 	}
 	runs[2], runs[3] = run("b", 1, 30), run("b", 2, 30)
@@ -46,13 +44,13 @@ func TestSuiteTables(t *testing.T) {
 		t.Error(text)
 	}
 	for i, r := range runs {
-		r.drawn = &results.Drawn{Photos: []string{"64x48", "32x24", "64x48", "64x48"}[i]}
+		r.Drawn = &results.Drawn{Photos: []string{"64x48", "32x24", "64x48", "64x48"}[i]}
 	}
 	if text = plan.tables(runs); strings.Count(text, "not comparable") != 1 ||
 		!strings.Contains(text, "**a was measured on photos of several sizes, 32x24 and 64x48: ") {
 		t.Error(text)
 	}
-	runs[0].scores[2] = results.Score{Name: "LPIPS", Value: 0.125, Known: true}
+	runs[0].Numbers["LPIPS"] = 0.125
 	if text = plan.tables(runs); !strings.Contains(text, "LPIPS (") || !strings.Contains(text, " n/a |") ||
 		!strings.Contains(text, "n/a: not measured") {
 		t.Error(text)
@@ -73,7 +71,7 @@ func TestNames(t *testing.T) {
 
 // TestRecall refuses the run of another list of photos.
 func TestRecall(t *testing.T) {
-	r := &suiteRun{scene: "scene", out: t.TempDir(), settings: []string{"--eval", "--test-list=a.txt"}}
+	r := &suiteRun{suiteLine: suiteLine{Out: t.TempDir()}, scene: "scene", settings: []string{"--eval", "--test-list=a.txt"}}
 	for list, same := range map[string]bool{"a.txt": true, "b.txt": false} {
 		r.record = suiteRecord{Scene: output.Absolute("scene"), Settings: []string{"--eval", "--test-list=" + list}}
 		must.Do(t, r.save())

@@ -3,6 +3,7 @@ package suite
 import (
 	"embed"
 	"fmt"
+	"io/fs"
 	"maps"
 	"path"
 	"path/filepath"
@@ -38,11 +39,11 @@ type file struct {
 	Correct  string   `toml:"color_correct"`
 	Weights  string   `toml:"lpips_weights"` // file
 
-	Settings map[string]toml.Primitive            `toml:"settings"` // of every run
-	Recipe   map[string]map[string]toml.Primitive `toml:"recipe"`
-	Capture  map[string]map[string]toml.Primitive `toml:"capture"`
-	Mean     map[string][]string                  `toml:"mean"` // groups of captures that belong together in tables
-	Sources  map[string]map[string]toml.Primitive `toml:"sources"`
+	Settings map[string]any            `toml:"settings"` // of every run
+	Recipe   map[string]map[string]any `toml:"recipe"`
+	Capture  map[string]map[string]any `toml:"capture"`
+	Mean     map[string][]string       `toml:"mean"` // groups of captures that belong together in tables
+	Sources  map[string]map[string]any `toml:"sources"`
 }
 
 // Plan is a checked suite.
@@ -139,12 +140,9 @@ func (p *Plan) wrong(hint, format string, args ...any) error {
 
 // PresetNames lists the presets.
 func PresetNames() (names []string) {
-	entries, err := suitePresets.ReadDir("suites")
-	if err != nil {
-		panic(err) // the folder is part of the program
-	}
-	for _, e := range entries {
-		names = append(names, strings.TrimSuffix(e.Name(), ".toml"))
+	files, _ := fs.Glob(suitePresets, "suites/*.toml") // the pattern is a good one
+	for _, file := range files {
+		names = append(names, strings.TrimSuffix(path.Base(file), ".toml"))
 	}
 	return names
 }
@@ -170,18 +168,18 @@ func (p *Plan) add(text string) error {
 	if err != nil {
 		return err
 	}
-	more, err := p.settingsOf(md, "settings", p.Settings)
+	more, err := p.settingsOf("settings", p.Settings)
 	if err != nil {
 		return err
 	}
 	maps.Copy(p.settings, more)
 	for _, name := range inOrder(md, "capture", p.Capture) {
-		if err := p.addCapture(md, name, p.Capture[name]); err != nil {
+		if err := p.addCapture(name, p.Capture[name]); err != nil {
 			return err
 		}
 	}
 	for _, name := range inOrder(md, "recipe", p.Recipe) {
-		values, err := p.settingsOf(md, "recipe."+name, p.Recipe[name])
+		values, err := p.settingsOf("recipe."+name, p.Recipe[name])
 		if err == nil {
 			err = p.checkName("recipe", name)
 		}
@@ -194,7 +192,7 @@ func (p *Plan) add(text string) error {
 		p.Means = append(p.Means, suiteMean{name, p.Mean[name]})
 	}
 	for _, name := range inOrder(md, "sources", p.Sources) {
-		if p.sources[name], err = p.settingsOf(md, "sources."+name, p.Sources[name]); err != nil {
+		if p.sources[name], err = p.settingsOf("sources."+name, p.Sources[name]); err != nil {
 			return err
 		}
 	}
@@ -205,7 +203,7 @@ func (p *Plan) add(text string) error {
 }
 
 // addCapture adds a capture, or changes one of the preset.
-func (p *Plan) addCapture(md toml.MetaData, name string, table map[string]toml.Primitive) error {
+func (p *Plan) addCapture(name string, table map[string]any) error {
 	if err := p.checkName("capture", name); err != nil {
 		return err
 	}
@@ -215,7 +213,7 @@ func (p *Plan) addCapture(md toml.MetaData, name string, table map[string]toml.P
 		c = &p.Captures[len(p.Captures)-1]
 	}
 	if value, found := table[pathKey]; found {
-		if err := md.PrimitiveDecode(value, &c.path); err != nil || c.path == "" {
+		if c.path, _ = value.(string); c.path == "" {
 			return p.wrong("as in: path = \"/data/garden\"", "capture.%s: path is not text", name)
 		}
 		c.path = p.beside(c.path)
@@ -228,7 +226,7 @@ func (p *Plan) addCapture(md toml.MetaData, name string, table map[string]toml.P
 		return p.wrong("add: path = \"/data/"+name+"\", or data = \"/data\" for all captures",
 			"capture.%s: path does not say where it is", name)
 	}
-	values, err := p.settingsOf(md, "capture."+name, table)
+	values, err := p.settingsOf("capture."+name, table)
 	maps.Copy(c.settings, values)
 	return err
 }
@@ -258,14 +256,10 @@ func inOrder[T any](md toml.MetaData, table string, values map[string]T) (names 
 }
 
 // settingsOf checks a table of train's settings.
-func (p *Plan) settingsOf(md toml.MetaData, where string, values map[string]toml.Primitive) (map[string]string, error) {
+func (p *Plan) settingsOf(where string, values map[string]any) (map[string]string, error) {
 	out := map[string]string{}
 	for _, key := range slices.Sorted(maps.Keys(values)) {
-		var data any
-		if err := md.PrimitiveDecode(values[key], &data); err != nil {
-			return nil, p.wrong("TOML has lines like: iterations = 30000", "%s: key %s: %w", where, key, err)
-		}
-		name, text, err := p.training.Setting(key, data, out)
+		name, text, err := p.training.Setting(key, values[key], out)
 		if why, decided := LeavesOut[name]; decided {
 			return nil, p.wrong("leave it out: "+why, "%s: key %s belongs to the suite", where, key)
 		}

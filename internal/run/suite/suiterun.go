@@ -16,7 +16,6 @@ import (
 	"vksplat/internal/run/evaluate"
 	"vksplat/internal/run/meter"
 	"vksplat/internal/run/output"
-	"vksplat/internal/strictjson"
 	"vksplat/scene/results"
 )
 
@@ -40,36 +39,26 @@ type suiteRecord struct {
 	TestList    string  `json:"test_list_sha256,omitempty"` // of the list of held-out photos, "" without one
 }
 
-func (r *suiteRun) logFile() string { return filepath.Join(r.out, suiteLogFile) }
+func (r *suiteRun) logFile() string { return filepath.Join(r.Out, suiteLogFile) }
 
 // recall reads the results of earlier calls. A run with other settings is errOtherSettings.
 func (r *suiteRun) recall() error {
-	path := filepath.Join(r.out, suiteRecordFile)
-	err := strictjson.ReadFile(path, &r.record)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return fault.WithHint(fmt.Errorf("read %s: %w: %w", path, fault.ErrData, fault.Pathless(err)),
-			"remove the folder to do the run again")
+	if found, err := readOwn(filepath.Join(r.Out, suiteRecordFile), &r.record,
+		"remove the folder to do the run again"); !found {
+		return err
 	}
 	if r.record.TestList != "" && r.listHash != "" && r.record.TestList != r.listHash {
-		return fmt.Errorf("%s %w: the list of held-out photos has changed", r.out, errOtherSettings)
+		return fmt.Errorf("%s %w: the list of held-out photos has changed", r.Out, errOtherSettings)
 	}
 	if r.record.Scene != output.Absolute(r.scene) || !slices.Equal(r.record.Settings, r.settings) {
 		words := cli.QuotedAll(append([]string{"train", r.record.Scene}, r.record.Settings...))
-		return fmt.Errorf("%s %w (%s)", r.out, errOtherSettings, fault.Command(strings.Join(words, " ")))
+		return fmt.Errorf("%s %w (%s)", r.Out, errOtherSettings, fault.Command(strings.Join(words, " ")))
 	}
 	return nil
 }
 
 // errOtherSettings is the error of a run's folder that another run has written.
 var errOtherSettings = errors.New("holds a run with other settings")
-
-// missesModel reports whether the run was trained and nothing of its models is left.
-func (r *suiteRun) missesModel() bool {
-	return r.record.Trained && len(output.FormerModels(r.out)) == 0
-}
 
 // done reports whether earlier calls have left nothing to do.
 func (r *suiteRun) done() bool {
@@ -79,32 +68,35 @@ func (r *suiteRun) done() bool {
 
 // read takes in the results of a run.
 func (r *suiteRun) read() error {
-	st := output.ReadStats(r.out)
+	st := output.ReadStats(r.Out)
 	if st == nil {
-		return fault.Data("read results", filepath.Join(r.out, output.StatsFile), "remove "+
-			filepath.Join(r.out, suiteRecordFile)+" to have it measured again", "it is missing or damaged")
+		return fault.Data("read results", filepath.Join(r.Out, output.StatsFile), "remove "+
+			filepath.Join(r.Out, suiteRecordFile)+" to have it measured again", "it is missing or damaged")
 	}
-	means, protocol, err := results.ReadMeans(r.out, results.MethodName(st.Step))
+	means, protocol, err := results.ReadMeans(r.Out, results.MethodName(st.Step))
 	if err != nil {
 		return err
 	}
 	if protocol != r.plan.Protocol {
 		return fmt.Errorf("%s: the scores of step %d are of the protocol %q: the model was measured again; remove "+
 			"%s to have it measured again",
-			r.out, st.Step, protocol, filepath.Join(r.out, suiteRecordFile))
+			r.Out, st.Step, protocol, filepath.Join(r.Out, suiteRecordFile))
 	}
-	for _, name := range slices.Concat(evaluate.PlainNames[:], evaluate.CorrectNames[:], evaluate.UnmaskedNames[:]) {
-		value, known := means[name]
-		r.scores = append(r.scores, results.Score{Name: name, Value: value, Known: known})
+	r.Numbers = numbers{"loop_seconds": st.TrainSeconds, "wall_seconds": r.record.WallSeconds,
+		"peak_device_bytes": float64(st.PeakDeviceBytes), "splats": float64(st.Splats)}
+	for _, name := range scoreNames {
+		if value, known := means[name]; known {
+			r.Numbers[name] = value
+		}
 	}
-	r.stats = st
-	r.drawn, err = results.ReadDrawn(r.out, results.MethodName(st.Step))
+	r.Device, r.Resumed = st.Device, st.Run != nil && st.Run.ResumedFrom > 0
+	r.Drawn, err = results.ReadDrawn(r.Out, results.MethodName(st.Step))
 	return err
 }
 
 // do trains and measures. The record says at any time how far that is.
 func (r *suiteRun) do(ctx context.Context, program string) error {
-	if err := os.MkdirAll(r.out, 0o777); err != nil {
+	if err := os.MkdirAll(r.Out, 0o777); err != nil {
 		return err
 	}
 	r.record.Scene, r.record.Settings, r.record.TestList = output.Absolute(r.scene), r.settings, r.listHash
@@ -122,7 +114,7 @@ func (r *suiteRun) do(ctx context.Context, program string) error {
 			return err
 		}
 	}
-	measure := []string{"eval", r.out, cli.Flag("protocol", r.plan.Protocol), cli.Flag("color-correct", r.plan.Correct)}
+	measure := []string{"eval", r.Out, cli.Flag("protocol", r.plan.Protocol), cli.Flag("color-correct", r.plan.Correct)}
 	if r.plan.Weights != "" {
 		measure = append(measure, cli.Flag("lpips-weights", r.plan.Weights))
 	}
@@ -137,7 +129,7 @@ func (r *suiteRun) do(ctx context.Context, program string) error {
 }
 
 func (r *suiteRun) save() error {
-	return output.WriteJSON(filepath.Join(r.out, suiteRecordFile), &r.record)
+	return output.WriteJSON(filepath.Join(r.Out, suiteRecordFile), &r.record)
 }
 
 // child runs this program with arguments until it ends. Its output goes to the run's log. See child.Run.
@@ -164,11 +156,11 @@ func (r *suiteRun) child(ctx context.Context, program string, args []string) err
 // summary says what came of a run in a few words.
 func (r *suiteRun) summary() string {
 	words := []string{}
-	for _, s := range r.scores {
-		if s.Known && slices.Contains(evaluate.PlainNames[:], s.Name) {
-			words = append(words, fmt.Sprintf("%s %s", s.Name, evaluate.ScoreText(s)))
+	for _, name := range evaluate.PlainNames {
+		if _, known := r.Numbers[name]; known {
+			words = append(words, name+" "+r.Numbers.text(name))
 		}
 	}
 	return fmt.Sprintf("%s (%s), %s in %s", strings.Join(words, ", "), r.plan.Protocol,
-		cli.Count(r.stats.Splats, "splat"), cli.Duration(r.record.WallSeconds))
+		cli.Count(int(r.Numbers["splats"]), "splat"), cli.Duration(r.record.WallSeconds))
 }

@@ -64,6 +64,18 @@ func hashOf(path string, as *fault.Error) (string, error) {
 	return sum, nil
 }
 
+// readOwn reads a JSON file that a suite wrote, if it is there.
+func readOwn(path string, v any, hint string) (found bool, err error) {
+	err = strictjson.ReadFile(path, v)
+	switch {
+	case err == nil:
+		return true, nil
+	case errors.Is(err, os.ErrNotExist):
+		return false, nil
+	}
+	return false, fault.WithHint(fmt.Errorf("read %s: %w: %w", path, fault.ErrData, fault.Pathless(err)), hint)
+}
+
 // missing is the error of data that runs which are not done need and that is not there, all of it together.
 func (p *Plan) missing(runs []*suiteRun) error {
 	var captures, photos []string
@@ -76,20 +88,19 @@ func (p *Plan) missing(runs []*suiteRun) error {
 			photos = append(photos, r.needs)
 		}
 	}
-	captures, photos = slices.Compact(captures), slices.Compact(photos) // runs of a capture follow each other
-	var parts []string
-	hint := "copy them there, correct data or path, or name those that are there with only = [...]"
-	if len(captures) > 0 {
-		parts = append(parts, fmt.Sprintf("%s missing: %s", render.Are(len(captures), "capture"),
-			strings.Join(captures, ", ")))
-	}
-	if len(photos) > 0 {
-		parts = append(parts, fmt.Sprintf("%s missing: %s", render.Are(len(photos), "folder"),
-			strings.Join(photos, ", ")))
-		hint += "; these hold reduced photos, and those of full size are reduced with source = \"resized\""
-	}
-	if len(parts) == 0 {
+	if len(captures)+len(photos) == 0 {
 		return nil
+	}
+	var parts []string
+	for i, list := range [][]string{captures, photos} {
+		if list = slices.Compact(list); len(list) > 0 { // runs of a capture follow each other
+			parts = append(parts, fmt.Sprintf("%s missing: %s", render.Are(len(list), []string{"capture", "folder"}[i]),
+				strings.Join(list, ", ")))
+		}
+	}
+	hint := "copy them there, correct data or path, or name those that are there with only = [...]"
+	if len(photos) > 0 {
+		hint += "; these hold reduced photos, and those of full size are reduced with source = \"resized\""
 	}
 	return fault.WithHint(fmt.Errorf("%s: %w: %s", p.name, fault.ErrData, wording.Printable(strings.Join(parts, "; "))),
 		hint)
@@ -98,32 +109,21 @@ func (p *Plan) missing(runs []*suiteRun) error {
 // dropped refuses to write tables in the place of those that have results of runs which are still there, and which are
 // not asked for any more.
 func (p *Plan) dropped(runs []*suiteRun) error {
-	path := filepath.Join(p.Out, suiteJSON)
-	var former struct {
-		Runs []struct {
-			Capture, Recipe string
-			Seeds           []int64
-			Numbers         map[string]float64
-		}
-	}
-	err := strictjson.ReadFile(path, &former)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return fault.WithHint(fmt.Errorf("read %s: %w: %w", path, fault.ErrData, fault.Pathless(err)),
-			"suite writes this file; move it away, or choose another out")
+	var former suiteResults
+	if _, err := readOwn(filepath.Join(p.Out, suiteJSON), &former,
+		"suite writes this file; move it away, or choose another out"); err != nil {
+		return err
 	}
 	for _, f := range former.Runs {
 		asked := slices.ContainsFunc(runs, func(r *suiteRun) bool {
-			return r.capture == f.Capture && r.recipe == f.Recipe && slices.Equal(f.Seeds, []int64{r.seed})
+			return r.Capture == f.Capture && r.Recipe == f.Recipe && slices.Equal(f.Seeds, r.Seeds)
 		})
 		if !asked && len(f.Numbers) > 0 && len(f.Seeds) == 1 &&
 			output.IsFile(filepath.Join(p.runFolder(f.Capture, f.Recipe, f.Seeds[0]), suiteRecordFile)) {
 			return p.wrong("choose another out, ask for these runs too, or remove their folders or "+
 				filepath.Join(p.Out, suiteJSON),
 				"%s has results of runs that were not requested: %s", filepath.Join(p.Out, suiteMarkdown),
-				wording.Printable(runName(f.Capture, f.Recipe, f.Seeds[0])))
+				wording.Printable(f.name()))
 		}
 	}
 	return nil

@@ -2,9 +2,7 @@ package suite
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
-	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -48,76 +46,66 @@ type suiteLine struct {
 	Error   string         `json:"error,omitempty"` // why there are no numbers
 	Drawn   *results.Drawn `json:"drawn,omitempty"` // what decides the scores beside the model's file
 	// seconds and peak lack what processes took that did not come to their end
-	Resumed bool         `json:"resumed,omitempty"`
-	Numbers suiteNumbers `json:"numbers"`
+	Resumed bool    `json:"resumed,omitempty"`
+	Numbers numbers `json:"numbers"`
+}
+
+// name is a run's name in messages.
+func (l *suiteLine) name() string {
+	return fmt.Sprintf("%s, %s, seed %d", l.Capture, l.Recipe, l.Seeds[0])
 }
 
 // suiteGroup is the mean over captures of one recipe.
 type suiteGroup struct {
-	Name    string       `json:"name"`
-	Recipe  string       `json:"recipe"`
-	Missing []string     `json:"missing,omitempty"` // captures without numbers: there is no mean then
-	Numbers suiteNumbers `json:"numbers"`
+	Name    string   `json:"name"`
+	Recipe  string   `json:"recipe"`
+	Missing []string `json:"missing,omitempty"` // captures without numbers: there is no mean then
+	Numbers numbers  `json:"numbers"`
 }
 
-// suiteNumbers are what is measured of a run, by name and in the order of tables. What is not known is no number.
-type suiteNumbers []results.Score
+// numbers are what is known of a run, by name.
+type numbers map[string]float64
 
-// MarshalJSON implements json.Marshaler: an object of what is known.
-func (n suiteNumbers) MarshalJSON() ([]byte, error) {
-	known := map[string]float64{}
-	for _, s := range n {
-		if s.Known {
-			known[s.Name] = s.Value
+// columns are the numbers of tables beside scores, in order.
+var columns = []struct {
+	name, head, format string
+	unit               float64
+}{
+	{"loop_seconds", "loop s", "%.1f", 1},
+	{"wall_seconds", "wall s", "%.1f", 1},
+	{"peak_device_bytes", "peak MiB", "%.0f", 1 << 20},
+	{"splats", "splats", "%.0f", 1},
+}
+
+var scoreNames = slices.Concat(evaluate.PlainNames[:], evaluate.CorrectNames[:], evaluate.UnmaskedNames[:])
+
+// text is a number as tables show it.
+func (n numbers) text(name string) string {
+	value, known := n[name]
+	for _, c := range columns {
+		if known && c.name == name {
+			return fmt.Sprintf(c.format, value/c.unit)
 		}
 	}
-	return json.Marshal(known)
+	return evaluate.ScoreText(results.Score{Name: name, Value: value, Known: known})
 }
 
-// Names of the numbers beside scores.
-const (
-	numberLoop   = "loop_seconds"
-	numberWall   = "wall_seconds"
-	numberPeak   = "peak_device_bytes"
-	numberSplats = "splats"
-)
-
-// columns are the columns of these numbers: head, format and unit.
-var columns = map[string]struct {
-	head, format string
-	unit         float64
-}{
-	numberLoop:   {"loop s", "%.1f", 1},
-	numberWall:   {"wall s", "%.1f", 1},
-	numberPeak:   {"peak MiB", "%.0f", 1 << 20},
-	numberSplats: {"splats", "%.0f", 1},
-}
-
-func (r *suiteRun) numbers() suiteNumbers {
-	if r.stats == nil {
-		return nil
-	}
-	known := func(name string, value float64) results.Score {
-		return results.Score{Name: name, Value: value, Known: true}
-	}
-	n := suiteNumbers{known(numberLoop, r.stats.TrainSeconds), known(numberWall, r.record.WallSeconds),
-		known(numberPeak, float64(r.stats.PeakDeviceBytes)),
-		known(numberSplats, float64(r.stats.Splats))}
-	return append(n, r.scores...)
-}
-
-// resumed reports whether the process that ended the run went on with a checkpoint of another.
-func (r *suiteRun) resumed() bool {
-	return r.stats != nil && r.stats.Run != nil && r.stats.Run.ResumedFrom > 0
-}
-
-// meanNumbers returns the means of numbers that have the same names; what one of them does not know is not known.
-func meanNumbers(list []suiteNumbers) suiteNumbers {
-	r := &results.Result{}
+// meanOf returns the means of the numbers that all of list know.
+func meanOf(list []numbers) numbers {
+	means := numbers{}
 	for _, n := range list {
-		r.Views = append(r.Views, results.ViewScores{Scores: n})
+		for name, value := range n {
+			means[name] += value
+		}
 	}
-	return r.Means()
+	for name := range means {
+		if slices.ContainsFunc(list, func(n numbers) bool { _, known := n[name]; return !known }) {
+			delete(means, name)
+		} else {
+			means[name] /= float64(len(list))
+		}
+	}
+	return means
 }
 
 // results sums up the runs so far.
@@ -126,27 +114,24 @@ func (p *Plan) results(runs []*suiteRun) *suiteResults {
 		Source: p.Source, Protocol: p.Protocol, Correct: p.Correct,
 		Runs: []suiteLine{}, Means: []suiteLine{}, Groups: []suiteGroup{}}
 	for _, r := range runs {
-		line := suiteLine{Capture: r.capture, Recipe: r.recipe, Seeds: []int64{r.seed}, Of: 1, Out: r.out,
-			Error: r.failure, Resumed: r.resumed(), Numbers: r.numbers(), Drawn: r.drawn}
-		if r.stats != nil {
-			line.Device = r.stats.Device
-		} else if line.Error == "" {
-			line.Error = "not done yet"
+		line := r.suiteLine
+		if len(line.Numbers) == 0 {
+			line.Error = cmp.Or(line.Error, "not done yet")
 		}
 		out.Runs = append(out.Runs, line)
 	}
 	for _, c := range p.Captures {
 		for _, recipe := range p.recipes {
 			m := suiteLine{Capture: c.name, Recipe: recipe.name, Seeds: []int64{}, Of: len(p.Seeds)}
-			var list []suiteNumbers
+			var list []numbers
 			for _, r := range runs {
-				if r.capture == c.name && r.recipe == recipe.name && r.stats != nil {
-					list = append(list, r.numbers())
-					m.Seeds = append(m.Seeds, r.seed)
-					m.Resumed = m.Resumed || r.resumed()
+				if r.Capture == c.name && r.Recipe == recipe.name && len(r.Numbers) > 0 {
+					list = append(list, r.Numbers)
+					m.Seeds = append(m.Seeds, r.Seeds...)
+					m.Resumed = m.Resumed || r.Resumed
 				}
 			}
-			m.Numbers = meanNumbers(list)
+			m.Numbers = meanOf(list)
 			out.Means = append(out.Means, m)
 		}
 	}
@@ -160,8 +145,8 @@ func (p *Plan) results(runs []*suiteRun) *suiteResults {
 
 // groupOf takes the mean over a group's captures.
 func groupOf(g suiteMean, recipe string, means []suiteLine) suiteGroup {
-	group := suiteGroup{Name: g.Name, Recipe: recipe}
-	var list []suiteNumbers
+	group := suiteGroup{Name: g.Name, Recipe: recipe, Numbers: numbers{}}
+	var list []numbers
 	for _, m := range means {
 		switch {
 		case m.Recipe != recipe || !slices.Contains(g.Captures, m.Capture):
@@ -172,7 +157,7 @@ func groupOf(g suiteMean, recipe string, means []suiteLine) suiteGroup {
 		}
 	}
 	if len(group.Missing) == 0 {
-		group.Numbers = meanNumbers(list)
+		group.Numbers = meanOf(list)
 	}
 	return group
 }
@@ -198,28 +183,30 @@ func (p *Plan) writeTables(runs []*suiteRun) error {
 // tables prints the results: the means over the seeds with those of the groups, and every run.
 func (p *Plan) tables(runs []*suiteRun) string {
 	results := p.results(runs)
-	names := results.names()
-	means, each := &evaluate.MarkdownTable{}, &evaluate.MarkdownTable{}
-	head := make([]string, len(names))
-	for i, name := range names {
-		head[i] = cmp.Or(columns[name].head, fmt.Sprintf("%s (%s)", name, p.Protocol))
+	names, heads := results.names(p.Protocol)
+	cells := func(n numbers, first ...string) []string {
+		for _, name := range names {
+			first = append(first, n.text(name))
+		}
+		return first
 	}
-	means.Add(append([]string{"capture", "recipe", "seeds"}, head...)...)
-	each.Add(append([]string{"capture", "recipe", "seed"}, head...)...)
+	star := map[bool]string{true: "*"}
+	means, each := &evaluate.MarkdownTable{}, &evaluate.MarkdownTable{}
+	means.Add(append([]string{"capture", "recipe", "seeds"}, heads...)...)
+	each.Add(append([]string{"capture", "recipe", "seed"}, heads...)...)
 	for _, m := range results.Means {
-		means.Add(append([]string{m.Capture, m.Recipe,
-			fmt.Sprintf("%d of %d%s", len(m.Seeds), m.Of, starOf(m.Resumed))}, cells(names, m.Numbers)...)...)
+		means.Add(cells(m.Numbers, m.Capture, m.Recipe,
+			fmt.Sprintf("%d of %d%s", len(m.Seeds), m.Of, star[m.Resumed]))...)
 	}
 	for _, g := range results.Groups {
 		label := "**" + g.Name + "**"
 		if len(g.Missing) > 0 {
 			label += " without " + strings.Join(g.Missing, ", ")
 		}
-		means.Add(append([]string{label, g.Recipe, ""}, cells(names, g.Numbers)...)...)
+		means.Add(cells(g.Numbers, label, g.Recipe, "")...)
 	}
 	for _, r := range results.Runs {
-		each.Add(append([]string{r.Capture, r.Recipe, fmt.Sprintf("%d%s", r.Seeds[0], starOf(r.Resumed))},
-			cells(names, r.Numbers)...)...)
+		each.Add(cells(r.Numbers, r.Capture, r.Recipe, fmt.Sprintf("%d%s", r.Seeds[0], star[r.Resumed]))...)
 	}
 	title := strings.TrimSuffix(filepath.Base(p.name), filepath.Ext(p.name))
 	if p.Preset != "" {
@@ -231,33 +218,30 @@ func (p *Plan) tables(runs []*suiteRun) string {
 	text := fmt.Sprintf("## %s\n\nMeans over seeds:\n\n%s\nEvery run:\n\n%s\n", title, means, each)
 	text += (&evaluate.Scorer{Protocol: evaluate.ProtocolOf(p.Protocol), Correct: p.Correct}).Legend(means, each) +
 		" Loop: the training steps alone; wall: processes of train from start to end.\n"
-	text += results.drawnText()
-	if slices.ContainsFunc(runs, (*suiteRun).resumed) {
+	text += p.drawnText(runs)
+	if slices.ContainsFunc(runs, func(r *suiteRun) bool { return r.Resumed }) {
 		text += "\\* was interrupted and resumed: seconds and peak exclude the processes that did not finish.\n"
 	}
 	for _, r := range results.Runs {
 		if r.Error != "" {
-			text += fmt.Sprintf("\n%s, %s, seed %d: %s\n", r.Capture, r.Recipe, r.Seeds[0], wording.Printable(r.Error))
+			text += fmt.Sprintf("\n%s: %s\n", r.name(), wording.Printable(r.Error))
 		}
 	}
 	return text
 }
 
 // drawnText says how the models were drawn, a line for all that are drawn alike.
-func (s *suiteResults) drawnText() (text string) {
+func (p *Plan) drawnText(runs []*suiteRun) (text string) {
 	var ways []string
-	who := map[string][]string{}
-	for _, r := range s.Runs {
+	who, sizes := map[string][]string{}, map[string][]string{} // by way, and by capture
+	for _, r := range runs {
 		if r.Drawn == nil {
 			continue
 		}
-		way, name := r.Drawn.String(), r.Capture+" "+r.Recipe
-		if who[way] == nil {
-			ways = append(ways, way)
-		}
-		if !slices.Contains(who[way], name) {
-			who[way] = append(who[way], name)
-		}
+		way := r.Drawn.String()
+		ways = addNew(ways, way)
+		who[way] = addNew(who[way], r.Capture+" "+r.Recipe)
+		sizes[r.Capture] = addNew(sizes[r.Capture], r.Drawn.Photos)
 	}
 	for _, way := range ways {
 		text += "Drawn with " + way
@@ -266,53 +250,36 @@ func (s *suiteResults) drawnText() (text string) {
 		}
 		text += ".\n"
 	}
-	for _, c := range s.Means {
-		sizes := map[string]bool{}
-		for _, r := range s.Runs {
-			if r.Capture == c.Capture && r.Drawn != nil {
-				sizes[r.Drawn.Photos] = true
-			}
-		}
-		line := fmt.Sprintf("**%s was measured on photos of several sizes, %s: these rows are not comparable.**\n",
-			c.Capture, strings.Join(slices.Sorted(maps.Keys(sizes)), " and "))
-		if len(sizes) > 1 && !strings.Contains(text, line) { // captures are there once a recipe
-			text += line
+	for _, c := range p.Captures {
+		if list := sizes[c.name]; len(list) > 1 {
+			slices.Sort(list)
+			text += fmt.Sprintf("**%s was measured on photos of several sizes, %s: these rows are not comparable.**\n",
+				c.name, strings.Join(list, " and "))
 		}
 	}
 	return text
 }
 
-func starOf(resumed bool) string {
-	if resumed {
-		return "*"
+// addNew appends what is not in the list.
+func addNew(list []string, s string) []string {
+	if slices.Contains(list, s) {
+		return list
 	}
-	return ""
+	return append(list, s)
 }
 
-// names lists the numbers that tables show: those that a run has.
-func (s *suiteResults) names() (names []string) {
-	for _, r := range s.Runs {
-		for _, n := range r.Numbers {
-			if n.Known && !slices.Contains(names, n.Name) {
-				names = append(names, n.Name)
-			}
+// names lists the numbers that tables show, those that a run has, with their heads.
+func (s *suiteResults) names(protocol string) (names, heads []string) {
+	add := func(name, head string) {
+		if slices.ContainsFunc(s.Runs, func(r suiteLine) bool { _, known := r.Numbers[name]; return known }) {
+			names, heads = append(names, name), append(heads, head)
 		}
 	}
-	return names
-}
-
-func cells(names []string, numbers suiteNumbers) []string {
-	out := make([]string, len(names))
-	for i, name := range names {
-		s := evaluate.Named(numbers, name)
-		switch c, known := columns[name]; {
-		case !s.Known:
-			out[i] = "n/a"
-		case known:
-			out[i] = fmt.Sprintf(c.format, s.Value/c.unit)
-		default:
-			out[i] = evaluate.ScoreText(s)
-		}
+	for _, c := range columns {
+		add(c.name, c.head)
 	}
-	return out
+	for _, name := range scoreNames {
+		add(name, fmt.Sprintf("%s (%s)", name, protocol))
+	}
+	return names, heads
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"vksplat/pipeline/ref"
+	"vksplat/shaders/layout"
 )
 
 // goldenReader takes arrays out of one archive; the first error sticks and later reads return zeros of the right
@@ -166,7 +167,7 @@ func (r *goldenReader) relocation() *RelocationCase {
 	return &RelocationCase{
 		Name: r.name, Opacities: r.floats("opacities", n), NewOpacities: r.floats("new_opacities", n),
 		Scales: r.floats("scales", 3*n), NewScales: r.floats("new_scales", 3*n),
-		Ratios: r.counts("ratios", n, ref.MaxRelocations),
+		Ratios: r.counts("ratios", n, layout.MaxRelocations),
 	}
 }
 
