@@ -52,10 +52,12 @@ type Options struct {
 // reading the model, of memory, and of ctx.
 func Capture(ctx context.Context, c *scene.Capture, o Options) (*Result, error) {
 	res := &Result{}
-	if need := bytesPerByte * colmap.PointsSize(c); o.Bytes > 0 && need > o.Bytes && !o.Check {
-		res.Skipped = fmt.Sprintf("to adjust them takes at least %d MiB of memory, and %d MiB are there", need>>20,
-			o.Bytes>>20)
-		return res, nil
+	if o.Bytes > 0 && !o.Check {
+		if need := bytesPerByte * colmap.PointsSize(c); need > o.Bytes {
+			res.Skipped = fmt.Sprintf("to adjust them takes at least %d MiB of memory, and %d MiB are there", need>>20,
+				o.Bytes>>20)
+			return res, nil
+		}
 	}
 	m, ok, err := colmap.ReadModel(c)
 	if err != nil { // training does not read the observations

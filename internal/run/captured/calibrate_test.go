@@ -38,6 +38,7 @@ func TestSlowCheck(t *testing.T) {
 		t.Errorf("at once: %q", <-said)
 	}
 	read = func() {
+		read = func() {} // once
 		if text := <-said; !strings.Contains(text, "checking the cameras of 3 photos") {
 			t.Errorf("note %q", text)
 		}
