@@ -57,8 +57,8 @@ func (f *Options) calibrated() scene.Files {
 // Calibrated reports whether other cameras are used than the capture's own.
 func (f *Options) Calibrated() bool { return f.calibrated() != nil }
 
-// SaveCameras writes the cameras that were used in place of the capture's own into a folder of dir. Without them, nothing
-// could say what the scores of a run are of.
+// SaveCameras writes the cameras that were used in place of the capture's own into a folder of dir. Without them,
+// nothing could say what the scores of a run are of.
 func (f *Options) SaveCameras(dir, folder string) error {
 	at := filepath.Join(dir, filepath.FromSlash(folder))
 	files := f.calibrated()
