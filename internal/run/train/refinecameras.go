@@ -181,7 +181,7 @@ func (o *outputs) writeRefined(rec *captured.Record) error {
 	case !o.Config.RefineCameras:
 		return nil
 	case o.latest != nil && o.latest.files != nil:
-		rec.Cameras = captured.ModelFolder
+		rec.Cameras, rec.RefinedAt = captured.ModelFolder, o.latest.step
 		return colmap.Save(filepath.Join(o.place.at(o.Out), filepath.FromSlash(captured.ModelFolder)), o.latest.files)
 	}
 	return o.Load.SaveCameras(o.place.at(o.Out), captured.ModelFolder)
