@@ -114,7 +114,12 @@ func (d *dataset) refined(ctx context.Context, t *pipeline.Trainer) (*refinement
 		return moved
 	}
 	r := &refinement{step: t.Step(), cameras: own(d.Capture.Cameras)}
-	files, unplaced, ok, err := calibrate.Refined(ctx, d.Capture, own(given), own(cams))
+	bytes, err := pipeline.HeapLimit(d.Options.Device)
+	if err != nil {
+		return nil, err
+	}
+	limit := calibrate.Options{Bytes: bytes / 2}
+	files, text, ok, err := calibrate.Refined(ctx, d.Capture, own(given), own(cams), limit)
 	if err != nil {
 		return nil, err
 	}
@@ -125,7 +130,6 @@ func (d *dataset) refined(ctx context.Context, t *pipeline.Trainer) (*refinement
 		d.latest = r
 		return r, nil
 	}
-	text := (&calibrate.Result{Unplaced: unplaced}).UnplacedText()
 	if text != "" && d.latest == nil && (d.calibrated == nil || text != d.calibrated.UnplacedText()) {
 		d.console.Note(text)
 	}

@@ -130,8 +130,8 @@ func (d *dataset) calibrate(ctx context.Context) error {
 	return nil
 }
 
-// unbending reports whether cameras are refined on pictures without distortion alone: a lens cannot be drawn through, or
-// a camera moved while its photo was read out.
+// unbending reports whether cameras are refined on pictures without distortion alone: a lens cannot be drawn through,
+// or a camera moved while its photo was read out.
 func unbending(cams []scene.Camera) bool {
 	_, _, err := captured.AsTaken(cams)
 	return err != nil || slices.ContainsFunc(cams, func(c scene.Camera) bool { return c.Moved() })
