@@ -5,10 +5,11 @@
 #     D=FOLDER_OF_CAPTURES CAPTURES="bonsai_146 fox_pinhole" SEEDS="42 1 2" bench/cameras.sh
 #
 # VKSPLAT is the program (default: vksplat), WORK the folder for runs (build/cameras), WEIGHTS the network of LPIPS,
-# JOBS how many run at a time. A capture whose name ends in _own or _wrong is made of the one without, if it is missing:
-# each photo gets a camera of its own (own_lenses.py), or a wrong pose (wrong_poses.py).
+# JOBS how many run at a time. WAYS (default: given auto) may have refined, too: given cameras, refined in training. A
+# capture whose name ends in _own or _wrong is made of the one without, if it is missing: each photo gets a camera of
+# its own (own_lenses.py), or a wrong pose (wrong_poses.py).
 set -euo pipefail
-vksplat=${VKSPLAT:-vksplat} work=${WORK:-build/cameras} seeds=${SEEDS:-42 1 2}
+vksplat=${VKSPLAT:-vksplat} work=${WORK:-build/cameras} seeds=${SEEDS:-42 1 2} ways=${WAYS:-given auto}
 mkdir -p "$work"
 for c in $CAPTURES; do
 	case $c in
@@ -18,21 +19,22 @@ for c in $CAPTURES; do
 done
 run() { # CAPTURE WAY SEED
 	m=$work/$1_$2_$3
-	[ -f "$m/stats.json" ] || "$vksplat" train "$D/$1" -m "$m" --eval --seed "$3" --cameras "$2" --overwrite \
+	case $2 in refined) set -- "$1" given "$3" --refine-cameras ;; esac
+	[ -f "$m/stats.json" ] || "$vksplat" train "$D/$1" -m "$m" --eval --seed "$3" --cameras "$2" "${@:4}" --overwrite \
 		>"$m.log" 2>&1
 	"$vksplat" eval "$m" --native-lens ${WEIGHTS:+--lpips-weights "$WEIGHTS"} >"$m.taken.log" 2>&1
 	rm -rf "$m/checkpoints"
 }
 export -f run
 export vksplat work D
-for c in $CAPTURES; do for s in $seeds; do echo "$c given $s"; echo "$c auto $s"; done; done |
+for c in $CAPTURES; do for s in $seeds; do for w in $ways; do echo "$c $w $s"; done; done; done |
 	xargs -P "${JOBS:-1}" -L 1 bash -c 'run "$@"' _
-python3 - "$work" $CAPTURES <<'P'
+python3 - "$work" "$ways" $CAPTURES <<'P'
 import glob, json, statistics, sys
 print("| capture | way | seeds | PSNR | SSIM | LPIPS |")
 print("|---|---|---|---|---|---|")
-for capture in sys.argv[2:]:
-    for way in ("given", "auto"):
+for capture in sys.argv[3:]:
+    for way in sys.argv[2].split():
         rows = []
         for run in sorted(glob.glob(f"{sys.argv[1]}/{capture}_{way}_*/")):
             scores = json.load(open(run + "results.json"))

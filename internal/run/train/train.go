@@ -190,7 +190,7 @@ func (r *Run) begin() {
 		return
 	}
 	r.begun = true
-	if err := errors.Join(r.Load.SaveCameras(r.place.at(r.Out), r.startFolder()),
+	if err := errors.Join(r.Load.SaveCameras(r.place.at(r.Out), startFolder(r.Options)),
 		r.prev.remember(r.place.at)); err != nil {
 		r.Console.Warn(fmt.Sprintf("resuming before the first checkpoint will need the same command line: %v", err))
 	}
