@@ -30,6 +30,13 @@ type Distortion struct {
 	undistorted *Camera
 }
 
+// distort is Optics.distort.
+func (d *Distortion) distort(u, v float64) (x, y float64) {
+	p := polynomial{num: d.Num, den: d.Den, p1: d.P1, p2: d.P2, sx: d.PrismX, sy: d.PrismY, after: d.After}
+	x, y = p.distort(u, v)
+	return x + float64(d.Skew*y), y
+}
+
 // Undistorted gives the camera that sees the same without distortion, which the photo is resampled to. Its pose is that
 // of c.
 func (c Camera) Undistorted() Camera {

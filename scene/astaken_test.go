@@ -49,6 +49,11 @@ func TestAsTaken(t *testing.T) {
 			t.Errorf("%s: %+v", lensName(i), taken)
 			continue
 		}
+		point := [3]float64{0.1, -0.2, 1.5}
+		x, y, _ := must.Get(was.Lens.Calibration.Optics(200, 250))(t).Project(point)
+		if u, v, _, in := taken.Project(point, 0, 2); !in || math.Hypot(u-x, v-y) > 1e-9 {
+			t.Errorf("%s: it shows %v at %g, %g, want %g, %g", lensName(i), point, u, v, x, y)
+		}
 		if (taken.Model == Fisheye) != (info.plane == AnglePlane) {
 			t.Errorf("%s: the model is %v", lensName(i), taken.Model)
 		}

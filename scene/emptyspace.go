@@ -120,7 +120,7 @@ func (c *Camera) Place(u, v, depth float64) (point [3]float64) {
 	return point
 }
 
-// Project is sees that also returns the pixel of a point between near and far.
+// Project is SeesBetween that also returns the pixel of a point between near and far.
 func (c *Camera) Project(point [3]float64, near, far float64) (u, v, depth float64, in bool) {
 	r, t := &c.R, &c.T // ToCamera would copy the camera
 	depth = r[6]*point[0] + r[7]*point[1] + r[8]*point[2] + t[2]
@@ -133,6 +133,9 @@ func (c *Camera) Project(point [3]float64, near, far float64) (u, v, depth float
 		if r := math.Hypot(x, y); r > 0 {
 			x, y = x*math.Atan(r)/r, y*math.Atan(r)/r
 		}
+	}
+	if d := c.Distortion; d != nil {
+		x, y = d.distort(x, y)
 	}
 	u, v = c.Fx*x+c.Cx, c.Fy*y+c.Cy
 	return u, v, depth, u >= 0 && v >= 0 && u < float64(c.Width) && v < float64(c.Height)

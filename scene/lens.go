@@ -236,12 +236,20 @@ func (o *Optics) distort(u, v float64) (x, y float64) {
 		f := o.angleFactor(math.Sqrt(r2))
 		return u * f, v * f
 	}
-	p := &o.poly
-	f := 1.0
 	if o.plain {
 		return u, v
 	}
-	f += evenSum(p.num[:], r2)
+	x, y = o.poly.distort(u, v)
+	if skew := o.skew(); skew != 0 {
+		x += float64(skew * y)
+	}
+	return x, y
+}
+
+// distort is Optics.distort without a skew.
+func (p *polynomial) distort(u, v float64) (x, y float64) {
+	r2 := float64(u*u) + float64(v*v)
+	f := 1 + evenSum(p.num[:], r2)
 	if p.den != [3]float64{} {
 		f /= 1 + evenSum(p.den[:], r2)
 	}
@@ -253,9 +261,6 @@ func (o *Optics) distort(u, v float64) (x, y float64) {
 	r4, uv := r2*r2, u*v
 	x += float64(2*p.p1*uv) + float64(p.p2*(r2+float64(2*u*u))) + float64(p.sx[0]*r2) + float64(p.sx[1]*r4)
 	y += float64(2*p.p2*uv) + float64(p.p1*(r2+float64(2*v*v))) + float64(p.sy[0]*r2) + float64(p.sy[1]*r4)
-	if skew := o.skew(); skew != 0 {
-		x += float64(skew * y)
-	}
 	return x, y
 }
 

@@ -2,6 +2,7 @@ package calibrate
 
 import (
 	"context"
+	"fmt"
 
 	"vksplat/scene"
 	"vksplat/scene/adjust"
@@ -10,13 +11,14 @@ import (
 
 // Refined returns the model of a capture whose training cameras were refined from given, both in the capture's own
 // frame. The lenses are the refined ones, of held-out photos too where they share them. Points are where the refined
-// cameras see them, and held-out photos where these points and lenses place them, as in Capture; those that show too
-// few points keep their poses, and unplaced names them. ok is false for captures that are no COLMAP model.
-func Refined(ctx context.Context, c *scene.Capture, given, refined []scene.Camera) (files scene.Files,
-	unplaced []string, ok bool, err error) {
+// cameras see them, and held-out photos where these points and lenses place them, as in Capture. note says which keep
+// their poses, "" if none does: those that show too few points, or all, with the points, where an adjustment takes more
+// than o.Bytes. ok is false for captures that are no COLMAP model.
+func Refined(ctx context.Context, c *scene.Capture, given, refined []scene.Camera, o Options) (files scene.Files,
+	note string, ok bool, err error) {
 	m, ok, err := colmap.ReadModel(c)
 	if err != nil || !ok {
-		return nil, nil, ok, err
+		return nil, "", ok, err
 	}
 	n := newNetwork(c, m)
 	at := make(map[string]int, len(refined))
@@ -35,14 +37,21 @@ func Refined(ctx context.Context, c *scene.Capture, given, refined []scene.Camer
 			n.lenses[p.Lens], done[p.Lens] = n.lenses[p.Lens].Refitted(&given[k], &refined[k]), true
 		}
 	}
-	if err := n.movePoints(ctx); err != nil {
-		return nil, nil, true, err
+	if need := n.bytes(); o.Bytes > 0 && need > o.Bytes {
+		note = fmt.Sprintf("points and held-out photos stay where they are given: to adjust them to refined cameras takes "+
+			"%d MiB of memory, and %d MiB are there", need>>20, o.Bytes>>20)
+		files, err = n.files(m, nil)
+		return files, note, true, err
 	}
-	if unplaced, err = n.place(ctx); err != nil {
-		return nil, nil, true, err
+	if err := n.movePoints(ctx); err != nil {
+		return nil, "", true, err
+	}
+	res := &Result{}
+	if res.Unplaced, err = n.place(ctx); err != nil {
+		return nil, "", true, err
 	}
 	files, err = n.files(m, nil)
-	return files, unplaced, true, err
+	return files, res.UnplacedText(), true, err
 }
 
 // movePoints moves the points to where the training photos see them.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	"vksplat/internal/geom"
@@ -35,10 +36,10 @@ func TestRefined(t *testing.T) {
 		return cams
 	}
 	given, right := as(s.m, s.m.Cameras[1]), as(s.true, lens)
-	files, unplaced, ok, err := Refined(context.Background(), s.c, given, right)
+	files, note, ok, err := Refined(context.Background(), s.c, given, right, Options{Bytes: 1 << 30})
 	must.Do(t, err)
-	if !ok || len(unplaced) > 0 {
-		t.Fatalf("ok %v, not placed: %v", ok, unplaced)
+	if !ok || note != "" {
+		t.Fatalf("ok %v, note: %s", ok, note)
 	}
 	refined := *s.c
 	refined.Calibrated = files
@@ -60,8 +61,16 @@ func TestRefined(t *testing.T) {
 	if !(far < 0.005) {
 		t.Errorf("points are off by %.4f", far)
 	}
+	files, note, _, err = Refined(context.Background(), s.c, given, right, Options{Bytes: 1 << 10})
+	must.Do(t, err)
+	refined.Calibrated = files
+	m, _, err = colmap.ReadModel(&refined)
+	must.Do(t, err)
+	if stay := s.off(m, true); math.Abs(stay-before) > 1e-9 || s.off(m, false) > 1e-9 || !strings.Contains(note, "0 MiB are there") {
+		t.Errorf("without memory, held-out photos are off by %.4f, others by %g; note: %s", stay, s.off(m, false), note)
+	}
 	other := &scene.Capture{Format: scene.FormatTransforms}
-	if _, _, ok, err := Refined(context.Background(), other, nil, nil); ok || err != nil {
+	if _, _, ok, err := Refined(context.Background(), other, nil, nil, Options{}); ok || err != nil {
 		t.Errorf("a capture without a model: %v, %v", ok, err)
 	}
 }

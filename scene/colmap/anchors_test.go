@@ -95,6 +95,40 @@ func TestAnchors(t *testing.T) {
 	}
 }
 
+// TestAnchorsAsTaken keeps the points near the corners of photos as taken, which a lens moves far.
+func TestAnchorsAsTaken(t *testing.T) {
+	c := anchorModel(t)
+	m, _, err := ReadModel(c)
+	must.Do(t, err)
+	k := scene.Calibration{Model: scene.LensOpenCV, Width: 200, Height: 100,
+		Params: []float64{150, 140, 101, 49, -0.4, 0, 0, 0}}
+	m.Cameras[1] = k
+	o := must.Get(k.Optics(200, 100))(t)
+	for p := range m.Points {
+		m.Points[p].Pos[0] *= 16
+	}
+	far := 0.0
+	for i, img := range m.Images {
+		for s, seen := range m.Seen[i] {
+			if seen.Point > uint64(len(m.Points)) {
+				continue
+			}
+			at := geom.Add(m.Points[seen.Point-1].Pos, img.T)
+			x, y, _ := o.Project(at)
+			m.Seen[i][s].X, m.Seen[i][s].Y = x, y
+			far = max(far, math.Abs(x-(150*at[0]/at[2]+101)))
+		}
+	}
+	c.Calibrated = m.Files()
+	for i := range c.Cameras {
+		views := must.Get(k.Views(c.Cameras[i], 200, 100, 1))(t)
+		c.Cameras[i] = must.Get(views[0].AsTaken())(t)
+	}
+	if list := must.Get(Anchors(c, 100))(t); far < strayPixels || len(list[0]) != 40 {
+		t.Errorf("%d of 40 points, which the lens moves by up to %.1f px", len(list[0]), far)
+	}
+}
+
 // TestInPicture maps pixels of photos with lenses to the pictures that are trained on.
 func TestInPicture(t *testing.T) {
 	for name, k := range map[string]scene.Calibration{

@@ -49,6 +49,8 @@ type Record struct {
 	Near       float64    `json:"near"`               // in the training frame
 	Exposure   bool       `json:"exposure"`           // exposure, white balance or vignetting of the photos was learnt
 	AsTaken    bool       `json:"as_taken,omitempty"` // scores are of photos as their lenses took them
+	// RefinedAt is the step up to which training has refined Cameras: models of other steps were trained with others.
+	RefinedAt int `json:"refined_at,omitempty"`
 }
 
 // ReadRecord returns the record in the folder of a run, nil where there is none.

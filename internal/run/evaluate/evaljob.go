@@ -125,7 +125,7 @@ func (j *Job) openCapture(rec *captured.Record) error {
 	if err := j.takeLook(c.Synthetic); err != nil {
 		return err
 	}
-	j.warnOtherCameras()
+	j.warnOtherCameras(views)
 	c.Normalise()
 	c.Points = nil
 	j.cams = captured.Pick(c.Cameras, views)
@@ -202,6 +202,10 @@ func (j *Job) measure(ctx context.Context, device *pipeline.Device) (err error) 
 		return err
 	}
 	j.nameMethod(info.Meta.Step)
+	if j.refinedLater(info.Meta.Step) {
+		j.console.Warn(fmt.Sprintf("%s: the cameras of the run are those of step %d; the model of step %d was trained with "+
+			"others, so that scores say less of it", j.name, j.rec.RefinedAt, info.Meta.Step))
+	}
 	splats = splats.FromCapture(j.capture.Frame, j.origin)
 	if err := models.CheckNear(j.o.Config.Near, splats, j.capture.Cameras); err != nil {
 		return err
@@ -241,12 +245,18 @@ func (j *Job) nameMethod(step int) {
 	if j.o.Split == SplitTrain {
 		j.Result.Method += "_" + SplitTrain
 	}
-	if j.rec != nil && j.o.Given("cameras") { // not those that the run's scores are by
+	if j.rec != nil && j.o.Given("cameras") || j.refinedLater(step) { // not those that the run's scores are by
 		j.Result.Method += "_other_cameras"
 	}
 	if j.o.AsTaken && !j.o.plainName {
 		j.Result.Method += "_as_taken"
 	}
+}
+
+// refinedLater reports whether the cameras of the run are not those that the model of a step was trained with: see
+// captured.Record.
+func (j *Job) refinedLater(step int) bool {
+	return j.rec != nil && j.rec.RefinedAt > 0 && step > 0 && step != j.rec.RefinedAt && !j.o.Given("cameras")
 }
 
 // refuseForeign refuses to replace the scores of another program.

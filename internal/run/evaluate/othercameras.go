@@ -15,9 +15,9 @@ import (
 // by more than otherTurn radians.
 const otherPlace, otherTurn = 0.005, 0.005
 
-// warnOtherCameras warns where cameras of the capture, which is in its own frame, are not those that the model has
-// beside it: it was trained with these, and is drawn from other places than the photos were taken at.
-func (j *Job) warnOtherCameras() {
+// warnOtherCameras warns where the views' cameras of the capture, which is in its own frame, are not those that the
+// model has beside it: it was trained with these, and is drawn from other places than the photos were taken at.
+func (j *Job) warnOtherCameras(views []int) {
 	file := captured.FindCameras(j.file, captured.CamerasBeside[:1], false)
 	if file == "" {
 		return
@@ -35,7 +35,7 @@ func (j *Job) warnOtherCameras() {
 	moved.Normalise() // in which the median distance is 1
 	size := otherPlace / moved.Frame.Scale
 	var names []string
-	for i := range j.capture.Cameras {
+	for _, i := range views {
 		c := &j.capture.Cameras[i]
 		was := beside[c.Name]
 		if was == nil {
@@ -50,7 +50,7 @@ func (j *Job) warnOtherCameras() {
 	if len(names) > 0 {
 		j.console.Warn(scene.Warning{Count: len(names), Names: scene.FirstNames(names), Text: fmt.Sprintf(
 			"%d of %d cameras are not where %s has them, which the model was trained with, so that scores say less of it "+
-				"(leave out %s, or give the cameras that train left in OUT)", len(names), len(j.capture.Cameras), file,
+				"(leave out %s, or give the cameras that train left in OUT)", len(names), len(views), file,
 			fault.Setting("cameras"))}.String())
 	}
 }

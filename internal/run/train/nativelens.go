@@ -9,12 +9,13 @@ import (
 	"vksplat/scene"
 )
 
-// takenBy is captured.AsTaken; where lenses are learnt, those that bend nothing are lenses, too.
+// takenBy is captured.AsTaken; where lenses are learnt, those that bend nothing yet count as well.
 func takenBy(o *Options, cams []scene.Camera) (taken []scene.Camera, bent int, err error) {
 	taken, bent, err = captured.AsTaken(cams)
 	for i := range taken {
 		if o.Config.RefineCameras && taken[i].Distortion == nil {
 			taken[i] = taken[i].Straight()
+			bent++
 		}
 	}
 	return taken, bent, err

@@ -114,7 +114,12 @@ func (d *dataset) refined(ctx context.Context, t *pipeline.Trainer) (*refinement
 		return moved
 	}
 	r := &refinement{step: t.Step(), cameras: own(d.Capture.Cameras)}
-	files, unplaced, ok, err := calibrate.Refined(ctx, d.Capture, own(given), own(cams))
+	bytes, err := pipeline.HeapLimit(d.Options.Device)
+	if err != nil {
+		return nil, err
+	}
+	limit := calibrate.Options{Bytes: bytes / 2}
+	files, text, ok, err := calibrate.Refined(ctx, d.Capture, own(given), own(cams), limit)
 	if err != nil {
 		return nil, err
 	}
@@ -125,7 +130,6 @@ func (d *dataset) refined(ctx context.Context, t *pipeline.Trainer) (*refinement
 		d.latest = r
 		return r, nil
 	}
-	text := (&calibrate.Result{Unplaced: unplaced}).UnplacedText()
 	if text != "" && d.latest == nil && (d.calibrated == nil || text != d.calibrated.UnplacedText()) {
 		d.console.Note(text)
 	}
@@ -166,13 +170,17 @@ func (s *scorer) heldOut(ctx context.Context) ([]scene.Camera, error) {
 	return cams, err
 }
 
-// useRefined makes the cameras that are written those that training has found.
-func (o *outputs) useRefined() error {
+// useRefined makes the cameras that are written those that training has found. Where the capture can no longer be read,
+// the model is written without them.
+func (o *outputs) useRefined() {
 	r, err := o.refined(context.Background(), o.Trainer)
-	if r != nil {
+	switch {
+	case err != nil:
+		o.latest = nil
+		o.console.Warn(fmt.Sprintf("the refined cameras are not written: %v", err))
+	case r != nil:
 		o.cameras = captured.Shifted(r.cameras, o.origin)
 	}
-	return err
 }
 
 // writeRefined writes them as a COLMAP model, if they can be.
@@ -181,7 +189,7 @@ func (o *outputs) writeRefined(rec *captured.Record) error {
 	case !o.Config.RefineCameras:
 		return nil
 	case o.latest != nil && o.latest.files != nil:
-		rec.Cameras = captured.ModelFolder
+		rec.Cameras, rec.RefinedAt = captured.ModelFolder, o.latest.step
 		return colmap.Save(filepath.Join(o.place.at(o.Out), filepath.FromSlash(captured.ModelFolder)), o.latest.files)
 	}
 	return o.Load.SaveCameras(o.place.at(o.Out), captured.ModelFolder)

@@ -23,6 +23,7 @@ import (
 	"vksplat/scene"
 	"vksplat/scene/colmap"
 	"vksplat/scene/load"
+	"vksplat/scene/synth"
 )
 
 // wrongPoses makes the poses of a capture wrong by about three degrees, and returns its cameras.
@@ -63,6 +64,9 @@ func TestRefineCameras(t *testing.T) {
 		o.Config.RefineCameras, o.Config.PoseGain, o.Config.PoseStart = refines, -0.5, 40
 		var told bytes.Buffer
 		st := must.Get(Do(cli.New(nil, &told, &told), o))(t)
+		if strings.Contains(told.String(), "changes nothing") {
+			t.Errorf("refine-cameras %v: %s", refines, &told)
+		}
 		for _, text := range []string{"they are refined", "aligned, which is with cameras moved to where their photos fit best"} {
 			if strings.Contains(told.String(), text) != refines {
 				t.Errorf("refine-cameras %v: %q in %q", refines, text, &told)
@@ -86,6 +90,22 @@ func TestRefineCameras(t *testing.T) {
 	}
 	if written[false] == written[true] {
 		t.Error("cameras.json has the given poses")
+	}
+}
+
+// TestRefineMoving refines cameras that moved while they took their photos as if they had stood still.
+func TestRefineMoving(t *testing.T) {
+	runtest.NeedDevice(t)
+	o := nativeOptions(written(t, synth.Options{Images: 10, Width: 64, Height: 48, Points: 200, Shutter: 0.15}),
+		filepath.Join(t.TempDir(), "out"))
+	o.Config.NativeLens, o.Config.RefineCameras = false, true
+	o.Config.Iterations, o.Config.PoseGain, o.Config.PoseStart = 6, -1, 2
+	var log bytes.Buffer
+	if _, err := Do(cli.New(nil, io.Discard, &log), o); err != nil {
+		t.Fatal(err, fault.Hint(err))
+	}
+	if !strings.Contains(log.String(), "photos moved while their rows were read out, which is ignored") {
+		t.Error(&log)
 	}
 }
 

@@ -53,7 +53,7 @@ type choices struct {
 	followed  *recipe.Followed // nil: the capture has not been read
 	synthetic bool             // the capture is made for a white background
 	bent      bool             // other cameras than the capture's are used: they have distortion, its own none
-	unbending bool             // photos have lenses that cannot be drawn through
+	unbending bool             // cameras are not refined on photos as taken, because of one of them
 	room      int              // splats that memory has room for, if they are fewer than follow the capture
 	limited   *limited         // nil: no time limit has chosen the steps
 	resolved  *recipe.Resolved // what came of all; nil: not asked for yet

@@ -78,8 +78,9 @@ func (d *dataset) load(ctx context.Context) (err error) {
 		}
 	}
 	c := d.Capture
-	_, _, err = captured.AsTaken(c.Cameras)
-	d.choices.unbending = err != nil
+	if d.Config.RefineCameras {
+		d.choices.unbending = unbending(c.Cameras)
+	}
 	d.configure()
 	all := c.Points
 	if d.Divided != nil {
@@ -127,6 +128,13 @@ func (d *dataset) calibrate(ctx context.Context) error {
 		d.detailLater("the cameras stay as they are: " + reason)
 	}
 	return nil
+}
+
+// unbending reports whether cameras are refined on pictures without distortion alone: a lens cannot be drawn through,
+// or a camera moved while its photo was read out.
+func unbending(cams []scene.Camera) bool {
+	_, _, err := captured.AsTaken(cams)
+	return err != nil || slices.ContainsFunc(cams, func(c scene.Camera) bool { return c.Moved() })
 }
 
 // anyBent reports whether a camera of a capture has a lens with distortion.
