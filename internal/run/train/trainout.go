@@ -108,9 +108,10 @@ func (o *outputs) writeModel(step int) error {
 
 // startModel is writeModel as far as the device has to do with it. finish does the rest and must be called once.
 func (o *outputs) startModel(step int) (finish func() error, err error) {
-	if err := errors.Join(o.begin(), o.useRefined()); err != nil {
+	if err := o.begin(); err != nil {
 		return nil, err
 	}
+	o.useRefined()
 	path := modelFile(o.Out, step)
 	if err := o.place.own.Begin(path); err != nil {
 		return nil, err
