@@ -96,6 +96,6 @@ func reportDevice(console *cli.Console, o *doctorOptions, flags *pflag.FlagSet) 
 	if writeErr := r.Write(o.report); writeErr != nil {
 		return errors.Join(err, writeErr)
 	}
-	console.Printf("report to send in: %s\n", cli.Quoted(o.report))
+	console.Printf("row of docs/devices-table.md:\n%s\nreport to send in: %s\n", r.Row(), cli.Quoted(o.report))
 	return err
 }
