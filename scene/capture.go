@@ -54,13 +54,14 @@ type Capture struct {
 
 	Renamed   map[string]string // photos of a COLMAP model whose names there lead out of Images, by these names
 	HeldOut   map[string]bool   // names of the held-out photos; nil where neither the files nor a split say
-	LeftOut   map[string]bool   // photos that the files name and Cameras lacks; true: of a photo that cannot be read
+	LeftOut   map[string]bool   // photos that the files name and Cameras lacks; true: they count in Split
 	Kept      []bool            // of the points that the files hold, those that Points has; nil: all
 	Synthetic bool              // a Blender scene: the background is white, the object within 1.3 units of the origin
 	Applied   *AppliedTransform // what nerfstudio did to the poses; nil: nothing that it recorded
 
-	Text       bool  // the model is in text form
-	Calibrated Files // a COLMAP model, in binary form, with other cameras than Model's; nil: none
+	Text        bool  // the model that is used is in text form
+	Calibrated  Files // a COLMAP model with other cameras than Model's; nil: none
+	Undistorted bool  // of Calibrated: no lens of Model's distorts
 }
 
 // Files opens the files of a reconstruction by name, and says how many bytes each has.
@@ -82,11 +83,11 @@ func (c *Capture) Warn(code, text string, names []string) {
 }
 
 // LeaveOut notes a photo that Cameras lacks.
-func (c *Capture) LeaveOut(name string, unreadable bool) {
+func (c *Capture) LeaveOut(name string, counts bool) {
 	if c.LeftOut == nil {
 		c.LeftOut = map[string]bool{}
 	}
-	c.LeftOut[name] = unreadable
+	c.LeftOut[name] = counts
 }
 
 func FirstNames(names []string) []string {

@@ -100,16 +100,17 @@ func (f Frame) ToCapture(cam Camera, origin [3]float64) Camera {
 
 // Split divides the cameras, which are sorted by name, into those to train on and those held out. Where the capture's
 // files say which photos are held out, these are, whatever n is. Otherwise it is every n-th photo, beginning with the
-// first; n <= 0 holds none out. Photos that cannot be read count. Cameras that share a photo stay together.
+// first; n <= 0 holds none out. Photos that cannot be read count, and those that
+// Calibrated omits. Cameras that share a photo stay together.
 func (c *Capture) Split(n int) (train, test []int) {
 	photo := -1
-	unread := slices.DeleteFunc(slices.Sorted(maps.Keys(c.LeftOut)), func(name string) bool { return !c.LeftOut[name] })
+	more := slices.DeleteFunc(slices.Sorted(maps.Keys(c.LeftOut)), func(name string) bool { return !c.LeftOut[name] })
 	for i, cam := range c.Cameras {
 		if i == 0 || cam.Photo == "" || cam.Photo != c.Cameras[i-1].Photo {
 			photo++
 		}
-		for len(unread) > 0 && unread[0] < cam.Name {
-			photo, unread = photo+1, unread[1:]
+		for len(more) > 0 && more[0] < cam.Name {
+			photo, more = photo+1, more[1:]
 		}
 		held := n > 0 && photo%n == 0
 		if c.HeldOut != nil {

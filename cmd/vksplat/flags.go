@@ -73,7 +73,7 @@ func loadTable(f *captured.Options) []option {
 			"read masks from `DIR`; white counts, black does not (default: masks next to the photos)").isFolder(),
 		truth(&f.Inverted, "invert-masks", "in masks, black counts and white does not").from(fromBrush),
 		integer(&f.GrowMasks, "grow-masks", "grow masked-out regions by `N` pixels of the mask"),
-		text(&f.Cameras, "cameras", "use `CAMERAS`; auto calibrates lenses and poses where their own observations say "+
+		other((*camerasFlag)(&f.Cameras), "cameras", "use `CAMERAS`; auto calibrates lenses and poses where their own observations say "+
 			"so, given takes those of SCENE, and a folder is a COLMAP model of the same photos").isFolder(),
 		truth(&f.Undo, "undo-applied-transform",
 			"undo the applied_transform of transforms.json in what is written"),
@@ -98,6 +98,21 @@ func lookOptions(background *[3]float32, near *float64) []option {
 			"distance of the near plane; the median camera distance is 1 (default: as trained, else 0.01)").
 			within(1e-6, 1e6),
 	}
+}
+
+// camerasFlag is auto, given, or a folder.
+type camerasFlag string
+
+func (f *camerasFlag) Type() string   { return "CAMERAS" }
+func (f *camerasFlag) String() string { return string(*f) }
+
+// Set takes any text but none, as of a variable of a shell that is not set.
+func (f *camerasFlag) Set(s string) error {
+	if s == "" {
+		return fault.Usagef("give auto, given, or the folder of a COLMAP model", "an empty name says no cameras")
+	}
+	*f = camerasFlag(s)
+	return nil
 }
 
 // deviceFlag is a device's index, UUID or PCI address, or "" for auto.

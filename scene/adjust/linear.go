@@ -27,25 +27,15 @@ func Cauchy(scale float64) Loss {
 // row is a linearised observation, scaled by the root of its loss's slope.
 type row struct {
 	residual [2]float64
-	camera   [2][3]float64 // by the point in the camera's axes
-	at       [3]float64    // that point
-}
-
-// byPose returns the derivatives by a small rotation of the camera about its centre, and by a translation of its axes:
-// 2x6. About the centre, as the origin may be a million metres away, where rotations and translations hardly differ.
-func (r *row) byPose() (j [2][6]float64) {
-	for i := range 2 {
-		c := r.camera[i]
-		cross := geom.Cross(r.at, c)
-		j[i] = [6]float64{cross[0], cross[1], cross[2], c[0], c[1], c[2]}
-	}
-	return j
+	// derivatives by a small rotation of the camera about its centre, and by a translation of its axes. About the
+	// centre, as the origin may be a million metres away, where rotations and translations hardly differ.
+	byPose [2][6]float64
 }
 
 // byPoint returns the derivatives by the point: 2x3.
 func (r *row) byPoint(rotation *[9]float64) (j [2][3]float64) {
 	for i := range 2 {
-		c := &r.camera[i]
+		c := r.byPose[i][3:]
 		for k := range 3 {
 			j[i][k] = c[0]*rotation[k] + c[1]*rotation[3+k] + c[2]*rotation[6+k]
 		}
@@ -139,7 +129,7 @@ func (y *system) linearise(s *state, loss Loss) {
 	optics, _ := y.p.optics(s)
 	chunks(len(y.rows), func(from, to int) float64 {
 		for i := from; i < to; i++ {
-			o := &y.p.Observations[y.order[i]]
+			o := &y.obs[i]
 			y.rows[i] = row{}
 			byLens := y.byLens[2*y.width*i : 2*y.width*(i+1)]
 			clear(byLens)
@@ -155,10 +145,11 @@ func (y *system) linearise(s *state, loss Loss) {
 			_, w := loss(d2)
 			w = math.Sqrt(w)
 			r := &y.rows[i]
-			r.at = at
 			for a := range 2 {
 				r.residual[a] = w * d[a]
-				r.camera[a] = geom.Scale(slope.Ray[a], w)
+				c := geom.Scale(slope.Ray[a], w)
+				cross := geom.Cross(at, c)
+				r.byPose[a] = [6]float64{cross[0], cross[1], cross[2], c[0], c[1], c[2]}
 				for k, param := range y.free[pose.Lens] {
 					byLens[a*y.width+k] = w * slope.Params[a][param]
 				}

@@ -2,11 +2,14 @@ package adjust
 
 import (
 	"math"
+	"slices"
 
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
+	"gonum.org/v1/gonum/lapack/lapack64"
 	"gonum.org/v1/gonum/mat"
 
+	"vksplat/internal/geom"
 	"vksplat/internal/parallel"
 )
 
@@ -36,32 +39,30 @@ func (y *system) solver() (solve func(rhs []float64) (x []float64, ok bool), ok 
 	case n > denseVariables:
 		return y.gradients, true
 	}
-	chol, ok := y.factorise()
+	factor, ok := y.factorise()
 	return func(rhs []float64) ([]float64, bool) {
-		x := mat.NewVecDense(len(rhs), nil)
-		ok := chol.SolveVecTo(x, mat.NewVecDense(len(rhs), rhs)) == nil
-		return x.RawVector().Data, ok
+		x := slices.Clone(rhs)
+		lapack64.Potrs(factor, blas64.General{Rows: len(x), Cols: 1, Stride: 1, Data: x})
+		return x, geom.Finite(x...)
 	}, ok
 }
 
-// factorise returns the Cholesky factors of the reduced system.
-func (y *system) factorise() (*mat.Cholesky, bool) {
+// factorise returns the Cholesky factor of the reduced system.
+func (y *system) factorise() (blas64.Triangular, bool) {
 	n := len(y.rhs)
-	m := mat.NewSymDense(n, nil)
-	raw := m.RawSymmetric()
+	m := blas64.Symmetric{N: n, Stride: n, Uplo: blas.Upper, Data: make([]float64, n*n)}
 	for a := range y.columns {
 		at, rows := 0, y.dims(a)
 		for _, b := range y.columns[a] {
 			cols := y.dims(int(b))
 			for i := range rows {
-				to := (y.offset[a]+i)*raw.Stride + y.offset[b]
-				copy(raw.Data[to:to+cols], y.blocks[a][at+i*cols:at+(i+1)*cols])
+				to := (y.offset[a]+i)*n + y.offset[b]
+				copy(m.Data[to:to+cols], y.blocks[a][at+i*cols:at+(i+1)*cols])
 			}
 			at += rows * cols
 		}
 	}
-	chol := &mat.Cholesky{}
-	return chol, chol.Factorize(m)
+	return lapack64.Potrf(m)
 }
 
 // gradients solves the reduced system by conjugate gradients, preconditioned by the inverse of its diagonal blocks.

@@ -23,9 +23,9 @@ func (y *system) pointPart(s *state, point int32) {
 	clear(y.z[3*y.width*int(y.pairStart[point]) : 3*y.width*int(y.pairStart[point+1])])
 	for r := y.pointStart[point]; r < y.pointStart[point+1]; r++ {
 		row := &y.rows[r]
-		pose := y.pose(r)
+		pose := y.obs[r].Pose
 		j := row.byPoint(&s.poses[pose].R)
-		p := row.byPose()
+		p := &row.byPose
 		for a := range 2 {
 			x := &j[a]
 			for k, at := range [6][2]int{{0, 0}, {0, 1}, {0, 2}, {1, 1}, {1, 2}, {2, 2}} {
@@ -137,37 +137,34 @@ func (y *system) poseRow(s *state, a int32, at []int) {
 	block, first := y.blocks[a], y.offset[a]
 	grad, rhs := y.grad[first:first+6], y.rhs[first:first+6]
 	clear(rhs)
-	lens := s.poses[a].Lens
-	own := len(y.p.Poses) + lens
+	lens := len(y.p.Poses) + s.poses[a].Lens
+	var byLens []float64
+	n := y.dims(lens)
+	if n > 0 {
+		byLens = block[at[lens]:]
+	}
+	var own [36]float64 // before anything is eliminated
 	for _, r := range y.poseRows[a] {
-		row := &y.rows[r]
-		p := row.byPose()
+		row, l := &y.rows[r], y.byLens[2*y.width*int(r):]
+		p := &row.byPose
 		for i := range 6 {
 			grad[i] += p[0][i]*row.residual[0] + p[1][i]*row.residual[1]
 			for k := range 6 {
-				block[6*i+k] += p[0][i]*p[0][k] + p[1][i]*p[1][k]
+				own[6*i+k] += p[0][i]*p[0][k] + p[1][i]*p[1][k]
+			}
+			for k := range n {
+				byLens[i*n+k] += p[0][i]*l[k] + p[1][i]*l[y.width+k]
 			}
 		}
-		if n := y.dims(own); n > 0 {
-			c, byLens := block[at[own]:], y.byLens[2*y.width*int(r):]
-			for i := range 6 {
-				for k := range n {
-					c[i*n+k] += p[0][i]*byLens[k] + p[1][i]*byLens[y.width+k]
-				}
-			}
-		}
-	}
-	for i := range 6 {
-		y.diag[first+i] = block[6*i+i]
-	}
-	for _, r := range y.poseRows[a] {
-		point := y.p.Observations[y.order[r]].Point
+		point := y.obs[r].Point
 		var answer [18]float64 // W V^-1
 		solvePoint(&y.inverse[point], y.w[r][:], answer[:])
 		y.subtract(block, a, point, answer[:], 6, at)
 		y.subtractPoint(point, answer[:], rhs)
 	}
+	addTo(block[:36], own[:])
 	for i := range 6 {
+		y.diag[first+i] = own[6*i+i]
 		rhs[i] -= grad[i]
 	}
 }
@@ -254,15 +251,28 @@ func solvePoint(inverse *[6]float64, w, out []float64) {
 func (y *system) subtract(block []float64, a, point int32, answer []float64, n int, at []int) {
 	poses := int32(len(y.p.Poses))
 	for r := y.pointStart[point]; r < y.pointStart[point+1]; r++ {
-		b := y.pose(r)
-		if b < a || y.dims(int(b)) == 0 {
-			continue
+		b := y.obs[r].Pose
+		switch {
+		case b < a || y.dims(int(b)) == 0:
+		case n == 6:
+			subtractPoses((*[36]float64)(block[at[b]:]), (*[18]float64)(answer), &y.w[r])
+		default:
+			subtractProduct(block[at[b]:], answer, y.w[r][:], n, 6)
 		}
-		subtractProduct(block[at[b]:], answer, y.w[r][:], n, 6)
 	}
 	for i := y.pairStart[point]; i < y.pairStart[point+1]; i++ {
 		if b := poses + y.pairLens[i]; b >= a {
 			subtractProduct(block[at[b]:], answer, y.z[3*y.width*int(i):], n, y.dims(int(b)))
+		}
+	}
+}
+
+// subtractPoses is subtractProduct of two poses.
+func subtractPoses(c *[36]float64, a, b *[18]float64) {
+	for i := range 6 {
+		a0, a1, a2 := a[3*i], a[3*i+1], a[3*i+2]
+		for k := range 6 {
+			c[6*i+k] -= a0*b[3*k] + a1*b[3*k+1] + a2*b[3*k+2]
 		}
 	}
 }
@@ -293,7 +303,7 @@ func (y *system) moves(step []float64) [][3]float64 {
 		for i := from; i < to; i++ {
 			g := y.pointGrad[i]
 			for r := y.pointStart[i]; r < y.pointStart[i+1]; r++ {
-				node := int(y.pose(r))
+				node := int(y.obs[r].Pose)
 				addTransposed(&g, y.w[r][:], step[y.offset[node]:y.offset[node+1]])
 			}
 			for k := y.pairStart[i]; k < y.pairStart[i+1]; k++ {

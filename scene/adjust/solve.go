@@ -38,7 +38,7 @@ func Solve(ctx context.Context, p *Problem, o Options) (sum Summary, err error) 
 	if o.Gain == 0 {
 		o.Gain = 1e-6
 	}
-	m := &minimiser{system: newSystem(p), at: p.state(), lambda: 1e-4, growth: 2}
+	m := &minimiser{system: newSystem(p), at: p.state(), lambda: 1e-6, growth: 2}
 	m.cost = p.cost(m.at, o.Loss)
 	sum.Before = m.cost
 	sum.Converged = len(m.rhs) == 0 && (p.PointsFixed || len(p.Points) == 0)

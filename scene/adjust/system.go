@@ -13,8 +13,8 @@ type system struct {
 	free  [][]int // of each lens: places in Params
 	width int     // free parameters of the lens that has most
 
-	order      []int32 // observations by point: a row of this system is p.Observations[order[row]]
-	pointStart []int32 // rows of point i: pointStart[i] to pointStart[i+1]
+	obs        []Observation // by point: one is a row of this system
+	pointStart []int32       // rows of point i: pointStart[i] to pointStart[i+1]
 	poseRows   [][]int32
 	lensRows   [][]int32
 	rows       []row
@@ -58,7 +58,7 @@ func newSystem(p *Problem) *system {
 	}
 	y.pairUp()
 	y.layOut()
-	n := len(y.order)
+	n := len(y.obs)
 	y.rows, y.w, y.byLens = make([]row, n), make([][18]float64, n), make([]float64, 2*y.width*n)
 	y.z = make([]float64, 3*y.width*len(y.pairLens))
 	y.v, y.inverse = make([][6]float64, len(p.Points)), make([][6]float64, len(p.Points))
@@ -68,32 +68,27 @@ func newSystem(p *Problem) *system {
 
 // sortRows orders observations by point and lists the rows of each pose.
 func (y *system) sortRows() {
-	obs := y.p.Observations
-	y.order = make([]int32, len(obs))
+	y.obs = make([]Observation, len(y.p.Observations))
 	y.pointStart = make([]int32, len(y.p.Points)+1)
-	for _, o := range obs {
+	for _, o := range y.p.Observations {
 		y.pointStart[o.Point+1]++
 	}
 	for i := range y.p.Points {
 		y.pointStart[i+1] += y.pointStart[i]
 	}
 	next := slices.Clone(y.pointStart)
-	for i, o := range obs {
-		y.order[next[o.Point]] = int32(i)
+	for _, o := range y.p.Observations {
+		y.obs[next[o.Point]] = o
 		next[o.Point]++
 	}
 	y.poseRows = make([][]int32, len(y.p.Poses))
 	y.lensRows = make([][]int32, len(y.p.Lenses))
-	for i, at := range y.order {
-		pose := obs[at].Pose
-		lens := y.p.Poses[pose].Lens
-		y.poseRows[pose] = append(y.poseRows[pose], int32(i))
+	for i, o := range y.obs {
+		lens := y.p.Poses[o.Pose].Lens
+		y.poseRows[o.Pose] = append(y.poseRows[o.Pose], int32(i))
 		y.lensRows[lens] = append(y.lensRows[lens], int32(i))
 	}
 }
-
-// pose returns the pose of a row.
-func (y *system) pose(row int32) int32 { return y.p.Observations[y.order[row]].Pose }
 
 // pairUp lists the lenses with free parameters that see each point.
 func (y *system) pairUp() {
@@ -102,7 +97,7 @@ func (y *system) pairUp() {
 	for i := range y.p.Points {
 		first := len(y.pairLens)
 		for r := y.pointStart[i]; r < y.pointStart[i+1]; r++ {
-			lens := int32(y.p.Poses[y.pose(r)].Lens)
+			lens := int32(y.p.Poses[y.obs[r].Pose].Lens)
 			if len(y.free[lens]) > 0 && !slices.Contains(y.pairLens[first:], lens) {
 				y.pairLens = append(y.pairLens, lens)
 			}
@@ -175,14 +170,14 @@ func (y *system) eachPoint(node int, f func(point int32)) {
 		return
 	}
 	for _, r := range y.poseRows[node] {
-		f(y.p.Observations[y.order[r]].Point)
+		f(y.obs[r].Point)
 	}
 }
 
 // markNodes marks the nodes that see a point.
 func (y *system) markNodes(point int32, seen []bool) {
 	for r := y.pointStart[point]; r < y.pointStart[point+1]; r++ {
-		pose := y.pose(r)
+		pose := y.obs[r].Pose
 		seen[pose] = true
 		seen[len(y.p.Poses)+y.p.Poses[pose].Lens] = true
 	}

@@ -168,8 +168,30 @@ func TestLens(t *testing.T) {
 	if off := s.off(m, true); off > 0.006 {
 		t.Errorf("held-out cameras are %g from the true ones", off)
 	}
+	s.checkErrors(t, m)
 	if text := res.Text(); !strings.Contains(text, "k1 0 to -0.1") || !strings.Contains(text, "f 700 to 6") {
 		t.Error(text)
+	}
+}
+
+// checkErrors demands that a model says by how much the training photos that show a point are off.
+func (s *made) checkErrors(t *testing.T, m *colmap.Model) {
+	t.Helper()
+	p := m.Points[20]
+	sum, n := 0.0, 0.0
+	for i, img := range m.Images {
+		r, _ := geom.RotationFromQuat(img.Quat)
+		k := m.Cameras[img.Camera]
+		o := must1(k.Optics(k.Width, k.Height))
+		for _, at := range m.Seen[i] {
+			if at.Point == p.ID && !s.c.HeldOut[img.Name] {
+				x, y, _ := o.Project(geom.Add(geom.Rotate(r, p.Pos), img.T))
+				sum, n = sum+math.Hypot(x-at.X, y-at.Y), n+1
+			}
+		}
+	}
+	if n == 0 || math.Abs(p.Error-sum/n) > 1e-6 {
+		t.Errorf("point %d: error %g of %g photos, want %g", p.ID, p.Error, n, sum/n)
 	}
 }
 
@@ -343,6 +365,20 @@ func TestApart(t *testing.T) {
 	}
 }
 
+// TestAlone leaves out one of photos that are too few for an order, but no two.
+func TestAlone(t *testing.T) {
+	for wrong, want := range [][]string{{}, {"009.jpg"}, {}} {
+		s := ring(pinhole(700), pinhole(700))
+		s.m.Images, s.m.Seen, s.c.Cameras = s.m.Images[:18], s.m.Seen[:18], s.c.Cameras[:18]
+		for i := range wrong {
+			s.m.Images[9+i].T = [3]float64{0, 0, 40}
+		}
+		if res, _ := s.calibrate(t); !slices.Equal(res.Apart, want) {
+			t.Errorf("of %d wrong poses: %v apart", wrong, res.Apart)
+		}
+	}
+}
+
 // TestSkipped changes nothing where observations say nothing, and says why.
 func TestSkipped(t *testing.T) {
 	exact := ring(pinhole(700), pinhole(700))
@@ -369,10 +405,18 @@ func TestSkipped(t *testing.T) {
 		}
 	}
 	s := ring(pinhole(700), opencv(690, -0.15, 0.2))
-	s.c.Calibrated = s.m.Files()
-	if res := must.Get(Capture(context.Background(), s.c, Options{Bytes: 1 << 20}))(t); res.Cameras != nil ||
-		!strings.Contains(res.Skipped, "MiB") {
-		t.Errorf("with a limit of memory: %q", res.Skipped)
+	for bytes, want := range map[int64]string{1 << 20: "to adjust them takes", 4 << 20: "to adjust 1"} {
+		files := s.m.Files()
+		s.c.Calibrated = func(name string) (io.ReadCloser, int64, error) {
+			if name == "images.bin" && bytes == 1<<20 {
+				t.Error("images are read of a model that is too large")
+			}
+			return files(name)
+		}
+		if res := must.Get(Capture(context.Background(), s.c, Options{Bytes: bytes}))(t); res.Cameras != nil ||
+			!strings.Contains(res.Skipped, want) || !strings.Contains(res.Skipped, " MiB are there") {
+			t.Errorf("with %d bytes of memory: %q", bytes, res.Skipped)
+		}
 	}
 	s.c.Calibrated = func(name string) (io.ReadCloser, int64, error) {
 		r, n, err := s.m.Files()(name)

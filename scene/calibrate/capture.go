@@ -3,6 +3,7 @@ package calibrate
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -51,6 +52,13 @@ type Options struct {
 // reading the model, of memory, and of ctx.
 func Capture(ctx context.Context, c *scene.Capture, o Options) (*Result, error) {
 	res := &Result{}
+	if o.Bytes > 0 && !o.Check {
+		if need := bytesPerByte * colmap.PointsSize(c); need > o.Bytes {
+			res.Skipped = fmt.Sprintf("to adjust them takes at least %d MiB of memory, and %d MiB are there", need>>20,
+				o.Bytes>>20)
+			return res, nil
+		}
+	}
 	m, ok, err := colmap.ReadModel(c)
 	if err != nil { // training does not read the observations
 		res.Skipped = "the capture's observations cannot be read: " + err.Error()
@@ -91,10 +99,13 @@ func Capture(ctx context.Context, c *scene.Capture, o Options) (*Result, error) 
 	if res.Skipped != "" {
 		return res, nil
 	}
+	rest := n.without(apart)
 	if res.text = n.leftOut(apart); res.text != "" {
-		res.Cameras = n.model(m, apart).Files()
+		if res.Cameras, err = rest.files(m, apart); err != nil {
+			return res, divergence(ctx, res, err)
+		}
 	}
-	return res, res.refine(ctx, n.without(apart), m, apart)
+	return res, res.refine(ctx, rest, m, apart)
 }
 
 // refine climbs the ladder, and sets Cameras where that improved something.
@@ -131,7 +142,11 @@ func (res *Result) refine(ctx context.Context, n *network, m *colmap.Model, apar
 		return nil
 	}
 	if after.Mean < before.Mean {
-		res.Unplaced, res.After, res.Cameras = unplaced, after, now.model(m, apart).Files()
+		files, err := now.files(m, apart)
+		if err != nil {
+			return divergence(ctx, res, err)
+		}
+		res.Unplaced, res.After, res.Cameras = unplaced, after, files
 		text := fmt.Sprintf("%s: reprojection %.3f to %.3f px", n.changes(now), before.Mean, after.Mean)
 		res.text = strings.TrimSuffix(text+"; "+res.text, "; ")
 	}
@@ -147,18 +162,27 @@ func divergence(ctx context.Context, res *Result, err error) error {
 	return nil
 }
 
+// bytesPerByte is how much memory an adjustment takes at least for each byte of the file of points: a point that two
+// photos show has 67 bytes there, or some 100 as text, see network.bytes.
+const bytesPerByte = 12
+
 // bytes is about how much memory an adjustment takes.
 func (n *network) bytes() int64 {
-	const perObservation, perPoint = 500, 250
+	const perObservation, perPoint = 550, 250
 	variables := int64(6*len(n.photos) + scene.MaxCalibrated*len(n.lenses))
 	return perObservation*int64(len(n.seen)) + perPoint*int64(len(n.points)) + 4*variables*variables
 }
 
-// model returns a model with the network's lenses, poses and points. Training photos that stand apart are not in it.
-func (n *network) model(m *colmap.Model, apart []int) *colmap.Model {
+// files returns those of a model with the network's lenses, poses and points. Training photos that stand apart are not
+// in it.
+func (n *network) files(m *colmap.Model, apart []int) (scene.Files, error) {
+	errs, err := n.pointErrors()
+	if err != nil {
+		return nil, err
+	}
 	out := &colmap.Model{Cameras: map[uint32]scene.Calibration{}}
 	for i, p := range m.Points {
-		if p.Pos = n.points[i]; !n.lost[i] {
+		if p.Pos, p.Error = n.points[i], errs[i]; !n.lost[i] {
 			out.Points = append(out.Points, p)
 		}
 	}
@@ -183,5 +207,30 @@ func (n *network) model(m *colmap.Model, apart []int) *colmap.Model {
 		}
 		out.Cameras[img.Camera] = k
 	}
-	return out
+	return out.Files(), nil
 }
+
+// pointErrors returns how far training photos show each point from where they project it, on average and in pixels;
+// noError for points that fewer than two of them show.
+func (n *network) pointErrors() ([]float64, error) {
+	list, err := n.problem().Residuals()
+	if err != nil {
+		return nil, err
+	}
+	sums, count := make([]float64, len(n.points)), make([]float64, len(n.points))
+	for i, o := range n.seen {
+		if !n.photos[o.Pose].HeldOut {
+			sums[o.Point] += math.Hypot(list[i][0], list[i][1])
+			count[o.Point]++
+		}
+	}
+	for i := range sums {
+		if sums[i] /= count[i]; count[i] == 0 {
+			sums[i] = noError
+		}
+	}
+	return sums, nil
+}
+
+// noError is what COLMAP writes of a point whose error it does not know.
+const noError = -1

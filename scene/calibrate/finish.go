@@ -25,24 +25,19 @@ func (n *network) finish(ctx context.Context, unit *network, best *trial, share 
 	unplaced []string, err error) {
 	t := newTrial(unit, share, 0)
 	t.begin(best)
-	o := adjust.Options{Loss: robust, Gain: 1e-5, Steps: 6}
-	if _, err := adjust.Solve(ctx, &t.Problem, o); err != nil {
+	if err := t.adjustPoints(ctx, 3); err != nil { // the ladder left some out
+		return nil, nil, err
+	}
+	if _, err := adjust.Solve(ctx, &t.Problem, adjust.Options{Loss: robust, Gain: 1e-5, Steps: 3}); err != nil {
 		return nil, nil, err
 	}
 	if share < 1 { // the other points follow
 		all := newTrial(unit, 1, 0)
 		all.begin(t)
-		fixed := slices.Clone(all.Poses)
-		for i := range all.Poses {
-			all.Poses[i].Fixed = true
-		}
-		for i := range all.Lenses {
-			all.Lenses[i].Free = [scene.MaxCalibrated]bool{}
-		}
-		if _, err := adjust.Solve(ctx, &all.Problem, o); err != nil {
+		if err := all.adjustPoints(ctx, 6); err != nil {
 			return nil, nil, err
 		}
-		all.Poses, t = fixed, all
+		t = all
 	}
 	done = &network{ids: n.ids, keys: n.keys, seen: n.seen, photos: slices.Clone(n.photos),
 		points: slices.Clone(n.points)}
@@ -60,6 +55,20 @@ func (n *network) finish(ctx context.Context, unit *network, best *trial, share 
 	}
 	unplaced, err = done.place(ctx)
 	return done, unplaced, err
+}
+
+// adjustPoints adjusts points alone.
+func (t *trial) adjustPoints(ctx context.Context, steps int) error {
+	p := t.Problem
+	p.Poses, p.Lenses = slices.Clone(p.Poses), slices.Clone(p.Lenses)
+	for i := range p.Poses {
+		p.Poses[i].Fixed = true
+	}
+	for i := range p.Lenses {
+		p.Lenses[i].Free = [scene.MaxCalibrated]bool{}
+	}
+	_, err := adjust.Solve(ctx, &p, adjust.Options{Loss: robust, Gain: 1e-5, Steps: steps})
+	return err
 }
 
 // begin gives a trial the lenses, poses and points of another one.

@@ -51,6 +51,7 @@ type ladder struct {
 	ctx  context.Context
 	n    *network
 	best *trial
+	last *trial // the richest lens so far, kept or not: the next rung begins there
 	cost []float64
 	list []Rung
 }
@@ -87,8 +88,9 @@ func climb(ctx context.Context, n *network, share float64) (*ladder, error) {
 		}
 	}
 	// A rung that brings nothing does not end the climb: k1 alone may, where k1 and k2 together bring much.
+	l.last = l.best
 	for i := range perspective {
-		next := l.best.clone()
+		next := l.last.clone()
 		for k := range next.Lenses {
 			release(&next.Lenses[k], i)
 		}
@@ -145,7 +147,11 @@ func (l *ladder) try(name string, next *trial) error {
 		_, worse := lower(l.cost, now)
 		kept = !worse
 	}
-	kept = kept && l.plausible(next) && (name != principalPoint || next.sure())
+	plausible := l.plausible(next)
+	if plausible {
+		l.last = next
+	}
+	kept = kept && plausible && (name != principalPoint || next.sure())
 	l.list = append(l.list, Rung{name, share, kept})
 	if kept {
 		l.best, l.cost = next, now

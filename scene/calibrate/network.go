@@ -126,7 +126,7 @@ func (n *network) normalised() *network {
 	centres := make([][3]float64, len(n.photos))
 	var trained [][3]float64
 	for i, p := range n.photos {
-		centres[i] = geom.TranslationOf(geom.Transposed(p.R), p.T)
+		centres[i] = n.centre(i)
 		if !p.HeldOut {
 			trained = append(trained, centres[i])
 		}

@@ -41,7 +41,8 @@ func Refined(ctx context.Context, c *scene.Capture, given, refined []scene.Camer
 	if unplaced, err = n.place(ctx); err != nil {
 		return nil, nil, true, err
 	}
-	return n.model(m, nil).Files(), unplaced, true, nil
+	files, err = n.files(m, nil)
+	return files, unplaced, true, err
 }
 
 // movePoints moves the points to where the training photos see them.

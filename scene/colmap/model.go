@@ -70,6 +70,21 @@ func ReadModel(c *scene.Capture) (m *Model, ok bool, err error) {
 	return m, true, err
 }
 
+// PointsSize returns the bytes of the file with the points of the model that a capture's cameras are of; 0 where it
+// cannot be read.
+func PointsSize(c *scene.Capture) (size int64) {
+	if form, ok := formOf(c); ok {
+		_ = form.read(c, "points3D", func(r io.Reader) error { // ReadModel reports its errors
+			at, err := fileCursor(r)
+			if err == nil {
+				size = int64(at.size)
+			}
+			return err
+		})
+	}
+	return size
+}
+
 // PhotoName is the name of the photo of an image of a capture's model.
 func PhotoName(c *scene.Capture, img *Image) string { return photoNameIn(c, img.Name) }
 
@@ -86,8 +101,16 @@ func (m *Model) Files() scene.Files {
 	}
 }
 
-// Save writes the files of a model into dir, which is made if it is missing, each in full or not at all.
+// Save writes the files of a model into dir, which is made if it is missing, each in full or not at all, and in binary
+// form.
 func Save(dir string, files scene.Files) error {
+	if FormIn(files) == &TextModel {
+		m, _, err := ReadModel(&scene.Capture{Format: scene.FormatColmap, Text: true, Calibrated: files})
+		if err != nil {
+			return err
+		}
+		files = m.Files()
+	}
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return &fault.Error{Op: "make folder", Path: dir, Err: fault.TrimPath(err),
 			Hint: atomicfile.WriteHint(err, dir)}

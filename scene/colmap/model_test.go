@@ -63,10 +63,13 @@ func TestModel(t *testing.T) {
 	written.Seen[0] = append(written.Seen[0], Seen{9, 9, 1000})
 	dir := t.TempDir()
 	must.Do(t, Save(dir, written.Files()))
+	converted := t.TempDir()
+	must.Do(t, Save(converted, Folder(inText(t, want))))
 	for name, c := range map[string]*scene.Capture{
 		"memory": {Format: scene.FormatColmap, Calibrated: written.Files()},
 		"folder": {Format: scene.FormatColmap, Calibrated: Folder(dir)},
 		"model":  {Format: scene.FormatColmap, Model: dir},
+		"saved":  {Format: scene.FormatColmap, Model: converted},
 		"text":   {Format: scene.FormatColmap, Model: inText(t, want), Text: true},
 	} {
 		m, ok, err := ReadModel(c)

@@ -136,11 +136,22 @@ func (f *Form) CountImages(dir string) uint64 {
 	return binary.LittleEndian.Uint64(head[:])
 }
 
+// FormIn gives the form of a model's files: binary, unless only text is there.
+func FormIn(files scene.Files) *Form {
+	for _, f := range []*Form{&BinaryModel, &TextModel} {
+		if r, _, err := files(ModelFiles[0] + f.Ext); err == nil {
+			r.Close() // nothing was read
+			return f
+		}
+	}
+	return &BinaryModel
+}
+
 // formOf returns the form of the model that a capture's cameras are of. ok is false where that has no points of its
 // own: the capture is no COLMAP model, or its points are a PLY.
 func formOf(c *scene.Capture) (f *Form, ok bool) {
 	f = &BinaryModel
-	if c.Text && c.Calibrated == nil {
+	if c.Text {
 		f = &TextModel
 	}
 	return f, c.Format == scene.FormatColmap && (c.Calibrated != nil || f.cloud(c.Model) == "")
@@ -170,18 +181,16 @@ func Folder(dir string) scene.Files {
 		r, size, err := fault.Open(path)
 		if err != nil {
 			return nil, 0, &fault.Error{Op: "read cameras", Path: path, Err: err, Kind: fault.ReadKind(err),
-				Hint: fault.Setting("cameras") + " takes auto, given, or the folder of a COLMAP model in binary form; " +
-					"OUT/sparse/0 of a run belongs to it: put it back"}
+				Hint: fault.Setting("cameras") + " takes auto, given, or the folder of a COLMAP model; OUT/sparse/0 of a " +
+					"run belongs to it: put it back"}
 		}
 		return r, size, nil
 	}
 }
 
 // Read fills Points and gives the records of the photos.
-func Read(c *scene.Capture, f *Form) ([]scene.Record, error) {
-	if c.Calibrated != nil {
-		f = &BinaryModel
-	}
+func Read(c *scene.Capture) ([]scene.Record, error) {
+	f, _ := formOf(c)
 	records, err := f.records(c)
 	if err != nil {
 		return nil, err

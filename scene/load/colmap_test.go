@@ -28,7 +28,7 @@ func TestCameraModels(t *testing.T) {
 			root := loadtest.TinyCapture(t)
 			loadtest.Edit(t, root, "cameras.bin", func([]byte) []byte { return scenetest.CameraOfModel(id) })
 			c := &scene.Capture{Model: filepath.Join(root, "sparse", "0")}
-			records := must.Get(colmap.Read(c, &colmap.BinaryModel))(t)
+			records := must.Get(colmap.Read(c))(t)
 			k := records[0].Lens.Calibration(1, 1)
 			if k.Model != scene.LensModel(id) || k.Width != scenetest.TinyWidth || k.Height != scenetest.TinyHeight ||
 				len(k.Params) != model.Params || k.Params[model.Params-1] != float64(19+model.Params) {

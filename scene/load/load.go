@@ -31,24 +31,14 @@ func Capture(root string, o scene.LoadOptions) (*scene.Capture, error) {
 	}
 	c := &scene.Capture{Root: what.root, Model: what.model, Format: what.format, Frame: scene.Identity(),
 		Warnings: warnings, Renamed: map[string]string{}}
-	var records []scene.Record
-	if what.format == scene.FormatColmap {
-		c.Text, c.Calibrated = what.files == &colmap.TextModel, o.Cameras
-		records, err = colmap.Read(c, what.files)
-	} else if o.Cameras != nil {
-		err = &fault.Error{Op: "load capture", Path: root, Kind: fault.ErrUsage,
-			Err:  errors.New("only the cameras of a COLMAP model can be replaced by others"),
-			Hint: "give " + fault.Setting("cameras") + " given"}
-	} else {
-		records, err = readers[what.format].read(c, o)
-	}
-	if err == nil && o.UndoAppliedTransform {
-		err = transforms.UndoApplied(c, records)
-	}
+	records, err := readRecords(c, what, o)
 	if err != nil {
 		return nil, err
 	}
 	reduced, err := FindPhotos(c, records, o)
+	if err == nil && o.Cameras != nil {
+		err = compareOwn(c, what.files, records, o)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -79,6 +69,58 @@ func Capture(root string, o scene.LoadOptions) (*scene.Capture, error) {
 		}
 	}
 	return c, nil
+}
+
+// readRecords reads what the files of a capture say of its photos, and its points.
+func readRecords(c *scene.Capture, what found, o scene.LoadOptions) (records []scene.Record, err error) {
+	switch {
+	case what.format == scene.FormatColmap:
+		form := what.files
+		if c.Calibrated = o.Cameras; o.Cameras != nil {
+			form = colmap.FormIn(o.Cameras)
+		}
+		c.Text = form == &colmap.TextModel
+		records, err = colmap.Read(c)
+	case o.Cameras != nil:
+		return nil, &fault.Error{Op: "load capture", Path: c.Root, Kind: fault.ErrUsage,
+			Err:  errors.New("only the cameras of a COLMAP model can be replaced by others"),
+			Hint: "give " + fault.Setting("cameras") + " given"}
+	default:
+		records, err = readers[what.format].read(c, o)
+	}
+	if err == nil && o.UndoAppliedTransform {
+		err = transforms.UndoApplied(c, records)
+	}
+	return records, err
+}
+
+// compareOwn notes which photos of the capture's own model the cameras that are used omit: they count where every n-th
+// photo is held out, so that a run and those that use its cameras hold out the same ones. It also notes whether its own
+// lenses distort.
+func compareOwn(c *scene.Capture, form *colmap.Form, records []scene.Record, o scene.LoadOptions) error {
+	own, err := form.Records(c.Model)
+	if err != nil {
+		return err
+	}
+	as := &scene.Capture{Root: c.Root, Model: c.Model, Format: c.Format, Renamed: map[string]string{}}
+	if _, err := FindPhotos(as, own, o); err != nil {
+		return err
+	}
+	used := map[string]bool{}
+	for _, r := range records {
+		used[r.Cam.Path] = true
+	}
+	maker := viewMaker{made: map[string]scene.Camera{}}
+	c.Undistorted = true
+	for _, r := range own {
+		if r.Cam.Path != "" && !used[r.Cam.Path] {
+			c.LeaveOut(r.Cam.Name, true)
+		}
+		k := r.Lens.Calibration(0, 0)
+		views, err := maker.views(r, k.Width, k.Height, 1)
+		c.Undistorted = c.Undistorted && err == nil && views[0].Lens == nil
+	}
+	return nil
 }
 
 // mostGrowth bounds GrowMasks: far more than anybody's outline is off.

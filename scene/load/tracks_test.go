@@ -59,8 +59,17 @@ func TestTracks(t *testing.T) {
 		}
 	}
 	check("binary")
+	textModel(t, model, must.Get(load.Capture(dir, scene.LoadOptions{Model: scene.AnyModel}))(t), text.String())
+	for _, name := range colmap.ModelFiles {
+		must.Do(t, os.Remove(filepath.Join(model, name+".bin")))
+	}
+	check("text")
+}
+
+// textModel writes the cameras of a capture, which have one lens, and points as a model in text form.
+func textModel(t *testing.T, dir string, c *scene.Capture, points string) {
+	t.Helper()
 	var images, cameras strings.Builder
-	c := must.Get(load.Capture(dir, scene.LoadOptions{Model: scene.AnyModel}))(t)
 	for i, cam := range c.Cameras {
 		q := cam.Quat()
 		fmt.Fprintf(&images, "%d %g %g %g %g %g %g %g 1 %s\n\n", i+1, q[0], q[1], q[2], q[3], cam.T[0], cam.T[1],
@@ -68,10 +77,8 @@ func TestTracks(t *testing.T) {
 	}
 	cam := c.Cameras[0]
 	fmt.Fprintf(&cameras, "1 PINHOLE %d %d %g %g %g %g\n", cam.Width, cam.Height, cam.Fx, cam.Fy, cam.Cx, cam.Cy)
-	for name, content := range map[string]string{"points3D": text.String(), "images": images.String(),
+	for name, content := range map[string]string{"points3D": points, "images": images.String(),
 		"cameras": cameras.String()} {
-		must.Do(t, os.Remove(filepath.Join(model, name+".bin")))
-		must.Do(t, os.WriteFile(filepath.Join(model, name+".txt"), []byte(content), 0o666))
+		must.Do(t, os.WriteFile(filepath.Join(dir, name+".txt"), []byte(content), 0o666))
 	}
-	check("text")
 }

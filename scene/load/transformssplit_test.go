@@ -275,7 +275,7 @@ func TestJSONAllocation(t *testing.T) {
 func TestFoxTransforms(t *testing.T) {
 	root := scenetest.SharedCapture(t, "fox")
 	c := &scene.Capture{Root: root, Model: filepath.Join(root, "sparse", "0"), Format: scene.FormatColmap}
-	colmap := must.Get(colmap.Read(c, &colmap.BinaryModel))(t)
+	colmap := must.Get(colmap.Read(c))(t)
 	j := &scene.Capture{Root: root, Model: filepath.Join(root, "transforms.json"), Format: scene.FormatTransforms}
 	records := must.Get(transforms.Read(j, loadtest.AnyModel()))(t)
 	must.Get(load.FindPhotos(j, records, loadtest.AnyModel()))(t)

@@ -1,6 +1,8 @@
 package captured
 
 import (
+	"fmt"
+	"io"
 	"math"
 	"path/filepath"
 	"strconv"
@@ -26,7 +28,7 @@ type Options struct {
 	Undo      bool   // applied_transform
 	Cameras   string // CamerasAuto, CamerasGiven, or the folder of a COLMAP model
 
-	files scene.Files // of a COLMAP model that Calibrate made
+	files *scene.Files // of a COLMAP model that Calibrate made: in memory, from SaveCameras on where it wrote them
 }
 
 // Values of Options.Cameras beside a folder.
@@ -43,9 +45,11 @@ const StartFolder = "checkpoints/cameras"
 
 // calibrated returns the model whose cameras are used in place of the capture's own, nil for none.
 func (f *Options) calibrated() scene.Files {
-	switch {
-	case f.files != nil || f.Cameras == CamerasAuto || f.Cameras == CamerasGiven || f.Cameras == "":
-		return f.files
+	switch files := f.files; {
+	case files != nil:
+		return func(name string) (io.ReadCloser, int64, error) { return (*files)(name) }
+	case f.Cameras == CamerasAuto || f.Cameras == CamerasGiven || f.Cameras == "":
+		return nil
 	}
 	return colmap.Folder(f.Cameras)
 }
@@ -53,14 +57,21 @@ func (f *Options) calibrated() scene.Files {
 // Calibrated reports whether other cameras are used than the capture's own.
 func (f *Options) Calibrated() bool { return f.calibrated() != nil }
 
-// SaveCameras writes the cameras that were used in place of the capture's own into a folder of dir.
+// SaveCameras writes the cameras that were used in place of the capture's own into a folder of dir. Without them,
+// nothing could say what the scores of a run are of.
 func (f *Options) SaveCameras(dir, folder string) error {
 	at := filepath.Join(dir, filepath.FromSlash(folder))
 	files := f.calibrated()
 	if files == nil || f.files == nil && output.Absolute(f.Cameras) == output.Absolute(at) {
 		return nil
 	}
-	return colmap.Save(at, files)
+	if err := colmap.Save(at, files); err != nil {
+		return fmt.Errorf("store the cameras that are used: %w", err)
+	}
+	if f.files != nil && folder == ModelFolder { // a run that refines cameras reads them again, wherever OUT is then
+		*f.files = colmap.Folder(at)
+	}
+	return nil
 }
 
 func (f Options) Options() scene.LoadOptions {

@@ -50,7 +50,7 @@ func Run(console *cli.Console, o *Options) error {
 	if err != nil {
 		return err
 	}
-	errs, err := o.cameraErrors(ctx, capture)
+	errs, err := o.cameraErrors(ctx, capture, console.Note)
 	if err != nil {
 		return err
 	}
@@ -77,7 +77,7 @@ type cameraErrors struct {
 
 // cameraErrors measures the cameras, and what calibration would make of them; nil where there is nothing to measure by,
 // or nothing is asked for.
-func (o *Options) cameraErrors(ctx context.Context, c *scene.Capture) (*cameraErrors, error) {
+func (o *Options) cameraErrors(ctx context.Context, c *scene.Capture, note func(text string)) (*cameraErrors, error) {
 	if o.Quick && o.Picture == "" {
 		return nil, nil
 	}
@@ -90,8 +90,8 @@ func (o *Options) cameraErrors(ctx context.Context, c *scene.Capture) (*cameraEr
 	if err != nil {
 		return nil, err
 	}
-	res, err := calibrate.Capture(ctx, c, calibrate.Options{Bytes: bytes / 2,
-		Check: o.Load.Cameras != captured.CamerasAuto})
+	res, err := captured.CheckCameras(ctx, c, calibrate.Options{Bytes: bytes / 2,
+		Check: o.Load.Cameras != captured.CamerasAuto}, note)
 	switch {
 	case err != nil || res.Before == nil && o.Picture == "":
 		return nil, err

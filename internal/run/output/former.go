@@ -53,6 +53,9 @@ func namesOf(which func(f runFile) bool) (names []string) {
 // ScoreFiles are those that commands add to, and do not replace.
 var ScoreFiles = namesOf(func(f runFile) bool { return f.shared })
 
+// CameraFiles are those of the cameras that a run used in place of its capture's own.
+var CameraFiles = namesOf(func(f runFile) bool { return strings.HasPrefix(f.name, "sparse") })
+
 // RunPaths lists the files in out that a run writes, and that may be in its way.
 func RunPaths(out string) []string {
 	return PathsIn(out, namesOf(func(f runFile) bool { return !strings.Contains(f.name, "*") }))

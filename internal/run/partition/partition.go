@@ -169,7 +169,7 @@ func (o *Options) calibrate(console *cli.Console, c *scene.Capture) (*scene.Capt
 	if err != nil {
 		return nil, err
 	}
-	better, res, err := captured.Calibrate(ctx, &held, o.Scene, &o.Load, bytes/2)
+	better, res, err := captured.Calibrate(ctx, &held, o.Scene, &o.Load, bytes/2, console.Note)
 	if err != nil {
 		return nil, err
 	}

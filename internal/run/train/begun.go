@@ -37,7 +37,7 @@ type begun struct {
 }
 
 // startFolder is where OUT has the cameras that training begins with, if they are not the capture's own.
-func (o *Options) startFolder() string {
+func startFolder(o *Options) string {
 	if o.Config.RefineCameras {
 		return captured.StartFolder
 	}
@@ -56,7 +56,7 @@ func (p *previous) remember(at func(path string) string) error {
 			Factors: p.Factors, Asked: askedOf(p.Options), Block: p.Divided != nil}
 	}
 	b.Eval, b.TestEvery, b.TestList, b.HeldOut = p.Eval, p.TestEvery, "", p.data.heldOutNames()
-	b.Origin, b.Source = string(p.Options.Origin), captured.SourceOf(p.Scene, &p.Load, p.startFolder())
+	b.Origin, b.Source = string(p.Options.Origin), captured.SourceOf(p.Scene, &p.Load, startFolder(p.Options))
 	b.Depth, b.Normal = p.Depth.absolute(), p.Normal
 	if p.TestList != "" {
 		b.TestList = output.Absolute(p.TestList)

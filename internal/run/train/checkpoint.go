@@ -55,7 +55,7 @@ type saver struct {
 
 // saved is the part of a run that its saver needs.
 type saved interface {
-	begin()                    // before the first file of OUT is written
+	begin() error              // before the first file of OUT is written
 	writeModel(step int) error // beside the checkpoints that were asked for
 	emit(e Event) error
 }
@@ -199,7 +199,9 @@ func (s *saver) save(background bool) error {
 	s.settle()
 	defer func() { s.last = time.Now() }()
 	t := s.trainer
-	s.run.begin()
+	if err := s.run.begin(); err != nil {
+		return err
+	}
 	if err := os.MkdirAll(s.place.at(s.dir), 0o777); err != nil {
 		return output.FolderError(s.place.at(s.dir), err)
 	}
@@ -321,8 +323,9 @@ func (s *saver) end(interrupted, early bool) error {
 func (s *saver) ended() error {
 	s.lastErr = errors.Join(s.lastErr, s.collect())
 	if s.lastErr == nil && s.clears {
-		s.run.begin() // where nothing was written
-		s.prune(s.o.keepAtEnd())
+		if s.lastErr = s.run.begin(); s.lastErr == nil { // where nothing was written
+			s.prune(s.o.keepAtEnd())
+		}
 	}
 	s.clears = false
 	return errors.Join(s.failed, s.lastErr)

@@ -13,6 +13,9 @@ import (
 // stage has this run write to a folder of its own if it replaces what an earlier one left in OUT. It comes before
 // anything is written.
 func (p *place) stage() error {
+	if b := p.prev.begun; b != nil && b.Source.Cameras != "" && !p.Load.Calibrated() { // and now the capture's own
+		p.old = append(p.old, output.PathsIn(p.Out, output.CameraFiles)...)
+	}
 	if !p.replaces() {
 		return nil
 	}

@@ -52,7 +52,7 @@ type choices struct {
 	adapts    bool             // the preset follows the capture, even where a number of steps is given
 	followed  *recipe.Followed // nil: the capture has not been read
 	synthetic bool             // the capture is made for a white background
-	bent      bool             // calibration found distortion in photos whose cameras had none
+	bent      bool             // other cameras than the capture's are used: they have distortion, its own none
 	unbending bool             // photos have lenses that cannot be drawn through
 	room      int              // splats that memory has room for, if they are fewer than follow the capture
 	limited   *limited         // nil: no time limit has chosen the steps

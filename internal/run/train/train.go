@@ -184,17 +184,19 @@ func (r *Run) Started(events io.Writer) (*Started, error) {
 		Past:       r.past, Control: &r.control}, nil
 }
 
-// begin notes, with the first step or file of a run, what it was begun with.
-func (r *Run) begin() {
+// begin stores, with the first step or file of a run, the cameras that it uses, and notes what it was begun with.
+func (r *Run) begin() error {
 	if r.begun {
-		return
+		return nil
+	}
+	if err := r.Load.SaveCameras(r.place.at(r.Out), startFolder(r.Options)); err != nil {
+		return err
 	}
 	r.begun = true
-	if err := errors.Join(r.Load.SaveCameras(r.place.at(r.Out), r.startFolder()),
-		r.prev.remember(r.place.at)); err != nil {
+	if err := r.prev.remember(r.place.at); err != nil {
 		r.Console.Warn(fmt.Sprintf("resuming before the first checkpoint will need the same command line: %v", err))
 	}
-	_ = r.emit(&Begun{}) // it has no error
+	return r.emit(&Begun{})
 }
 
 // writeModel writes the model of a step.
@@ -287,7 +289,9 @@ func (r *Run) measureOnTheWay(ctx context.Context) error {
 
 // measure measures the held-out photos. r.unmeasured is set where the user gives that up.
 func (r *Run) measure(ctx context.Context, step int) ([]results.ViewScore, error) {
-	r.begin()
+	if err := r.begin(); err != nil {
+		return nil, err
+	}
 	if ctx.Err() != nil { // Ctrl-C has stopped the training; what was trained is measured all the same
 		ctx = context.Background()
 	} else {
@@ -332,7 +336,9 @@ func (r *Run) trainTo(ctx context.Context, step int, after func()) error {
 
 // afterStep notes a step. An error ends the training.
 func (r *Run) afterStep(p pipeline.Progress) error {
-	r.begin()
+	if err := r.begin(); err != nil {
+		return err
+	}
 	r.stepped.Progress = p
 	err := r.emit(&r.stepped)
 	if line := r.past.add(&p, r.Config.Iterations, r.control.watch.seconds(), r.control.Use); line != nil {

@@ -116,12 +116,12 @@ func (d *dataset) calibrate(ctx context.Context) error {
 		return err
 	}
 	var res *calibrate.Result
-	bent := anyBent(d.Capture)
-	if d.Capture, res, err = captured.Calibrate(ctx, d.Capture, d.Scene, &d.Load, bytes/2); err != nil || res == nil {
+	d.Capture, res, err = captured.Calibrate(ctx, d.Capture, d.Scene, &d.Load, bytes/2, d.console.Note)
+	d.choices.bent = d.Capture.Undistorted && anyBent(d.Capture)
+	if err != nil || res == nil {
 		return err
 	}
 	d.calibrated = res
-	d.choices.bent = !bent && anyBent(d.Capture)
 	captured.TellCalibration(res, d.noteLater)
 	if reason := res.Reason(); reason != "" {
 		d.detailLater("the cameras stay as they are: " + reason)

@@ -31,7 +31,7 @@ type outputs struct {
 	place   *place
 	past    *history
 	watch   *stopwatch
-	begin   func()                // before any file is written
+	begin   func() error          // before any file is written
 	history func() *output.RunLog // of the checkpoints
 	written string                // the model that this process wrote last, "" for none
 }
@@ -108,8 +108,7 @@ func (o *outputs) writeModel(step int) error {
 
 // startModel is writeModel as far as the device has to do with it. finish does the rest and must be called once.
 func (o *outputs) startModel(step int) (finish func() error, err error) {
-	o.begin()
-	if err := o.useRefined(); err != nil {
+	if err := errors.Join(o.begin(), o.useRefined()); err != nil {
 		return nil, err
 	}
 	path := modelFile(o.Out, step)
