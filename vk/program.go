@@ -13,7 +13,7 @@ type BuildOptions struct {
 	SplitAfter []int
 	// Serial places no two scratch buffers in the same memory, puts a full barrier after every op and sets all scratch
 	// memory to 0xFFFFFFFF (a NaN) at the start. VKSPLAT_SERIAL=1 does so too. Results must not depend on it: where
-	// they do, a kernel's declared accesses are wrong.
+	// they do, a kernel's declared accesses are wrong. If the device is lost, the error names the op that ran.
 	Serial bool
 	// NoTimings leaves out the timestamps around ops; Timings returns nothing then.
 	NoTimings bool
@@ -33,6 +33,8 @@ type Program struct {
 	waits                     []await
 	first, last               Ticket // of the first and the last command buffer, as submitted last
 	closed                    bool
+
+	reached Slice[uint32] // one more than the op that runs, in host memory; only where the program is serial
 
 	kept  map[*allocation]View // where the scratch buffers lie that the list keeps
 	names []string             // per op
@@ -98,6 +100,11 @@ func (b *builder) prepare(o BuildOptions) (err error) {
 		return err
 	}
 	b.keep()
+	if b.serial {
+		if b.p.reached, err = Make[uint32](d, Readback, 1, b.p.name+" reached"); err != nil {
+			return err
+		}
+	}
 	if err = b.split(o.SplitAfter); err != nil {
 		return err
 	}
@@ -246,6 +253,10 @@ func (b *builder) record() error {
 			if b.plan.barriers[i] {
 				b.barrier(cb, i)
 			}
+			if b.serial {
+				buffer, off, size := b.where(b.p.reached.View)
+				cmdFill(cb, buffer, off, size, uint32(i+1))
+			}
 			n := b.together(i, part.end)
 			for range n {
 				b.emit(cb, i)
@@ -379,5 +390,8 @@ func (p *Program) end() {
 	if p.queries != 0 {
 		destroyQueryPool(h, p.queries)
 	}
-	p.cmdPool, p.setPool, p.queries, p.closed = 0, 0, 0, true
+	if !p.reached.IsZero() {
+		_ = p.dev.Free(p.reached.View)
+	}
+	p.cmdPool, p.setPool, p.queries, p.reached, p.closed = 0, 0, 0, Slice[uint32]{}, true
 }

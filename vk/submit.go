@@ -181,16 +181,38 @@ func (d *Device) Wait(t Ticket) error {
 		return nil
 	}
 	if d.lost.Load() {
-		return d.check("vkWaitSemaphores", "timeline", deviceLost)
+		return d.check("vkWaitSemaphores", d.awaited(), deviceLost)
 	}
 	if last := Ticket(d.timeline.submitted.Load()); t > last {
 		return invalid("wait", d.info.Name, "ticket %d was never issued, the last one is %d", t, last)
 	}
 	if r := d.timeline.wait(uint64(t)); r < 0 {
-		return d.check("vkWaitSemaphores", "timeline", r)
+		return d.check("vkWaitSemaphores", d.awaited(), r)
 	}
 	d.timeline.reach(uint64(t))
 	return nil
+}
+
+// awaited names the oldest program that is not known to be done, and the op that runs if the program is serial.
+func (d *Device) awaited() string {
+	if !d.queueMu.TryLock() { // who submits or waits as well
+		return "timeline"
+	}
+	defer d.queueMu.Unlock()
+	var oldest *Program
+	for _, c := range d.owned.list() {
+		p, is := c.(*Program)
+		if is && uint64(p.last) > d.timeline.done.Load() && (oldest == nil || p.first < oldest.first) {
+			oldest = p
+		}
+	}
+	if oldest == nil {
+		return "timeline"
+	}
+	if at := Host(oldest.reached); len(at) > 0 {
+		return oldest.name + ", pass " + oldest.names[max(int(at[0]), 1)-1]
+	}
+	return oldest.name
 }
 
 // WaitAwake is Wait that does not sleep for so long at most, but looks at the timeline again and again: who sleeps is
@@ -228,7 +250,11 @@ func (p *Program) ready() error {
 	if p.Stale() {
 		return invalid("submit", p.name, "the program is stale: it was closed or its scratch memory has moved")
 	}
-	return p.dev.inFlight(p.name, p.last)
+	err := p.dev.inFlight(p.name, p.last)
+	if at := Host(p.reached); err == nil && len(at) > 0 {
+		at[0] = 0
+	}
+	return err
 }
 
 func (p *Program) commands() []uint64 { return p.cbs }

@@ -30,18 +30,22 @@ type Case struct {
 
 // Run runs the case on a device. The error names kernel, binding, first index, got, want and the seed, which follows
 // from the names.
-func (c Case) Run(d *vk.Device) error {
+func (c Case) Run(d *vk.Device) error { return c.run(d, 0, nil) }
+
+// run is Run with inputs that are halved some times, and keeps what it ran in r unless that is nil.
+func (c Case) run(d *vk.Device, halvings int, r *recording) (err error) {
 	h := fnv.New64a()
 	fmt.Fprintf(h, "%s/%s", c.Kernel, c.Name)
-	t := &trial{source: source{rand.New(rand.NewPCG(h.Sum64(), 0))}, d: d}
-	err := outcome(func() {
+	t := &trial{source: source{rand.New(rand.NewPCG(h.Sum64(), 0)), halvings}, d: d, recorded: r}
+	defer func() {
+		if err = errors.Join(err, t.free()); err != nil {
+			err = fmt.Errorf("run %s/%s with seed %#x: %w", c.Kernel, c.Name, h.Sum64(), err)
+		}
+	}()
+	return outcome(func() {
 		c.check(t)
 		t.allJudged()
 	})
-	if err = errors.Join(err, t.free()); err != nil {
-		return fmt.Errorf("run %s/%s with seed %#x: %w", c.Kernel, c.Name, h.Sum64(), err)
-	}
-	return nil
 }
 
 // longVariable turns on the cases of large sizes and of many random inputs, which take half a minute on a CPU.
@@ -92,7 +96,15 @@ func casesOf(kernel string, rows table, modes ...func(t *trial)) (cases []Case) 
 
 // over makes a check that runs for every value, and names the value that fails.
 func over[T any](values []T, check func(t *trial, v T)) func(t *trial) {
-	return func(t *trial) { eachOf(values, func(v T) { check(t, v) }) }
+	return func(t *trial) { eachOf(values, func(v T) { check(t, halved(t.source, v)) }) }
+}
+
+// halved returns a number of elements for a case that is shrunk; what is not a number stays.
+func halved[T any](t source, v T) T {
+	if n, is := any(v).(int); is && n > 0 {
+		return any(t.fewer(n)).(T)
+	}
+	return v
 }
 
 // eachOf runs f for every value and names the value that fails.

@@ -20,7 +20,7 @@ import (
 
 // TestTrials wants trials to have something to compare in every tensor of the schema.
 func TestTrials(t *testing.T) {
-	p := (source{rand.New(rand.NewPCG(1, 2))}).splats(50, 3)
+	p := (source{Rand: rand.New(rand.NewPCG(1, 2))}).splats(50, 3)
 	for _, x := range p.Tensors() {
 		if slices.Min(x.Data) == slices.Max(x.Data) {
 			t.Errorf("all of %s is %g", x.Name, x.Data[0])

@@ -22,6 +22,7 @@ type trial struct {
 	held     []vk.View
 	pending  []*binding          // to be read back by the next run
 	bindings map[string]*binding // by the name of their memory
+	recorded *recording          // of the passes, for Repro; nil: they are not kept
 
 	mixed     bool   // chunks are in mixed precision
 	cpuRaster bool   // rasterize and rasterize_bwd run as on processors
@@ -157,6 +158,7 @@ func (t *trial) dispatch(p vk.Pass, g vk.Grid) {
 			failf("binding %s: %s writes what is bound as an input", what.Name, p.Kernel().Name)
 		}
 	}
+	t.recorded.pass(p, g)
 	t.rec().Dispatch(p, g)
 }
 
@@ -165,6 +167,7 @@ func (t *trial) run() {
 	for _, b := range t.pending {
 		t.rec().Copy(b.host, b.from)
 	}
+	t.recorded.begin(t)
 	err := t.d.RunOnce(t.rec(), "check")
 	pending := t.pending
 	t.recorder, t.pending = nil, nil
@@ -176,6 +179,7 @@ func (t *trial) run() {
 		})
 	}
 	must(errors.Join(err, t.free()))
+	t.recorded.end()
 	for _, b := range pending {
 		for _, f := range b.judges {
 			f(b)
@@ -246,8 +250,9 @@ func closeScaled[T ref.Real](binding string, got []float32, want []T, limit func
 		}
 	}
 	if differ > 0 {
-		return fmt.Errorf("binding %s: %d of %d are off, first [%d]: got %g, want %g within %.3g; the worst is off by "+
+		err := fmt.Errorf("binding %s: %d of %d are off, first [%d]: got %g, want %g within %.3g; the worst is off by "+
 			"%.3g", binding, differ, len(want), at, got[at], float64(want[at]), limit(at), worst)
+		return newMismatch(err, binding, got, ref.ConvertSlice[float32](want), limit)
 	}
 	return nil
 }
@@ -266,8 +271,9 @@ func same[T any](name string, got, want []T) {
 		}
 	}
 	if differ > 0 {
-		failf("binding %s: %d of %d differ, first [%d]: got %v, want %v; bits %#x, want %#x", name, differ, len(want),
-			at, got[at], want[at], wordsOf(vk.Bytes(&got[at])), wordsOf(vk.Bytes(&want[at])))
+		err := fmt.Errorf("binding %s: %d of %d differ, first [%d]: got %v, want %v; bits %#x, want %#x", name, differ,
+			len(want), at, got[at], want[at], wordsOf(vk.Bytes(&got[at])), wordsOf(vk.Bytes(&want[at])))
+		must(newMismatch(err, name, got, want, nil))
 	}
 }
 

@@ -188,9 +188,8 @@ func checkSettle(t *trial, j joining) {
 func copyCases() []Case {
 	words := func(words int) func(t *trial) {
 		return over(packetSizes, func(t *trial, n int) {
-			eachOf([]int{1, 2, 3, 4}, func(pieces int) {
-				eachOf([]int{1, 3, 1000},
-					func(groups int) { checkCopy(t, n, words, pieces, groups, (n+pieces+groups)%2 == 0) })
+			eachOf([][2]int{{1, 1}, {1, 1000}, {2, 3}, {3, 1}, {3, 1000}, {4, 3}}, func(s [2]int) {
+				checkCopy(t, n, words, s[0], s[1], (n+s[0]+s[1])%2 == 0)
 			})
 		})
 	}

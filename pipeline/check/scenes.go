@@ -11,7 +11,13 @@ import (
 )
 
 // source is where cases get their inputs from: random numbers of a seed.
-type source struct{ *rand.Rand }
+type source struct {
+	*rand.Rand
+	halvings int // of the number of splats or elements: see Bisect
+}
+
+// fewer returns n after the halvings, 1 or more.
+func (t source) fewer(n int) int { return max(min(n, 1), n>>t.halvings) }
 
 // camera returns a view of the given size that looks at the splats of t.splats, with a turned camera and an off-centre
 // principal point.
@@ -32,6 +38,7 @@ func (t source) camera(width, height int) *ref.View[float32] {
 // splats returns n splats in and around the view of t.camera, at camera depths from about 2 to 8: needles, discs and
 // balls.
 func (t source) splats(n, degree int) *ref.Params[float32] {
+	n = t.fewer(n)
 	p := ref.NewParams[float32](n, degree)
 	for _, x := range p.Tensors() { // also those that nothing below knows
 		for i := range x.Data {
@@ -57,7 +64,7 @@ func (t source) splats(n, degree int) *ref.Params[float32] {
 // ellipses returns n projected splats of all shapes and sizes in and around an image; a tenth of them are culled.
 func (t source) ellipses(n, width, height int) *ref.Projection[float32] {
 	p := &ref.Projection[float32]{}
-	for range n {
+	for range t.fewer(n) {
 		x, y := (1.4*t.Float64()-0.2)*float64(width), (1.4*t.Float64()-0.2)*float64(height)
 		long, short := math.Exp(6*t.Float64()-1.5), math.Exp(6*t.Float64()-1.5)
 		t.addEllipse(p, [2]float64{x, y}, long, short, 0.004+0.99*t.Float64()*t.Float64())
@@ -99,7 +106,7 @@ func scaled(p *ref.Projection[float32], sign float64) *ref.Projection[float32] {
 // crowd returns n splats of about the given opacity that cover most of the image.
 func (t source) crowd(n, width, height int, opacity float64) *ref.Projection[float32] {
 	p := &ref.Projection[float32]{}
-	for range n {
+	for range t.fewer(n) {
 		mean := [2]float64{t.Float64() * float64(width), t.Float64() * float64(height)}
 		t.addEllipse(p, mean, (0.3+t.Float64())*float64(width), (0.1+t.Float64())*float64(height),
 			opacity*(0.5+0.5*t.Float64()))

@@ -115,7 +115,7 @@ func Run(console *cli.Console, o *Options, captures []string) error {
 	}
 	ctx, stop := console.Interruptible(cli.Always("stopping after this step"))
 	defer stop()
-	b := &bencher{console: console, o: o, events: events,
+	b := &bencher{console: console, o: o, events: events, round: madeUpRound,
 		file: &benchFile{Format: benchFormat, Version: cli.Version(), Commit: cli.CommitID(), Rounds: o.Rounds}}
 	err := b.openDevice()
 	if err == nil && len(captures) > 0 {

@@ -25,6 +25,7 @@ type bencher struct {
 	o       *Options
 	events  io.Writer // of progress
 	file    *benchFile
+	round   time.Duration // of a made-up model, roughly
 }
 
 // subject is a model with its views that is measured.
@@ -146,10 +147,13 @@ func (b *bencher) fit(ctx context.Context, s subject, settle, steps int, show *m
 		return 0, 0, err
 	}
 	started := time.Now()
-	if err := s.trainer.RunTo(ctx, s.trained+1+benchProbe, show.Update); err != nil {
-		return 0, 0, err
+	probed := 0
+	for ; probed < benchProbe && time.Since(started) < s.limit; probed++ {
+		if err := s.trainer.RunTo(ctx, s.trained+2+probed, show.Update); err != nil {
+			return 0, 0, err
+		}
 	}
-	fits := int(s.limit * benchProbe / max(time.Since(started), 1))
+	fits := int(s.limit * time.Duration(probed) / max(time.Since(started), 1))
 	fit := max(fits/2, 2) // with timestamps and without
 	if n := len(s.cameras); fit > n {
 		fit -= fit % n
@@ -157,7 +161,7 @@ func (b *bencher) fit(ctx context.Context, s subject, settle, steps int, show *m
 	return min(settle, fits), b.o.Steps.or(min(steps, fit)), nil
 }
 
-// benchProbe is how many steps say how long steps take.
+// benchProbe is how many steps say how long steps take: fewer where one takes longer than a round may.
 const benchProbe = 3
 
 // show makes the progress of a trainer.

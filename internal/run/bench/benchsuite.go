@@ -116,5 +116,5 @@ func (b *bencher) madeUp(ctx context.Context, m madeUp) (err error) {
 	}
 	defer func() { err = errors.Join(err, trainer.Close()) }()
 	return b.measure(ctx, subject{name: m.name(), config: &cfg, cameras: capture.Cameras, trainer: trainer,
-		limit: madeUpRound})
+		limit: b.round})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"time"
 
 	"vksplat/internal/cli"
 	"vksplat/internal/run/remedy"
@@ -20,10 +21,14 @@ type Step struct {
 // large as trained scenes.
 var standard = []madeUp{quickSuite[1], quickSuite[3]}
 
+// reportRound keeps doctor --report below a minute on software Vulkan.
+const reportRound = 2 * time.Second
+
 // StandardSteps times steps of the standard models on o.Device, as bench does in one round, and writes the passes to w.
 // A model that does not fit the device is left out.
 func StandardSteps(ctx context.Context, o *Options, w io.Writer) (steps []Step, err error) {
-	b := &bencher{console: cli.New(nil, w, io.Discard), o: o, events: io.Discard, file: &benchFile{}}
+	b := &bencher{console: cli.New(nil, w, io.Discard), o: o, events: io.Discard, file: &benchFile{},
+		round: reportRound}
 	if err := b.openDevice(); err != nil {
 		return nil, err
 	}

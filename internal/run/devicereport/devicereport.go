@@ -31,7 +31,7 @@ func (r *Report) Write(path string) error {
 
 func (r *Report) text() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s\n\nmachine  %s\n\n", r.row(), machine())
+	fmt.Fprintf(&b, "%s\n\nmachine  %s\n\n", r.Row(), machine())
 	b.WriteString(r.Text)
 	for _, s := range r.Steps {
 		fmt.Fprintf(&b, "step     %.4g s: %s\n", s.MS/1e3, s.Name)
@@ -45,8 +45,8 @@ func (r *Report) text() string {
 	return withoutPrivate(b.String())
 }
 
-// row is the report's line of docs/devices-table.md.
-func (r *Report) row() string {
+// Row is the report's line of docs/devices-table.md.
+func (r *Report) Row() string {
 	cells := []string{"none", "", fmt.Sprintf("%d of %d", r.Right, r.Kernels), "", "", cli.VersionText()}
 	if r.Device != "" {
 		cells[0], cells[1] = r.Device, r.Driver

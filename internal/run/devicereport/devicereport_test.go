@@ -37,7 +37,7 @@ func TestReport(t *testing.T) {
 			t.Errorf("%q is in the report", private)
 		}
 	}
-	if row := (&Report{}).row(); !strings.HasPrefix(row, "| none |  | 0 of 0 |") {
+	if row := (&Report{}).Row(); !strings.HasPrefix(row, "| none |  | 0 of 0 |") {
 		t.Error(row)
 	}
 }
