@@ -27,8 +27,9 @@ func inspectCommand(console *cli.Console) *cobra.Command {
 		truth(&o.Photos, "photos", "print a row for each photo"),
 		truth(&o.Quick, "quick", "skip decoding photos and calibrating, so that black and blurred photos are not found"),
 		text(&o.Picture, "picture", "draw the errors of lenses and poses as `FILE.svg`"),
+		overwriteOption(&o.Overwrite, "an existing file of --picture"),
 	}, loadTable(&o.Load)...)}}
-	first := []string{"photos", "json", "quick", "picture", "images", "downscale", "format", "model", "masks"}
+	first := []string{"photos", "json", "quick", "picture", "overwrite", "images", "downscale", "format", "model", "masks"}
 	return newCommand(console, cmd, table, helpLayout{first: first}, func(flags *pflag.FlagSet, args []string) error {
 		o.Scene, o.PassedOn = args[0], passedOnFlags(flags)
 		return inspection.Run(console, o)

@@ -55,9 +55,12 @@ func readError(path string, err error) error {
 	return &fault.Error{Op: "read checkpoint", Path: path, Err: err, Hint: hint}
 }
 
+// ErrOtherVersion is in the chain of errors of checkpoints that only another version continues.
+var ErrOtherVersion = errors.New("it was written by")
+
 var (
-	errNewer  = errors.New("it was written by a newer version of vksplat")
-	errFormer = errors.New("it was written by an earlier version of vksplat, which refined poses differently")
+	errNewer  = fmt.Errorf("%w a newer version of vksplat", ErrOtherVersion)
+	errFormer = fmt.Errorf("%w an earlier version of vksplat, which refined poses differently", ErrOtherVersion)
 )
 
 // Aside returns what Content.Aside gave when the checkpoint was written, "" for nothing.

@@ -449,7 +449,7 @@ var Settings = []Setting{
 		Group: "Training",
 		Help: "with {refine_cameras}, weight of each camera's distance, in pixels, from its place in the " +
 			"capture",
-		Range: Range{Most: math.MaxFloat32},
+		Range: Range{Most: 1000},
 		Needs: []Need{{"refine_cameras", ""}},
 		Of:    func(c *Config) any { return &c.PoseAnchor },
 	},

@@ -7,7 +7,6 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"reflect"
 	"slices"
 	"strconv"
 
@@ -245,11 +244,20 @@ func keepFormer(r *Result, means, perView, formerMeans, formerViews map[string]a
 	}
 }
 
+// sameUnit is by which share the unit of a run's frame differs at most from that of its capture with the cameras that
+// it refined.
+const sameUnit = 0.01
+
 // drawnAlike says whether an entry of a file says the same of how a model was drawn.
 func drawnAlike(d *Drawn, entry any) bool {
-	now, err := json.Marshal(d)
-	var same any
-	return err == nil && json.Unmarshal(now, &same) == nil && reflect.DeepEqual(same, entry)
+	text, err := json.Marshal(entry)
+	was := &Drawn{}
+	if d == nil || err != nil || json.Unmarshal(text, was) != nil {
+		return d == nil && entry == nil
+	}
+	unit := math.Abs(was.NearUnits-d.NearUnits) <= sameUnit*d.NearUnits
+	was.NearUnits = d.NearUnits
+	return unit && *was == *d
 }
 
 // CheckScores is the error of files of scores in dir that cannot take those of a method: they are none, or hold scores

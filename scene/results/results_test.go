@@ -1,6 +1,7 @@
 package results
 
 import (
+	"encoding/json"
 	"errors"
 	"math"
 	"os"
@@ -231,4 +232,33 @@ func TestResults(t *testing.T) {
 // through are scores through the lens.
 func through(psnr, ssim float64) Extra[*float64] {
 	return Extra[*float64]{LensPSNR: &psnr, LensSSIM: &ssim}
+}
+
+// TestDrawnAlike takes units for the same that differ as those of refined cameras do, and nothing else.
+func TestDrawnAlike(t *testing.T) {
+	d := Drawn{Near: 0.01, NearUnits: 0.03, Photos: "64x48"}
+	entry := func(change func(d *Drawn)) (e any) {
+		was := d
+		change(&was)
+		text := must.Get(json.Marshal(was))(t)
+		must.Do(t, json.Unmarshal(text, &e))
+		return e
+	}
+	for name, c := range map[string]struct {
+		change func(d *Drawn)
+		want   bool
+	}{
+		"the same":       {func(*Drawn) {}, true},
+		"refined":        {func(d *Drawn) { d.NearUnits *= 1.002 }, true},
+		"another unit":   {func(d *Drawn) { d.NearUnits *= 1.02 }, false},
+		"another near":   {func(d *Drawn) { d.Near = 0.02 }, false},
+		"smaller photos": {func(d *Drawn) { d.Photos = "32x24" }, false},
+	} {
+		if got := drawnAlike(&d, entry(c.change)); got != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+	if drawnAlike(&d, nil) {
+		t.Error("scores that do not say how they were drawn")
+	}
 }

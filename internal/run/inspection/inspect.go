@@ -24,14 +24,15 @@ import (
 
 // Options is everything that inspect is asked for.
 type Options struct {
-	Scene    string
-	Photos   bool // a row for each
-	Json     bool
-	Quick    bool
-	Picture  string // of the cameras' errors, "" for none
-	Device   pipeline.DeviceOptions
-	Load     captured.Options
-	PassedOn []string // flags of the training that the last line names
+	Scene     string
+	Photos    bool // a row for each
+	Json      bool
+	Quick     bool
+	Overwrite bool   // Picture may replace a file
+	Picture   string // of the cameras' errors, "" for none
+	Device    pipeline.DeviceOptions
+	Load      captured.Options
+	PassedOn  []string // flags of the training that the last line names
 }
 
 // Run prints the report of a capture. A capture that cannot be trained on is an
@@ -112,6 +113,9 @@ func (o *Options) refusePicture(c *scene.Capture) error {
 	if !strings.EqualFold(filepath.Ext(o.Picture), ".svg") {
 		return fault.Usagef("give a name as in errors.svg", "%s: %s is not the name of an SVG", fault.Named("picture"),
 			o.Picture)
+	}
+	if err := output.RefuseExisting("picture", o.Overwrite, o.Picture); err != nil {
+		return err
 	}
 	if dir := filepath.Dir(o.Picture); output.Resolved(dir) != output.Resolved(c.Root) {
 		return captured.RefuseInside(dir, "picture", c)

@@ -41,6 +41,7 @@ func (p *previous) after() int {
 
 // findNewest opens the newest checkpoint that is whole.
 func (p *previous) findNewest(list []output.CheckpointFile) error {
+	what, hint := fmt.Sprintf("none of %d checkpoints can be read", len(list)), "restore intact copies of them"
 	for i, f := range slices.Backward(list) {
 		c, err := output.OpenWhole(f.Path)
 		if err == nil {
@@ -48,14 +49,17 @@ func (p *previous) findNewest(list []output.CheckpointFile) error {
 			return nil
 		}
 		text := err.Error()
+		if errors.Is(err, checkpoint.ErrOtherVersion) {
+			what, hint = "another version of vksplat wrote the checkpoints", "continue with that version"
+		}
 		if i > 0 {
 			text += "; the checkpoint before it is tried"
 		}
 		p.warnLater(text)
 	}
 	if n := len(list); n > 0 {
-		return fault.WithHint(fmt.Errorf("resume %s: %w: none of %d checkpoints can be read", p.Out, fault.ErrData, n),
-			"restore intact copies of them, choose another folder, or start over with "+p.overwriting()+
+		return fault.WithHint(fmt.Errorf("resume %s: %w: %s", p.Out, fault.ErrData, what),
+			hint+", choose another folder, or start over with "+p.overwriting()+
 				", which removes "+output.ContentText(n, len(output.FormerModels(p.Out))))
 	}
 	// What a run left that was stopped early is replaced by the same run; a whole model is not.
