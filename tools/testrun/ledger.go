@@ -40,6 +40,7 @@ var beyond = map[string][]string{
 	"scene/metric":     {"tools/lpips_weights.py"},
 	"tools/archtest":   {"**"},
 	"tools/release":    {"**"},
+	"tools/shadergen":  {"shaders/spv/"},
 	"tools/supersplat": {"view/"},
 	"tools/testrun":    {"**"},
 }
