@@ -181,20 +181,21 @@ func (d *Device) Wait(t Ticket) error {
 		return nil
 	}
 	if d.lost.Load() {
-		return d.check("vkWaitSemaphores", d.awaited(), deviceLost)
+		return d.check("vkWaitSemaphores", awaited(d), deviceLost)
 	}
 	if last := Ticket(d.timeline.submitted.Load()); t > last {
 		return invalid("wait", d.info.Name, "ticket %d was never issued, the last one is %d", t, last)
 	}
 	if r := d.timeline.wait(uint64(t)); r < 0 {
-		return d.check("vkWaitSemaphores", d.awaited(), r)
+		return d.check("vkWaitSemaphores", awaited(d), r)
 	}
 	d.timeline.reach(uint64(t))
 	return nil
 }
 
-// awaited names the oldest program that is not known to be done, and the op that runs if the program is serial.
-func (d *Device) awaited() string {
+// awaited names the oldest program of a device that is not known to be done, and the op that runs if the program is
+// serial.
+func awaited(d *Device) string {
 	if !d.queueMu.TryLock() { // who submits or waits as well
 		return "timeline"
 	}

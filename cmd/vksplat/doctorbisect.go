@@ -22,7 +22,7 @@ func bisectDevice(console *cli.Console, o *doctorOptions) error {
 	if r != nil {
 		r.Program = cli.VersionText()
 		err = errors.Join(err, output.WriteJSON(bisected, r))
-		console.Printf("to send in: %s, which vksplat doctor --bisect %[1]s replays\n", bisected)
+		console.Printf("to send in: %s, which %s replays\n", bisected, fault.Command("doctor --bisect "+bisected))
 	} else if err == nil {
 		console.Printf("no kernel fails\n")
 	}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 
 	"vksplat/vk"
 )
@@ -119,6 +118,7 @@ func (c Case) attempt(d *vk.Device, halvings int) (r *Repro, err error) {
 	}
 	if r = runs.failed(err); r != nil {
 		r.Case, r.Error, r.Halvings = c.Kernel+"/"+c.Name, err.Error(), halvings
+		r.lost = errors.Is(err, vk.ErrDeviceLost)
 		r.Device, r.Driver = d.Info().Name, d.Info().Driver
 	}
 	return r, err
@@ -127,8 +127,7 @@ func (c Case) attempt(d *vk.Device, halvings int) (r *Repro, err error) {
 // alike reports whether two runs of a case fail in the same way: the same binding is wrong, or the device is lost.
 func (r *Repro) alike(o *Repro) bool {
 	if r.Wrong == nil || o.Wrong == nil {
-		lost := func(r *Repro) bool { return strings.Contains(r.Error, vk.ErrDeviceLost.Error()) }
-		return (r.Wrong == nil) == (o.Wrong == nil) && lost(r) == lost(o)
+		return (r.Wrong == nil) == (o.Wrong == nil) && r.lost == o.lost
 	}
 	return r.Buffers[r.Wrong.Buffer].Name == o.Buffers[o.Wrong.Buffer].Name
 }

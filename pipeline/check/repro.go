@@ -19,6 +19,8 @@ type Repro struct {
 	Passes                  []ReproPass
 	Buffers                 []ReproBuffer
 	Wrong                   *ReproWant // nil where the twin judged something computed from what came back
+
+	lost bool // the device was lost
 }
 
 type ReproPass struct {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"vksplat/scene"
-	"vksplat/scene/adjust"
 	"vksplat/scene/colmap"
 )
 
@@ -57,10 +56,7 @@ func Refined(ctx context.Context, c *scene.Capture, given, refined []scene.Camer
 // movePoints moves the points to where the training photos see them.
 func (n *network) movePoints(ctx context.Context) error {
 	t := newTrial(n, 1, 0)
-	for i := range t.Poses {
-		t.Poses[i].Fixed = true
-	}
-	if _, err := adjust.Solve(ctx, &t.Problem, adjust.Options{Loss: robust, Gain: 1e-5, Steps: 6}); err != nil {
+	if err := t.adjustPoints(ctx, 6); err != nil {
 		return err
 	}
 	for i, at := range t.points {
