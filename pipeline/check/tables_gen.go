@@ -36,6 +36,7 @@ var tables = []func() []Case{
 	scanCases,
 	beginCases,
 	finishCases,
+	siftCases,
 	sortCases,
 	sweepCases,
 	projectBwdCases,

@@ -355,6 +355,25 @@ type Report struct {
 	MaxSplatsHit uint32  // splats that wanted to grow and found the ceiling
 }
 
+// SiftBand is GLSL's SiftBand, 20 bytes; in sift_describe, sift_extrema, sift_halve, sift_input, sift_orient.
+//
+// A band of rows of an octave: levels are [SIFT_LEVELS][rows][pitch].
+type SiftBand struct {
+	Width  uint32
+	Height uint32 // of the octave
+	Pitch  uint32
+	First  uint32 // row of the octave that is the first here
+	Rows   uint32
+}
+
+// SiftPoint is GLSL's SiftPoint, 16 bytes; in sift_describe, sift_extrema, sift_orient.
+type SiftPoint struct {
+	X       float32 // pixels of the octave; the centre of the first one is at 0
+	Y       float32
+	Level   float32 // between levels
+	Nearest uint32  // the level whose gradients describe it
+}
+
 // StepParams is GLSL's StepParams, 312 bytes; in adam_unseen, adam_unseen_mixed, appearance_adam, apply_appearance, apply_appearance_bwd, begin, count_pairs, count_tiles, depth_loss, emit_isects, find_appearance, find_outliers, find_places, finish, join_packets, look, loss, loss_grad, mcmc_draw, mcmc_place, mcmc_plan, mcmc_update, mcmc_weigh, normal_loss, pose_adam, pose_grad, pose_grad_mixed, project, project_bwd, project_bwd_adam, project_bwd_adam_depth, project_bwd_adam_depth_mixed, project_bwd_adam_lens, project_bwd_adam_lens_mixed, project_bwd_adam_mixed, project_bwd_adam_views, project_bwd_adam_views_depth, project_bwd_adam_views_depth_mixed, project_bwd_adam_views_mixed, project_lens, project_lens_mixed, project_mixed, project_pages, rasterize, rasterize_bwd, rasterize_bwd_depth, rasterize_depth, rasterize_depth_handed, rasterize_handed, reduce_slots, reduce_slots_depth, refine_classify, refine_place, refine_plan, refine_pose, refine_rank, refine_select, refine_update, reset_opacity, scan_spine, scan_tiles, send_grads, send_grads_depth, send_visible, settle, tile_offsets, track_errors, verify.
 //
 // The parameters of a unit of work. Settings that kernels read as they are come from settings.schema; the other members
@@ -564,6 +583,17 @@ var (
 	_ = [1]struct{}{}[unsafe.Offsetof(Report{}.AlphaL1)-48]
 	_ = [1]struct{}{}[unsafe.Offsetof(Report{}.NCounted)-52]
 	_ = [1]struct{}{}[unsafe.Offsetof(Report{}.MaxSplatsHit)-56]
+	_ = [1]struct{}{}[unsafe.Sizeof(SiftBand{})-20]
+	_ = [1]struct{}{}[unsafe.Offsetof(SiftBand{}.Width)-0]
+	_ = [1]struct{}{}[unsafe.Offsetof(SiftBand{}.Height)-4]
+	_ = [1]struct{}{}[unsafe.Offsetof(SiftBand{}.Pitch)-8]
+	_ = [1]struct{}{}[unsafe.Offsetof(SiftBand{}.First)-12]
+	_ = [1]struct{}{}[unsafe.Offsetof(SiftBand{}.Rows)-16]
+	_ = [1]struct{}{}[unsafe.Sizeof(SiftPoint{})-16]
+	_ = [1]struct{}{}[unsafe.Offsetof(SiftPoint{}.X)-0]
+	_ = [1]struct{}{}[unsafe.Offsetof(SiftPoint{}.Y)-4]
+	_ = [1]struct{}{}[unsafe.Offsetof(SiftPoint{}.Level)-8]
+	_ = [1]struct{}{}[unsafe.Offsetof(SiftPoint{}.Nearest)-12]
 	_ = [1]struct{}{}[unsafe.Sizeof(StepParams{})-312]
 	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.View)-0]
 	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.Unit)-112]

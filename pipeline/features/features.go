@@ -1,0 +1,169 @@
+package features
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"sync"
+
+	"vksplat/shaders/layout"
+	"vksplat/vk"
+)
+
+// Options say which keypoints are found; what is 0 has COLMAP's value.
+type Options struct {
+	Side        int     // of a photo; longer ones are reduced to it; 3200
+	Max         int     // keypoints of a photo, the largest ones; 8192
+	Octaves     int     // sizes of the photo; 4
+	FirstOctave int     // -1: the first one is the doubled photo; 0: the photo as it is
+	Peak        float32 // least difference of levels, of 1; 0.02/3
+	Edge        float32 // greatest ratio of principal curvatures; 10
+	// MaxBytes is the ceiling of the device memory of an octave's levels, 5/6 of what a photo takes; 256 MiB. No byte
+	// depends on it.
+	MaxBytes int64
+}
+
+// Default returns COLMAP's options.
+func Default() Options {
+	return Options{Side: 3200, Max: 8192, Octaves: 4, FirstOctave: -1, Peak: 0.02 / 3, Edge: 10, MaxBytes: 256 << 20}
+}
+
+// Keypoint is a place of a photo with a size and a direction.
+type Keypoint struct {
+	X, Y  float32 // pixels of the photo, whose first one has its centre at 0.5
+	Scale float32 // standard deviation of the blur at which it stands out, pixels
+	Angle float32 // from x to y, radians
+}
+
+// DescriptorBytes is how many bytes describe a keypoint.
+const DescriptorBytes = 128
+
+// Set is the keypoints of a photo, the largest first.
+type Set struct {
+	Points      []Keypoint
+	Descriptors []byte // [Points][DescriptorBytes]
+}
+
+// Extractor finds keypoints on a device. Its methods may be called from several goroutines; photos are gone through one
+// after the other.
+type Extractor struct {
+	dev     *vk.Device
+	options Options
+
+	mu     sync.Mutex
+	pool   *vk.ScratchPool
+	memory // of the host
+}
+
+// New makes an Extractor, which takes memory when it gets its first photo.
+func New(d *vk.Device, o Options) (*Extractor, error) {
+	if o.Side < 1 || o.Max < 1 || o.Octaves < 1 || o.FirstOctave < -1 || o.FirstOctave > 0 || !(o.Peak >= 0) ||
+		!(o.Edge >= 1) {
+		return nil, fmt.Errorf("find features: options %+v are out of range", o)
+	}
+	return &Extractor{dev: d, options: o, pool: d.NewScratchPool()}, nil
+}
+
+// Close frees the memory.
+func (e *Extractor) Close() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return errors.Join(e.pool.Close(), e.memory.free(e.dev))
+}
+
+// Extract finds the keypoints of a photo [height][width], black 0 and white 255. The same photo gives the same bytes on
+// one device and driver.
+func (e *Extractor) Extract(ctx context.Context, width, height int, grey []byte) (Set, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	set, err := e.extract(ctx, width, height, grey)
+	if err != nil {
+		return Set{}, fmt.Errorf("find features: %w", smallerHint(err))
+	}
+	return set, nil
+}
+
+func (e *Extractor) extract(ctx context.Context, width, height int, grey []byte) (Set, error) {
+	if width < 1 || height < 1 || len(grey) != width*height {
+		return Set{}, fmt.Errorf("%d pixels are no photo of %dx%d", len(grey), width, height)
+	}
+	w, h := reduced(width, height, e.options.Side)
+	if w != width {
+		grey = reduce(grey, width, height, w, h)
+	}
+	parts, err := e.octavesOf(w, h)
+	if err != nil {
+		return Set{}, err
+	}
+	if err := e.upload(grey); err != nil {
+		return Set{}, err
+	}
+	var found []candidate
+	for _, octaves := range parts {
+		if len(found) >= e.options.Max {
+			break
+		}
+		more, err := e.detect(octaves, w, h)
+		if err = errors.Join(err, ctx.Err()); err != nil {
+			return Set{}, err
+		}
+		found = choose(append(found, more...), e.options.Max) // octaves of larger keypoints come first
+	}
+	var all []described
+	for _, octaves := range parts {
+		more, err := e.describe(octaves, w, h, found)
+		if err = errors.Join(err, ctx.Err()); err != nil {
+			return Set{}, err
+		}
+		all = append(all, more...)
+	}
+	return e.set(all, float32(width)/float32(w), float32(height)/float32(h)), nil
+}
+
+// candidate is a keypoint without a direction.
+type candidate struct {
+	octave int
+	layout.SiftPoint
+}
+
+// sigma is in pixels of the photo.
+func (c *candidate) sigma() float64 {
+	return firstSigma * math.Exp2(float64(c.Level)/3+float64(c.octave))
+}
+
+// choose returns the largest candidates, at most so many, once each: neighbours may have moved to one place.
+func choose(all []candidate, most int) []candidate {
+	slices.SortFunc(all, func(a, b candidate) int {
+		return cmp.Or(cmp.Compare(b.sigma(), a.sigma()), cmp.Compare(a.octave, b.octave), cmp.Compare(a.Y, b.Y),
+			cmp.Compare(a.X, b.X), cmp.Compare(a.Nearest, b.Nearest))
+	})
+	all = slices.CompactFunc(all, func(a, b candidate) bool {
+		return a.octave == b.octave && a.X == b.X && a.Y == b.Y && a.Level == b.Level
+	})
+	return all[:min(len(all), most)]
+}
+
+// described is a keypoint with what describes it.
+type described struct {
+	Keypoint
+	bytes []byte
+}
+
+// set puts keypoints in order, in pixels of a photo that was reduced.
+func (e *Extractor) set(all []described, growX, growY float32) Set {
+	slices.SortFunc(all, func(a, b described) int {
+		return cmp.Or(cmp.Compare(b.Scale, a.Scale), cmp.Compare(a.Y, b.Y), cmp.Compare(a.X, b.X),
+			cmp.Compare(a.Angle, b.Angle), bytes.Compare(a.bytes, b.bytes))
+	})
+	all = all[:min(len(all), e.options.Max)]
+	s := Set{Points: make([]Keypoint, len(all)), Descriptors: make([]byte, 0, len(all)*DescriptorBytes)}
+	for i, d := range all {
+		s.Points[i] = Keypoint{d.X * growX, d.Y * growY, d.Scale * growX, d.Angle}
+		s.Descriptors = append(s.Descriptors, d.bytes...)
+	}
+	return s
+}

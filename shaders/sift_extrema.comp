@@ -1,0 +1,133 @@
+#version 460
+#extension GL_EXT_scalar_block_layout : require
+#extension GL_GOOGLE_include_directive : require
+// sift_extrema finds the extrema of differences between neighbouring levels of an octave, to a fraction of a pixel and
+// of a level, and drops those of little contrast and those on edges (Lowe 2004, sections 3 and 4).
+//   reads levels; writes points counts
+// A workgroup a tile. Its extrema are in the order of their pixels, level by level.
+#include "dispatch.glsl"
+#include "sift.glsl"
+
+layout(local_size_x = 256) in;
+
+layout(push_constant, scalar) uniform Push {
+    SiftBand band;
+    uint begin;         // row of the octave where the tiles begin
+    uint end;           // and end
+    uint first;         // tile of points and counts that is the first here
+    float peak;         // least absolute difference
+    float edge;         // greatest ratio of the principal curvatures
+} pc;
+layout(binding = 0, scalar) readonly buffer Levels { float levels[]; };         // [SIFT_LEVELS][rows][pitch]
+layout(binding = 1, scalar) writeonly buffer Points { SiftPoint points[]; };    // [tiles][SIFT_SLOTS]
+layout(binding = 2, scalar) writeonly buffer Counts { uint counts[]; };         // [tiles]
+
+const uint DIFFERENCES = SIFT_LEVELS - 1u;
+const uint SCALES = DIFFERENCES - 2u;
+const uint SIDE_X = SIFT_TILE_X + 2u;
+const uint SIDE_Y = SIFT_TILE_Y + 2u;
+const uint TILE = SIFT_TILE_X * SIFT_TILE_Y;
+const uint WORDS = SCALES * TILE / 32u;
+const uint STEPS = 5u;      // to where the difference is extremal
+const float STEP = 0.6;     // px from a pixel from where on its neighbour is closer
+
+shared float s_difference[DIFFERENCES * SIDE_Y * SIDE_X];
+shared uint s_found[WORDS];     // a bit for each pixel and level
+
+// The difference of levels l + 1 and l at a pixel of the octave.
+float difference(int l, ivec2 at) {
+    at = clamp(at, ivec2(0, int(pc.band.first)), ivec2(pc.band.width, pc.band.first + pc.band.rows) - 1);
+    uint i = (uint(l) * pc.band.rows + uint(at.y) - pc.band.first) * pc.band.pitch + uint(at.x);
+    return levels[i + pc.band.rows * pc.band.pitch] - levels[i];
+}
+
+// Whether a pixel of the tile is greater than its 26 neighbours, or smaller than all of them.
+bool is_extremum(uint i) {
+    float v = s_difference[i], least = v, most = v;
+    uint equal = 0u;
+    for (uint l = 0u; l < 3u; l++)
+        for (uint y = 0u; y < 3u; y++)
+            for (uint x = 0u; x < 3u; x++) {
+                float w = s_difference[i + (l * SIDE_Y + y) * SIDE_X + x - (SIDE_Y + 1u) * SIDE_X - 1u];
+                least = min(least, w);
+                most = max(most, w);
+                equal += uint(w == v);
+            }
+    return equal == 1u && (v == most && v >= 0.8 * pc.peak || v == least && v <= -0.8 * pc.peak);
+}
+
+// Where the parabola through a pixel's neighbours is extremal, from the pixel. What it has there more, and the ratio
+// of its curvature's trace squared to its determinant, which is negative on a saddle.
+vec3 offset_of(ivec2 p, int l, out float rise, out float ratio) {
+    ivec2 ex = ivec2(1, 0), ey = ivec2(0, 1), exy = ivec2(1, 1), eyx = ivec2(1, -1);
+    float v = difference(l, p), up = difference(l + 1, p), down = difference(l - 1, p);
+    float right = difference(l, p + ex), left = difference(l, p - ex);
+    float below = difference(l, p + ey), above = difference(l, p - ey);
+    vec3 d = 0.5 * vec3(right - left, below - above, up - down);
+    float xx = right + left - 2.0 * v, yy = below + above - 2.0 * v, ss = up + down - 2.0 * v;
+    float xy = 0.25 * (difference(l, p + exy) + difference(l, p - exy) - difference(l, p + eyx) -
+        difference(l, p - eyx));
+    float xs = 0.25 * (difference(l + 1, p + ex) + difference(l - 1, p - ex) - difference(l + 1, p - ex) -
+        difference(l - 1, p + ex));
+    float ys = 0.25 * (difference(l + 1, p + ey) + difference(l - 1, p - ey) - difference(l + 1, p - ey) -
+        difference(l - 1, p + ey));
+    vec3 a = vec3(xx, xy, xs), b = vec3(xy, yy, ys), c = vec3(xs, ys, ss), bc = cross(b, c);
+    float determinant = dot(a, bc);
+    vec3 offset = determinant == 0.0 ? vec3(0.0) :
+        -vec3(dot(d, bc), dot(d, cross(c, a)), dot(d, cross(a, b))) / determinant;
+    rise = v + 0.5 * dot(d, offset);
+    ratio = (xx + yy) * (xx + yy) / (xx * yy - xy * xy);
+    return offset;
+}
+
+// Goes from an extremum to where it is; false if it is none that counts.
+bool refine(ivec2 p, uint level, out SiftPoint found) {
+    int l = int(level);
+    ivec2 size = ivec2(pc.band.width, pc.band.height);
+    float value, ratio;
+    vec3 offset;
+    for (uint i = 0u; i < STEPS; i++) {
+        offset = offset_of(p, l, value, ratio);
+        ivec2 go = ivec2(greaterThan(offset.xy, vec2(STEP))) - ivec2(lessThan(offset.xy, vec2(-STEP)));
+        go = clamp(p + go, ivec2(1), size - 2) - p;
+        if (go == ivec2(0) || i + 1u == STEPS) break;
+        p += go;
+    }
+    vec3 at = vec3(p, l) + offset;
+    found = SiftPoint(at.x, at.y, at.z, level);
+    float most = (pc.edge + 1.0) * (pc.edge + 1.0) / pc.edge;
+    return abs(value) > pc.peak && ratio >= 0.0 && ratio < most && all(lessThan(abs(offset), vec3(1.5))) &&
+        all(greaterThanEqual(at, vec3(0.0))) && all(lessThanEqual(at.xy, vec2(size - 1)));
+}
+
+void main() {
+    uint lid = gl_LocalInvocationID.x, across = div_up(pc.band.width, SIFT_TILE_X), tile = pc.first + group_index();
+    ivec2 corner = ivec2(group_index() % across * SIFT_TILE_X, pc.begin + group_index() / across * SIFT_TILE_Y);
+    if (corner.y >= int(pc.end)) return;
+    for (uint i = lid; i < DIFFERENCES * SIDE_Y * SIDE_X; i += 256u)
+        s_difference[i] = difference(int(i / (SIDE_X * SIDE_Y)),
+            corner - 1 + ivec2(i % SIDE_X, i / SIDE_X % SIDE_Y));
+    if (lid < WORDS) s_found[lid] = 0u;
+    barrier();
+    for (uint i = lid; i < SCALES * TILE; i += 256u) {
+        uvec3 q = uvec3(i % SIFT_TILE_X, i / SIFT_TILE_X % SIFT_TILE_Y, i / TILE + 1u);
+        ivec2 p = corner + ivec2(q.xy);
+        SiftPoint found;
+        if (p.x > 0 && p.y > 0 && p.x + 1 < int(pc.band.width) && p.y + 1 < int(pc.band.height) && p.y < int(pc.end) &&
+            is_extremum((q.z * SIDE_Y + q.y + 1u) * SIDE_X + q.x + 1u) && refine(p, q.z, found))
+            atomicOr(s_found[i / 32u], 1u << i % 32u);
+    }
+    barrier();
+    uint total = 0u;
+    for (uint w = 0u; w < WORDS; w++) {
+        uint bits = s_found[w], i = w * 32u + lid;
+        if (lid < 32u && (bits >> lid & 1u) != 0u) {
+            uint rank = total + bitCount(bits & (1u << lid) - 1u);
+            SiftPoint found;
+            refine(corner + ivec2(i % SIFT_TILE_X, i / SIFT_TILE_X % SIFT_TILE_Y), i / TILE + 1u, found);
+            if (rank < SIFT_SLOTS) points[tile * SIFT_SLOTS + rank] = found;
+        }
+        total += bitCount(bits);
+    }
+    if (lid == 0u) counts[tile] = min(total, SIFT_SLOTS);
+}
