@@ -3,7 +3,7 @@
 #extension GL_GOOGLE_include_directive : require
 // sift_blur convolves the rows or the columns of a plane with a Gaussian. Pixels beyond the border are as those at it.
 //   reads plane; writes blurred
-// A workgroup makes 96 pixels of 32 rows, or of 32 columns.
+// A workgroup makes a tile: 96 pixels of 32 rows, or of 32 columns.
 #include "dispatch.glsl"
 #include "sift.glsl"
 
@@ -12,9 +12,10 @@ layout(local_size_x = 256) in;
 layout(constant_id = 1) const bool VERTICAL = false;
 
 const uint MOST_RADIUS = 13u;
-const uint LINES = 32u;
-const uint LENGTH = 96u;
-const uint LOADED = LENGTH + 2u * MOST_RADIUS;
+const uint TILE_X = VERTICAL ? 32u : 96u;
+const uint TILE_Y = VERTICAL ? 96u : 32u;
+const uint LOADED = VERTICAL ? 32u : 96u + 2u * MOST_RADIUS;     // pixels of a row in shared memory
+const uint NEXT = VERTICAL ? LOADED : 1u;
 
 layout(push_constant, scalar) uniform Push {
     uint width;
@@ -26,36 +27,28 @@ layout(push_constant, scalar) uniform Push {
 layout(binding = 0, scalar) readonly buffer Plane { float plane[]; };       // [rows][pitch]
 layout(binding = 1, scalar) writeonly buffer Blurred { float blurred[]; };  // likewise
 
-shared float s_pixel[LINES * LOADED];   // [LINES][LOADED], or [LOADED][LINES] where VERTICAL
-
-// Neighbouring invocations have neighbouring pixels of a row: of i, the place along a line and the line.
-uvec2 place(uint i, uint n) {
-    return VERTICAL ? uvec2(i / LINES, i % LINES) : uvec2(i % n, i / n);
-}
-
-uint slot(uint along, uint line) {
-    return VERTICAL ? along * LINES + line : line * LOADED + along;
-}
+shared float s_pixel[32u * (96u + 2u * MOST_RADIUS)];
 
 void main() {
-    uint lid = gl_LocalInvocationID.x, n = LENGTH + 2u * pc.radius;
-    uvec2 size = VERTICAL ? uvec2(pc.rows, pc.width) : uvec2(pc.width, pc.rows);
-    uint tiles = div_up(size.x, LENGTH);
-    uvec2 first = uvec2(group_index() % tiles * LENGTH, group_index() / tiles * LINES);
+    uint lid = gl_LocalInvocationID.x, across = div_up(pc.width, TILE_X);
+    uvec2 own = uvec2(lid % 32u, lid / 32u), size = uvec2(pc.width, pc.rows);
+    uvec2 first = uvec2(group_index() % across, group_index() / across) * uvec2(TILE_X, TILE_Y);
+    uvec2 margin = VERTICAL ? uvec2(0u, pc.radius) : uvec2(pc.radius, 0u);
     if (first.y >= size.y) return;
-    for (uint i = lid; i < n * LINES; i += 256u) {
-        uvec2 at = place(i, n);
-        uvec2 from = min(uvec2(max(int(first.x + at.x) - int(pc.radius), 0), first.y + at.y), size - 1u);
-        s_pixel[slot(at.x, at.y)] = plane[VERTICAL ? from.x * pc.pitch + from.y : from.y * pc.pitch + from.x];
-    }
+    for (uint y = own.y; y < TILE_Y + 2u * margin.y; y += 8u)
+        for (uint x = own.x; x < TILE_X + 2u * margin.x; x += 32u) {
+            uvec2 from = uvec2(clamp(ivec2(first + uvec2(x, y)) - ivec2(margin), ivec2(0), ivec2(size) - 1));
+            s_pixel[y * LOADED + x] = plane[from.y * pc.pitch + from.x];
+        }
     barrier();
-    for (uint i = lid; i < LENGTH * LINES; i += 256u) {
-        uvec2 at = place(i, LENGTH), to = first + at;
-        if (to.x >= size.x || to.y >= size.y) continue;
-        uint middle = at.x + pc.radius;
-        float sum = pc.weights[0] * s_pixel[slot(middle, at.y)];
-        for (uint k = 1u; k <= pc.radius; k++)
-            sum += pc.weights[k] * (s_pixel[slot(middle - k, at.y)] + s_pixel[slot(middle + k, at.y)]);
-        blurred[VERTICAL ? to.x * pc.pitch + to.y : to.y * pc.pitch + to.x] = sum;
-    }
+    for (uint y = own.y; y < TILE_Y; y += 8u)
+        for (uint x = own.x; x < TILE_X; x += 32u) {
+            uvec2 to = first + uvec2(x, y);
+            if (to.x >= size.x || to.y >= size.y) continue;
+            uint middle = (y + margin.y) * LOADED + x + margin.x;
+            float sum = pc.weights[0] * s_pixel[middle];
+            for (uint k = 1u; k <= pc.radius; k++)
+                sum += pc.weights[k] * (s_pixel[middle - k * NEXT] + s_pixel[middle + k * NEXT]);
+            blurred[to.y * pc.pitch + to.x] = sum;
+        }
 }

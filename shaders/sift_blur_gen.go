@@ -33,7 +33,7 @@ var siftBlurKernel = vk.Kernel{
 //
 //	reads plane; writes blurred
 //
-// A workgroup makes 96 pixels of 32 rows, or of 32 columns.
+// A workgroup makes a tile: 96 pixels of 32 rows, or of 32 columns.
 type SiftBlur struct {
 	Plane   vk.Slice[float32] // 0, read: [rows][pitch]
 	Blurred vk.Slice[float32] // 1, write: likewise

@@ -44,6 +44,7 @@ float difference(int l, ivec2 at) {
 // Whether a pixel of the tile is greater than its 26 neighbours, or smaller than all of them.
 bool is_extremum(uint i) {
     float v = s_difference[i], least = v, most = v;
+    if (abs(v) < 0.8 * pc.peak) return false;
     uint equal = 0u;
     for (uint l = 0u; l < 3u; l++)
         for (uint y = 0u; y < 3u; y++)
@@ -53,7 +54,7 @@ bool is_extremum(uint i) {
                 most = max(most, w);
                 equal += uint(w == v);
             }
-    return equal == 1u && (v == most && v >= 0.8 * pc.peak || v == least && v <= -0.8 * pc.peak);
+    return equal == 1u && v == (v > 0.0 ? most : least);
 }
 
 // Where the parabola through a pixel's neighbours is extremal, from the pixel. What it has there more, and the ratio
@@ -113,8 +114,9 @@ void main() {
         uvec3 q = uvec3(i % SIFT_TILE_X, i / SIFT_TILE_X % SIFT_TILE_Y, i / TILE + 1u);
         ivec2 p = corner + ivec2(q.xy);
         SiftPoint found;
-        if (p.x > 0 && p.y > 0 && p.x + 1 < int(pc.band.width) && p.y + 1 < int(pc.band.height) && p.y < int(pc.end) &&
-            is_extremum((q.z * SIDE_Y + q.y + 1u) * SIDE_X + q.x + 1u) && refine(p, q.z, found))
+        bool inside = all(greaterThan(p, ivec2(0))) && p.x + 1 < int(pc.band.width) && p.y + 1 < int(pc.band.height);
+        if (inside && p.y < int(pc.end) && is_extremum((q.z * SIDE_Y + q.y + 1u) * SIDE_X + q.x + 1u) &&
+            refine(p, q.z, found))
             atomicOr(s_found[i / 32u], 1u << i % 32u);
     }
     barrier();

@@ -147,7 +147,7 @@ func (p *passes) halve(o *octave, b *band, next *octave, to vk.Slice[float32]) {
 
 // run runs passes and waits for them.
 func (e *Extractor) run(p *passes, name string) (err error) {
-	program, err := p.Build(name, e.pool, vk.BuildOptions{NoTimings: true})
+	program, err := p.Build(name, e.pool, vk.BuildOptions{NoTimings: e.timed == nil})
 	if err != nil {
 		return err
 	}
@@ -158,7 +158,11 @@ func (e *Extractor) run(p *passes, name string) (err error) {
 	if err != nil {
 		return err
 	}
-	return e.dev.Wait(t)
+	if err := e.dev.Wait(t); err != nil || e.timed == nil {
+		return err
+	}
+	e.timed(program.Timings(nil))
+	return nil
 }
 
 // detect finds the extrema of octaves.
@@ -188,7 +192,8 @@ func (e *Extractor) detect(octaves []octave, width, height int) (all []candidate
 			i++
 		}
 		for _, at := range vk.Host(found)[tile*slots:][:n] {
-			all = append(all, candidate{octaves[i].index, at})
+			scale := firstSigma * math.Exp2(float64(at.Level)/3+float64(octaves[i].index))
+			all = append(all, candidate{octaves[i].index, float32(scale), at})
 		}
 	}
 	return all, nil
@@ -249,13 +254,14 @@ func (e *Extractor) describe(octaves []octave, width, height int, found []candid
 
 // gather makes a keypoint of each direction of a candidate.
 func gather(points []candidate, angles [][2]float32, bytes []byte) (all []described) {
+	bytes = slices.Clone(bytes) // the next photo overwrites them
 	for i := range points {
 		c := &points[i]
 		pixel := float32(math.Exp2(float64(c.octave)))
 		for k, angle := range angles[i] {
 			if angle >= 0 {
-				all = append(all, described{Keypoint{c.X*pixel + 0.5, c.Y*pixel + 0.5, float32(c.sigma()), angle},
-					slices.Clone(bytes[(2*i+k)*DescriptorBytes:][:DescriptorBytes])})
+				all = append(all, described{Keypoint{c.X*pixel + 0.5, c.Y*pixel + 0.5, c.scale, angle},
+					bytes[(2*i+k)*DescriptorBytes:][:DescriptorBytes]})
 			}
 		}
 	}

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"sync"
 
@@ -56,7 +55,8 @@ type Extractor struct {
 
 	mu     sync.Mutex
 	pool   *vk.ScratchPool
-	memory // of the host
+	memory                            // of the host
+	timed  func(passes []vk.PassTime) // of each program, for measurements; nil: nothing is timed
 }
 
 // New makes an Extractor, which takes memory when it gets its first photo.
@@ -127,18 +127,14 @@ func (e *Extractor) extract(ctx context.Context, width, height int, grey []byte)
 // candidate is a keypoint without a direction.
 type candidate struct {
 	octave int
+	scale  float32 // of its Keypoint
 	layout.SiftPoint
-}
-
-// sigma is in pixels of the photo.
-func (c *candidate) sigma() float64 {
-	return firstSigma * math.Exp2(float64(c.Level)/3+float64(c.octave))
 }
 
 // choose returns the largest candidates, at most so many, once each: neighbours may have moved to one place.
 func choose(all []candidate, most int) []candidate {
 	slices.SortFunc(all, func(a, b candidate) int {
-		return cmp.Or(cmp.Compare(b.sigma(), a.sigma()), cmp.Compare(a.octave, b.octave), cmp.Compare(a.Y, b.Y),
+		return cmp.Or(cmp.Compare(b.scale, a.scale), cmp.Compare(a.octave, b.octave), cmp.Compare(a.Y, b.Y),
 			cmp.Compare(a.X, b.X), cmp.Compare(a.Nearest, b.Nearest))
 	})
 	all = slices.CompactFunc(all, func(a, b candidate) bool {

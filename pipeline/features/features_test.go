@@ -113,7 +113,8 @@ func TestTwin(t *testing.T) {
 	}
 	missing := max(0, len(want)-len(got.Points))
 	for i, p := range got.Points {
-		if !slices.ContainsFunc(want, func(d described) bool { return unlike(p, got.Descriptors[128*i:][:128], d) < 1 }) {
+		d := got.Descriptors[128*i:][:128]
+		if !slices.ContainsFunc(want, func(w described) bool { return unlike(p, d, w) < 1 }) {
 			missing++
 		}
 	}
@@ -139,7 +140,8 @@ func TestSameBytes(t *testing.T) {
 	for _, rows := range []int{2*halo + tileY, 2*halo + 5*tileY} {
 		banded := extractor(t, d, func(o *Options) { o.MaxBytes = int64(rows) * 192 * 4 * levels })
 		if got := must.Get(banded.Extract(t.Context(), width, height, grey))(t); !equal(got, whole) {
-			t.Errorf("bands of %d rows gave other bytes: %d keypoints, not %d", rows, len(got.Points), len(whole.Points))
+			t.Errorf("bands of %d rows gave other bytes: %d keypoints, not %d", rows, len(got.Points),
+				len(whole.Points))
 		}
 	}
 	t.Setenv("VKSPLAT_SERIAL", "1")
@@ -201,18 +203,27 @@ func TestReduce(t *testing.T) {
 	}
 }
 
-// BenchmarkExtract measures photos of several sizes, with pass by pass times in VKSPLAT_LONG.
+// BenchmarkExtract measures photos of several sizes, the kernels in a run of their own.
 func BenchmarkExtract(b *testing.B) {
 	d := vktest.Device(b)
 	for _, side := range []int{500, 1000, 2000, 3200} {
+		grey, e, n := spots(side, side*2/3), extractor(b, d, nil), 0
 		b.Run(fmt.Sprint(side), func(b *testing.B) {
-			grey := spots(side, side*2/3)
-			e := extractor(b, d, nil)
-			n := 0
 			for b.Loop() {
 				n = len(must.Get(e.Extract(b.Context(), side, side*2/3, grey))(b).Points)
 			}
 			b.ReportMetric(float64(n), "keypoints")
+			times := map[string]float64{}
+			e.timed = func(passes []vk.PassTime) {
+				for _, p := range passes {
+					times[strings.Fields(p.Name)[0]] += float64(p.Nanoseconds) / 1e6
+				}
+			}
+			must.Get(e.Extract(b.Context(), side, side*2/3, grey))(b)
+			for name, ms := range times {
+				b.ReportMetric(ms, name+"-ms")
+			}
+			e.timed = nil
 		})
 	}
 }
