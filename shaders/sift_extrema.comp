@@ -28,11 +28,14 @@ const uint SIDE_X = SIFT_TILE_X + 2u;
 const uint SIDE_Y = SIFT_TILE_Y + 2u;
 const uint TILE = SIFT_TILE_X * SIFT_TILE_Y;
 const uint WORDS = SCALES * TILE / 32u;
+const uint LISTED = 256u;   // extrema of a tile that are looked at, an invocation each
 const uint STEPS = 5u;      // to where the difference is extremal
 const float STEP = 0.6;     // px from a pixel from where on its neighbour is closer
 
 shared float s_difference[DIFFERENCES * SIDE_Y * SIDE_X];
 shared uint s_found[WORDS];     // a bit for each pixel and level
+shared uint s_listed[LISTED];   // those that have one
+shared uint s_good[LISTED / 32u];   // a bit for each that counts
 
 // The difference of levels l + 1 and l at a pixel of the octave.
 float difference(int l, ivec2 at) {
@@ -101,35 +104,55 @@ bool refine(ivec2 p, uint level, out SiftPoint found) {
         all(greaterThanEqual(at, vec3(0.0))) && all(lessThanEqual(at.xy, vec2(size - 1)));
 }
 
+// Lists what has a bit in s_found, and returns how much that is.
+uint list_found() {
+    uint lid = gl_LocalInvocationID.x, before = 0u, total = 0u;
+    for (uint w = 0u; w < WORDS; w++) {
+        uint n = bitCount(s_found[w]);
+        before += w < lid ? n : 0u;
+        total += n;
+    }
+    if (lid < WORDS)
+        for (uint bits = s_found[lid]; bits != 0u && before < LISTED; bits &= bits - 1u)
+            s_listed[before++] = lid * 32u + findLSB(bits);
+    barrier();
+    return min(total, LISTED);
+}
+
 void main() {
     uint lid = gl_LocalInvocationID.x, across = div_up(pc.band.width, SIFT_TILE_X), tile = pc.first + group_index();
     ivec2 corner = ivec2(group_index() % across * SIFT_TILE_X, pc.begin + group_index() / across * SIFT_TILE_Y);
+    ivec2 end = ivec2(min(pc.band.width - 1u, corner.x + SIFT_TILE_X), min(pc.band.height - 1u, pc.end));
     if (corner.y >= int(pc.end)) return;
     for (uint i = lid; i < DIFFERENCES * SIDE_Y * SIDE_X; i += 256u)
         s_difference[i] = difference(int(i / (SIDE_X * SIDE_Y)),
             corner - 1 + ivec2(i % SIDE_X, i / SIDE_X % SIDE_Y));
     if (lid < WORDS) s_found[lid] = 0u;
+    if (lid < LISTED / 32u) s_good[lid] = 0u;
     barrier();
     for (uint i = lid; i < SCALES * TILE; i += 256u) {
         uvec3 q = uvec3(i % SIFT_TILE_X, i / SIFT_TILE_X % SIFT_TILE_Y, i / TILE + 1u);
         ivec2 p = corner + ivec2(q.xy);
-        SiftPoint found;
-        bool inside = all(greaterThan(p, ivec2(0))) && p.x + 1 < int(pc.band.width) && p.y + 1 < int(pc.band.height);
-        if (inside && p.y < int(pc.end) && is_extremum((q.z * SIDE_Y + q.y + 1u) * SIDE_X + q.x + 1u) &&
-            refine(p, q.z, found))
+        if (all(greaterThan(p, ivec2(0))) && all(lessThan(p, end)) &&
+            is_extremum((q.z * SIDE_Y + q.y + 1u) * SIDE_X + q.x + 1u))
             atomicOr(s_found[i / 32u], 1u << i % 32u);
     }
     barrier();
-    uint total = 0u;
-    for (uint w = 0u; w < WORDS; w++) {
-        uint bits = s_found[w], i = w * 32u + lid;
-        if (lid < 32u && (bits >> lid & 1u) != 0u) {
-            uint rank = total + bitCount(bits & (1u << lid) - 1u);
-            SiftPoint found;
-            refine(corner + ivec2(i % SIFT_TILE_X, i / SIFT_TILE_X % SIFT_TILE_Y), i / TILE + 1u, found);
-            if (rank < SIFT_SLOTS) points[tile * SIFT_SLOTS + rank] = found;
-        }
-        total += bitCount(bits);
+    uint n = list_found();
+    SiftPoint found;
+    bool good = false;
+    if (lid < n) {
+        uint i = s_listed[lid];
+        good = refine(corner + ivec2(i % SIFT_TILE_X, i / SIFT_TILE_X % SIFT_TILE_Y), i / TILE + 1u, found);
+        if (good) atomicOr(s_good[lid / 32u], 1u << lid % 32u);
     }
+    barrier();
+    uint rank = bitCount(s_good[lid / 32u] & (1u << lid % 32u) - 1u), total = 0u;
+    for (uint w = 0u; w < LISTED / 32u; w++) {
+        uint more = bitCount(s_good[w]);
+        rank += w < lid / 32u ? more : 0u;
+        total += more;
+    }
+    if (good && rank < SIFT_SLOTS) points[tile * SIFT_SLOTS + rank] = found;
     if (lid == 0u) counts[tile] = min(total, SIFT_SLOTS);
 }
