@@ -21,49 +21,43 @@ var siftBlurKernel = vk.Kernel{
 		{Name: "plane", Access: vk.Read},
 		{Name: "blurred", Access: vk.Write},
 	},
-	PushSize: 72,
-	Specs: []vk.Spec{
-		{Name: "VERTICAL", ID: 1, Default: 0},
-	},
+	PushSize: 88,
 }
 
 // SiftBlur binds the buffers of sift_blur.comp.
 //
-// sift_blur convolves the rows or the columns of a plane with a Gaussian. Pixels beyond the border are as those at it.
+// sift_blur convolves the rows of a plane with a Gaussian, and transposes it: twice is a blurred plane. Pixels beyond
+// the border are as those at it.
 //
 //	reads plane; writes blurred
 //
-// A workgroup makes a tile: 96 pixels of 32 rows, or of 32 columns.
+// A workgroup makes LENGTH pixels of LINES rows, an invocation four of a row at a time.
 type SiftBlur struct {
 	Plane   vk.Slice[float32] // 0, read: [rows][pitch]
-	Blurred vk.Slice[float32] // 1, write: likewise
+	Blurred vk.Slice[float32] // 1, write: [width][blurred_pitch]
 	Push    SiftBlurPush
-	Spec    SiftBlurSpec
 }
 
-// SiftBlurPush is the push constant block of sift_blur.comp, 72 bytes.
+// SiftBlurPush is the push constant block of sift_blur.comp, 88 bytes.
 type SiftBlurPush struct {
-	Width   uint32
-	Rows    uint32
-	Pitch   uint32
-	Radius  uint32      // at most MOST_RADIUS
-	Weights [14]float32 // of pixels so far away
+	Width        uint32
+	Rows         uint32
+	Pitch        uint32
+	BlurredPitch uint32
+	Radius       uint32      // at most MOST_RADIUS
+	Weights      [17]float32 // of pixels so far away, 0 beyond the radius
 }
 
 // A size or offset that differs from the compiled kernels is an index out of range here.
 var (
-	_ = [1]struct{}{}[unsafe.Sizeof(SiftBlurPush{})-72]
+	_ = [1]struct{}{}[unsafe.Sizeof(SiftBlurPush{})-88]
 	_ = [1]struct{}{}[unsafe.Offsetof(SiftBlurPush{}.Width)-0]
 	_ = [1]struct{}{}[unsafe.Offsetof(SiftBlurPush{}.Rows)-4]
 	_ = [1]struct{}{}[unsafe.Offsetof(SiftBlurPush{}.Pitch)-8]
-	_ = [1]struct{}{}[unsafe.Offsetof(SiftBlurPush{}.Radius)-12]
-	_ = [1]struct{}{}[unsafe.Offsetof(SiftBlurPush{}.Weights)-16]
+	_ = [1]struct{}{}[unsafe.Offsetof(SiftBlurPush{}.BlurredPitch)-12]
+	_ = [1]struct{}{}[unsafe.Offsetof(SiftBlurPush{}.Radius)-16]
+	_ = [1]struct{}{}[unsafe.Offsetof(SiftBlurPush{}.Weights)-20]
 )
-
-// SiftBlurSpec holds the specialization constants of sift_blur.comp; a number left 0 means the default.
-type SiftBlurSpec struct {
-	Vertical bool // constant_id 1
-}
 
 // Kernel returns the compiled kernel.
 func (p *SiftBlur) Kernel() *vk.Kernel { return &siftBlurKernel }
@@ -71,7 +65,5 @@ func (p *SiftBlur) Kernel() *vk.Kernel { return &siftBlurKernel }
 // Args appends the bound views to v and returns them with the push constants, which alias p, and the specialization constants.
 func (p *SiftBlur) Args(v []vk.View) ([]vk.View, []byte, []uint32) {
 	v = append(v, p.Plane.View, p.Blurred.View)
-	return v, unsafe.Slice((*byte)(unsafe.Pointer(&p.Push)), unsafe.Sizeof(p.Push)), []uint32{
-		specBool(p.Spec.Vertical),
-	}
+	return v, unsafe.Slice((*byte)(unsafe.Pointer(&p.Push)), unsafe.Sizeof(p.Push)), nil
 }

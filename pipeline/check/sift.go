@@ -96,7 +96,7 @@ func plane64(p ref.Plane[float32]) ref.Plane[float64] {
 }
 
 // siftWeights are those of a Gaussian on one side.
-func siftWeights(sigma float64, radius int) (w [14]float32) {
+func siftWeights(sigma float64, radius int) (w [17]float32) {
 	sum := 0.0
 	for i := range radius + 1 {
 		sum += math.Exp(-float64(i*i)/(2*sigma*sigma)) * float64(min(i+1, 2))
@@ -110,14 +110,16 @@ func siftWeights(sigma float64, radius int) (w [14]float32) {
 func checkSiftBlur(t *trial, width, height, radius int) {
 	p, weights := t.plane(width, height), siftWeights(2.5, radius)
 	want := ref.SiftBlur(plane64(p), ref.ConvertSlice[float64](weights[:radius+1]))
-	push := shaders.SiftBlurPush{Width: uint32(width), Rows: uint32(height), Pitch: uint32(width + 3),
-		Radius: uint32(radius), Weights: weights}
-	rows := scratch[float32](t, height*(width+3))
-	t.dispatch(&shaders.SiftBlur{Plane: in(t, pitched(p, 0, height)...), Blurred: rows, Push: push},
+	pitch := width + 3
+	turned := scratch[float32](t, width*(height+2))
+	blurred := out[float32](t, height*pitch, nearPlane(want, 2e-6))
+	t.dispatch(&shaders.SiftBlur{Plane: in(t, pitched(p, 0, height)...), Blurred: turned,
+		Push: shaders.SiftBlurPush{Width: uint32(width), Rows: uint32(height), Pitch: uint32(pitch),
+			BlurredPitch: uint32(height + 2), Radius: uint32(radius), Weights: weights}},
 		vk.Groups((width+95)/96*((height+31)/32)+1))
-	blurred := out[float32](t, height*(width+3), nearPlane(want, 2e-6))
-	t.dispatch(&shaders.SiftBlur{Plane: rows, Blurred: blurred, Push: push,
-		Spec: shaders.SiftBlurSpec{Vertical: true}}, vk.Groups((height+95)/96*((width+31)/32)+1))
+	t.dispatch(&shaders.SiftBlur{Plane: turned, Blurred: blurred, Push: shaders.SiftBlurPush{Width: uint32(height),
+		Rows: uint32(width), Pitch: uint32(height + 2), BlurredPitch: uint32(pitch), Radius: uint32(radius),
+		Weights: weights}}, vk.Groups((height+95)/96*((width+31)/32)+1))
 	t.run()
 }
 

@@ -65,7 +65,7 @@ type passes struct {
 	width, height int
 	n             int               // levels of a band
 	levels        vk.Slice[float32] // of a band
-	blurred       vk.Slice[float32] // rows of a level that becomes the next
+	blurred       vk.Slice[float32] // a level on its way to the next: [width][rows]
 	base          vk.Slice[float32] // level 0 of the octave, but of the first
 }
 
@@ -82,7 +82,7 @@ func (e *Extractor) begin(octaves []octave, width, height, n int) *passes {
 	p.photo = vk.ScratchOf[uint32](p.Recorder, "photo", words)
 	p.Copy(p.photo.View, e.photo.At(0, words).View)
 	p.levels = vk.ScratchOf[float32](p.Recorder, "levels", n*most)
-	p.blurred = vk.ScratchOf[float32](p.Recorder, "blurred rows", most)
+	p.blurred = vk.ScratchOf[float32](p.Recorder, "blurred columns", most)
 	return p
 }
 
@@ -126,14 +126,15 @@ func (p *passes) blurAll(o *octave, b *band) {
 
 func (p *passes) blur(o *octave, b *band, from, to vk.Slice[float32], sigma float64) {
 	weights, radius := gaussian(sigma)
-	push := shaders.SiftBlurPush{Width: uint32(o.width), Rows: uint32(b.rows), Pitch: uint32(o.pitch),
-		Radius: uint32(radius), Weights: weights}
 	const lines, length = 32, 96 // of a workgroup
-	rows := p.blurred.At(0, b.rows*o.pitch)
-	p.Dispatch(&shaders.SiftBlur{Plane: from, Blurred: rows, Push: push},
-		vk.Groups((o.width+length-1)/length*((b.rows+lines-1)/lines)))
-	p.Dispatch(&shaders.SiftBlur{Plane: rows, Blurred: to, Push: push, Spec: shaders.SiftBlurSpec{Vertical: true}},
-		vk.Groups((b.rows+length-1)/length*((o.width+lines-1)/lines)))
+	turn := func(from, to vk.Slice[float32], width, rows, pitch, toPitch int) {
+		p.Dispatch(&shaders.SiftBlur{Plane: from, Blurred: to, Push: shaders.SiftBlurPush{Width: uint32(width),
+			Rows: uint32(rows), Pitch: uint32(pitch), BlurredPitch: uint32(toPitch), Radius: uint32(radius),
+			Weights: weights}}, vk.Groups((width+length-1)/length*((rows+lines-1)/lines)))
+	}
+	turned := p.blurred.At(0, b.rows*o.width)
+	turn(from, turned, o.width, b.rows, o.pitch, b.rows)
+	turn(turned, to, b.rows, o.width, b.rows, o.pitch)
 }
 
 // halve makes rows of the first level of the next octave of a band's own rows.

@@ -136,9 +136,9 @@ func blurs(index int) (sigmas [levels]float64) {
 }
 
 // gaussian returns the weights of a blur on one side of a pixel, and how far they reach.
-func gaussian(sigma float64) (weights [mostRadius + 1]float32, radius int) {
+func gaussian(sigma float64) (weights [mostRadius + 4]float32, radius int) {
 	radius = min(int(math.Ceil(4*sigma)), mostRadius)
-	var w [mostRadius + 1]float64
+	var w [mostRadius + 4]float64
 	sum := 0.0
 	for i := range radius + 1 {
 		w[i] = math.Exp(-float64(i*i) / (2 * sigma * sigma))
