@@ -102,6 +102,7 @@ var layers = []layer{
 	{"scene/initial", []string{"internal/*", "scene", "scene/ply", "scene/pointcloud"}, "the first splats come from points",
 		true},
 	{"scene/pointcloud", []string{"internal/*", "scene", "scene/ply"}, "points may be a PLY", true},
+	{"scene/pairs", []string{"internal/*"}, "it chooses by names, places and descriptors, and opens no photo", true},
 	{"scene/metric", []string{"internal/*", "scene", "scene/photo", "scene/safetensors"},
 		"it compares photos and pictures", true},
 	{"scene/sky", []string{"internal/*", "scene", "scene/photo"}, "the sky is where photos have like colours", true},
