@@ -34,11 +34,14 @@ type Options struct {
 	Loops   int    // most similar photos of each that has pairs by its sequence or by GPS, 4 windows away at least
 	Similar int    // most similar photos of each that has none
 	Seed    uint64 // of retrieval
+	// Of pairs that are scored before: features of each photo that are compared, matches that are enough, and pairs of
+	// each photo that are kept, however low they score.
+	Scored, Enough, Few int
 }
 
 // Defaults do for the captures that COLMAP's do for: a window of 10 with doubled distances, loops from every tenth
-// photo to 50 others, 50 photos by GPS, 100 by a vocabulary.
-var Defaults = Options{All: 300, Window: 10, Near: 30, Loops: 5, Similar: 40}
+// photo to 50 others, 50 photos by GPS, 100 by a vocabulary. Photos of different scenes score 0 to 3.
+var Defaults = Options{All: 300, Window: 10, Near: 30, Loops: 5, Similar: 40, Scored: 512, Enough: 6, Few: 10}
 
 // chooser is a choice under way.
 type chooser struct {
@@ -131,16 +134,15 @@ func best(n, most int, score func(i int) float64) (list []int) {
 	return list[:min(most, len(list))]
 }
 
-// Promising returns the pairs that are worth matching in full, by how many of their photos' largest features match:
-// those of a score of at least enough, and for each photo the best few, however low.
-func Promising(pairs [][2]int, scores []int, enough, few int) (kept [][2]int) {
+// Promising returns the pairs that are worth matching in full, by how many of their photos' largest features match.
+func Promising(pairs [][2]int, scores []int, o Options) (kept [][2]int) {
 	byPhoto, keep := map[int][]int{}, make([]bool, len(pairs))
 	for k, p := range pairs {
-		keep[k] = scores[k] >= enough
+		keep[k] = scores[k] >= o.Enough
 		byPhoto[p[0]], byPhoto[p[1]] = append(byPhoto[p[0]], k), append(byPhoto[p[1]], k)
 	}
 	for _, list := range byPhoto {
-		for _, k := range best(len(list), few, func(k int) float64 { return float64(scores[list[k]]) }) {
+		for _, k := range best(len(list), o.Few, func(k int) float64 { return float64(scores[list[k]]) }) {
 			keep[list[k]] = true
 		}
 	}

@@ -154,7 +154,7 @@ func TestLoops(t *testing.T) {
 
 func TestPromising(t *testing.T) {
 	pairs := [][2]int{{0, 1}, {0, 2}, {0, 3}, {1, 2}, {1, 3}, {2, 3}}
-	got := Promising(pairs, []int{9, 0, 1, 2, 0, 0}, 5, 1)
+	got := Promising(pairs, []int{9, 0, 1, 2, 0, 0}, Options{Enough: 5, Few: 1})
 	if want := [][2]int{{0, 1}, {0, 3}, {1, 2}}; !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}
