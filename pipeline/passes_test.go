@@ -63,8 +63,8 @@ var freePasses = []string{"begin", "scan_spine", "find_appearance", "appearance_
 
 // otherKernels are of no unit of a training: they measure, draw finished models, or are there for checks alone.
 var otherKernels = []string{"bench_copy", "bench_fma", "bench_shared", "count_pairs", "lpips_conv", "lpips_distance",
-	"lpips_input", "lpips_pool", "pack", "project_bwd", "project_pages", "sift_blur", "sift_describe", "sift_extrema",
-	"sift_halve", "sift_input", "sift_orient", "verify"}
+	"lpips_input", "lpips_pool", "match_nearest", "match_tiles", "pack", "project_bwd", "project_pages", "sift_blur",
+	"sift_describe", "sift_extrema", "sift_halve", "sift_input", "sift_orient", "verify"}
 
 // recordedOf records the units of a training that is planned, so that nothing is allocated or compiled.
 func recordedOf(t *testing.T, d *Device, v variation) (units map[recipe.Kind]*vk.Recorder) {
@@ -91,7 +91,7 @@ type dispatch struct {
 	indirect bool // the device decides how many workgroups there are
 }
 
-var kernelVariant = regexp.MustCompile(`_(mixed|handed)$`)
+var kernelVariant = regexp.MustCompile(`_(mixed|handed|packed)$`)
 
 func dispatchesOf(r *vk.Recorder) (list []dispatch) {
 	kernel := regexp.MustCompile(`^ *\d+ (\w+)`)

@@ -64,6 +64,7 @@ func (in *Instance) describe(index int, handle uint64) (DeviceInfo, error) {
 		memory_budget:    cbool(have["VK_EXT_memory_budget"]), maintenance4: cbool(have["VK_KHR_maintenance4"]),
 		executable_info: cbool(have["VK_KHR_pipeline_executable_properties"]),
 		pci_bus:         cbool(have["VK_EXT_pci_bus_info"]),
+		integer_dot:     cbool(have["VK_KHR_shader_integer_dot_product"]),
 		memory_host:     cbool(have["VK_EXT_external_memory_host"] && in.shim.canImport(handle)),
 	}
 	caps := in.shim.caps(handle, exts)

@@ -67,6 +67,9 @@ type Features struct {
 	ExecutableInfo bool `json:"pipelineExecutableInfo"`
 	// buffers can lie in memory of the host that other devices use too
 	ExternalMemoryHost bool `json:"externalMemoryHost"`
+	PackedDot          bool `json:"shaderIntegerDotProduct"` // dot products of integers, four packed bytes among them
+	// those of four unsigned bytes are faster than sums of products
+	PackedDotFast bool `json:"integerDotProduct4x8BitPackedUnsignedAccelerated"`
 }
 
 const (
@@ -137,6 +140,7 @@ func featuresOf(c deviceCaps, e deviceExts) Features {
 		SharedFloat32Add: c.f32_shared_add != 0,
 		MemoryBudget:     e.memory_budget != 0, ExecutableInfo: c.executable_info != 0,
 		ExternalMemoryHost: e.memory_host != 0,
+		PackedDot:          c.packed_dot != 0, PackedDotFast: c.packed_dot_fast != 0,
 	}
 }
 
@@ -153,6 +157,7 @@ func (f Features) enable() (c deviceCaps, e deviceExts) {
 	e.atomic_float = cbool(f.Float32Atomics || f.Float32Add || f.SharedFloat32Add)
 	e.memory_budget, e.executable_info, e.memory_host = cbool(f.MemoryBudget), cbool(f.ExecutableInfo),
 		cbool(f.ExternalMemoryHost)
+	c.packed_dot, e.integer_dot = cbool(f.PackedDot), cbool(f.PackedDot)
 	return c, e
 }
 

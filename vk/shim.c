@@ -204,6 +204,7 @@ void vkx_query(vkx_inst *in, void *pd, const vkx_exts *have, vkx_caps *out) {
     MemoryHostProperties mh = {.sType = ST_MEMORY_HOST_PROPERTIES};
     PCIBusProperties pci = {.sType = ST_PCI_BUS_PROPERTIES};
     SubgroupControlProperties sp = {.sType = ST_SUBGROUP_CONTROL_PROPERTIES};
+    IntegerDotProperties dp = {.sType = ST_INTEGER_DOT_PROPERTIES};
     Vulkan12Properties p12 = {.sType = ST_V12_PROPERTIES};
     Vulkan11Properties p11 = {.sType = ST_V11_PROPERTIES, .pNext = &p12};
     Properties2 p2 = {.sType = ST_PROPERTIES2, .pNext = &p11};
@@ -211,17 +212,20 @@ void vkx_query(vkx_inst *in, void *pd, const vkx_exts *have, vkx_caps *out) {
     if (have->maintenance4) { m4.pNext = p2.pNext; p2.pNext = &m4; }
     if (have->memory_host) { mh.pNext = p2.pNext; p2.pNext = &mh; }
     if (have->pci_bus) { pci.pNext = p2.pNext; p2.pNext = &pci; }
+    if (have->integer_dot) { dp.pNext = p2.pNext; p2.pNext = &dp; }
     in->properties2(pd, &p2);
 
     AtomicFloatFeatures af = {.sType = ST_ATOMIC_FLOAT};
     ExecutableFeatures ef = {.sType = ST_EXECUTABLE_FEATURES};
     SubgroupControlFeatures sf = {.sType = ST_SUBGROUP_CONTROL_FEATURES};
+    IntegerDotFeatures df = {.sType = ST_INTEGER_DOT_FEATURES};
     Vulkan12Features f12 = {.sType = ST_V12_FEATURES};
     Vulkan11Features f11 = {.sType = ST_V11_FEATURES, .pNext = &f12};
     Features2 f2 = {.sType = ST_FEATURES2, .pNext = &f11};
     if (have->subgroup_control) { sf.pNext = f2.pNext; f2.pNext = &sf; }
     if (have->atomic_float) { af.pNext = f2.pNext; f2.pNext = &af; }
     if (have->executable_info) { ef.pNext = f2.pNext; f2.pNext = &ef; }
+    if (have->integer_dot) { df.pNext = f2.pNext; f2.pNext = &df; }
     in->features2(pd, &f2);
 
     memcpy(out->device_uuid, p11.device_uuid, 16);
@@ -253,6 +257,8 @@ void vkx_query(vkx_inst *in, void *pd, const vkx_exts *have, vkx_caps *out) {
     out->f32_buffer_add = af.buffer_f32_add;
     out->f32_shared_add = af.shared_f32_add;
     out->executable_info = ef.info;
+    out->packed_dot = df.dot;
+    out->packed_dot_fast = df.dot && dp.packed_unsigned;
     out->host_align = mh.min_align;
     out->has_pci = have->pci_bus;
     out->pci[0] = pci.domain, out->pci[1] = pci.bus, out->pci[2] = pci.device, out->pci[3] = pci.function;

@@ -19,7 +19,7 @@ typedef struct {
     uint32_t min_subgroup, max_subgroup, max_workgroup_subgroups, required_stages;
     uint32_t timeline, scalar_layout, host_query_reset, subgroup_control, full_subgroups;
     uint32_t float16, int8, int16, int64, storage16, storage8, int64_atomics;
-    uint32_t f32_buffer_atomics, f32_buffer_add, f32_shared_add, executable_info;
+    uint32_t f32_buffer_atomics, f32_buffer_add, f32_shared_add, executable_info, packed_dot, packed_dot_fast;
     uint64_t host_align; // of host memory to import
     uint32_t has_pci, pci[4]; // domain, bus, device, function
 } vkx_caps;
@@ -27,7 +27,7 @@ typedef struct {
 // Which optional extensions a device lists; the caller looked them up.
 typedef struct {
     uint32_t subgroup_control, atomic_float, memory_budget, maintenance4, executable_info;
-    uint32_t memory_host, pci_bus;
+    uint32_t memory_host, pci_bus, integer_dot;
 } vkx_exts;
 
 typedef struct {

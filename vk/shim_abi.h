@@ -16,7 +16,7 @@ enum {
     ST_EXTERNAL_BUFFER_INFO = 1000071002, ST_EXTERNAL_BUFFER_PROPERTIES = 1000071003,
     ST_EXTERNAL_BUFFER = 1000072000, ST_IMPORT_HOST = 1000178000, ST_HOST_POINTER = 1000178001,
     ST_MEMORY_HOST_PROPERTIES = 1000178002,
-    ST_PCI_BUS_PROPERTIES = 1000212000,
+    ST_PCI_BUS_PROPERTIES = 1000212000, ST_INTEGER_DOT_FEATURES = 1000280000, ST_INTEGER_DOT_PROPERTIES = 1000280001,
     HOST_ALLOCATION = 0x80, // of VkExternalMemoryHandleTypeFlagBits
     FEATURE_INT64 = 40, FEATURE_INT16 = 41, // index within VkPhysicalDeviceFeatures
 };
@@ -52,6 +52,8 @@ typedef struct { int32_t sType; void *pNext; uint32_t min_size, max_size, max_wo
 typedef struct { int32_t sType; void *pNext; uint32_t control, full; } SubgroupControlFeatures;
 typedef struct { int32_t sType; void *pNext; uint32_t buffer_f32, buffer_f32_add, buffer_f64, buffer_f64_add, shared_f32, shared_f32_add, rest[6]; } AtomicFloatFeatures;
 typedef struct { int32_t sType; void *pNext; uint32_t info; } ExecutableFeatures;
+typedef struct { int32_t sType; void *pNext; uint32_t dot; } IntegerDotFeatures;
+typedef struct { int32_t sType; void *pNext; uint32_t bytes[3], packed_unsigned, rest[26]; } IntegerDotProperties;
 typedef struct { int32_t sType; void *pNext; uint64_t max_buffer; } Maintenance4Properties;
 typedef struct { int32_t sType; void *pNext; uint64_t budget[16], usage[16]; } MemoryBudget;
 typedef struct { int32_t sType; void *pNext; uint64_t min_align; } MemoryHostProperties;

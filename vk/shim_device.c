@@ -87,6 +87,7 @@ vkx_dev *vkx_create_device(vkx_inst *in, void *pd, uint32_t family, const vkx_ca
     SubgroupControlFeatures sf = {.sType = ST_SUBGROUP_CONTROL_FEATURES,
                                   .control = want->subgroup_control, .full = want->full_subgroups};
     ExecutableFeatures ef = {.sType = ST_EXECUTABLE_FEATURES, .info = want->executable_info};
+    IntegerDotFeatures df = {.sType = ST_INTEGER_DOT_FEATURES, .dot = want->packed_dot};
     Vulkan12Features f12 = {.sType = ST_V12_FEATURES, .timelineSemaphore = want->timeline,
                             .scalarBlockLayout = want->scalar_layout, .hostQueryReset = want->host_query_reset,
                             .shaderFloat16 = want->float16, .shaderInt8 = want->int8,
@@ -112,6 +113,11 @@ vkx_dev *vkx_create_device(vkx_inst *in, void *pd, uint32_t family, const vkx_ca
         names[n++] = "VK_KHR_pipeline_executable_properties";
         ef.pNext = f2.pNext;
         f2.pNext = &ef;
+    }
+    if (exts->integer_dot) {
+        names[n++] = "VK_KHR_shader_integer_dot_product";
+        df.pNext = f2.pNext;
+        f2.pNext = &df;
     }
     if (exts->memory_budget) names[n++] = "VK_EXT_memory_budget";
     if (exts->memory_host) names[n++] = "VK_EXT_external_memory_host";

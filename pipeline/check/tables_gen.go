@@ -16,6 +16,7 @@ var tables = []func() []Case{
 	lossCases,
 	maskCases,
 	shrinkCases,
+	matchCases,
 	mcmcCases,
 	outlierCases,
 	sendCases,

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // Limits every device must meet (the floor of supported devices).
@@ -19,6 +20,10 @@ var floorCapabilities = map[uint32]bool{
 	// Shader, GroupNonUniform, Vote, Arithmetic, Ballot, Shuffle
 	1: true, 61: true, 62: true, 63: true, 64: true, 65: true,
 }
+
+// packedCapabilities are what variants called packed need besides, and run where the device has them:
+// DotProductInput4x8BitPacked, DotProduct.
+var packedCapabilities = []uint32{6018, 6019}
 
 // capabilityHints names those that are likely to be met by accident, with what to write instead.
 var capabilityHints = map[uint32]struct{ name, remedy string }{
@@ -79,7 +84,7 @@ func reflectKernel(name, file string, plain, optimised []byte, src *source) (*ke
 
 func (r *reflector) capabilities() {
 	for _, c := range r.opt.capabilities {
-		if floorCapabilities[c] {
+		if floorCapabilities[c] || strings.HasSuffix(r.k.name, "_packed") && slices.Contains(packedCapabilities, c) {
 			continue
 		}
 		hint, known := capabilityHints[c]
