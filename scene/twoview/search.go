@@ -1,0 +1,149 @@
+package twoview
+
+import (
+	"math"
+	"math/bits"
+
+	"vksplat/internal/philox"
+)
+
+// Options say what counts as an inlier and how long to look for them. Zero values mean the defaults.
+type Options struct {
+	Pixels     float64 // largest error of an inlier; 4 for Relate, 12 for Locate
+	MinInliers int     // 15
+	Iterations int     // samples drawn at most; 2,000
+	Key        uint64  // of the random numbers: seed and names of the photos, mixed
+}
+
+func (o Options) filled(pixels float64) Options {
+	if o.Pixels == 0 {
+		o.Pixels = pixels
+	}
+	if o.MinInliers == 0 {
+		o.MinInliers = 15
+	}
+	if o.Iterations == 0 {
+		o.Iterations = 2000
+	}
+	return o
+}
+
+const (
+	// confidence is the probability with which a sample without outliers was drawn when a search ends early.
+	confidence = 0.9999
+	// locally is how many inliers the local optimisation uses at most.
+	locally = 150
+)
+
+// search is a search for the model that most of n data agree with.
+type search[M any] struct {
+	n       int
+	size    int // of a sample
+	purpose uint32
+	solve   func(sample []int32, out []M) []M // appends models that agree with a sample
+	miss    func(m *M, i int32) float64       // squared error of a datum, pixels
+	improve func(m M, inliers []int32) M      // refines a model
+}
+
+// run returns the model with the lowest sum of squared errors, each at most the threshold's (MSAC: Torr, Zisserman
+// 2000), and its inliers; ok is false if there are fewer than Options.MinInliers.
+func (s *search[M]) run(o Options) (best M, inliers []int32, ok bool) {
+	limit := o.Pixels * o.Pixels
+	if s.n < max(o.MinInliers, s.size) {
+		return best, nil, false
+	}
+	lowest := float64(s.n) * limit
+	needed := s.iterations(o.MinInliers, o.Iterations)
+	var sample [maxFreedoms]int32
+	var models []M
+	for it := 0; it < needed; it++ {
+		draw(sample[:s.size], s.n, o.Key, s.purpose, it)
+		found := false
+		models = s.solve(sample[:s.size], models[:0])
+		for i := range models {
+			if c := s.cost(&models[i], limit, lowest); c < lowest {
+				best, lowest, found = models[i], c, true
+			}
+		}
+		if !found {
+			continue
+		}
+		if inliers = s.inliers(&best, limit, inliers[:0]); len(inliers) < o.MinInliers {
+			continue
+		}
+		better := s.improve(best, thinned(inliers))
+		if c := s.cost(&better, limit, lowest); c < lowest {
+			best, lowest = better, c
+			inliers = s.inliers(&best, limit, inliers[:0])
+		}
+		needed = min(needed, s.iterations(len(inliers), o.Iterations))
+	}
+	inliers = s.inliers(&best, limit, inliers[:0])
+	return best, inliers, len(inliers) >= o.MinInliers && lowest < float64(s.n)*limit
+}
+
+// cost stops where it exceeds a bound.
+func (s *search[M]) cost(m *M, limit, bound float64) (sum float64) {
+	for i := range int32(s.n) {
+		if e := s.miss(m, i); e < limit {
+			sum += e
+		} else if sum += limit; sum >= bound {
+			break
+		}
+	}
+	return sum
+}
+
+func (s *search[M]) inliers(m *M, limit float64, list []int32) []int32 {
+	for i := range int32(s.n) {
+		if s.miss(m, i) < limit {
+			list = append(list, i)
+		}
+	}
+	return list
+}
+
+// iterations returns how many samples are needed if a number of the data are inliers.
+func (s *search[M]) iterations(inliers, most int) int {
+	good := 1.0
+	for i := range s.size {
+		good *= float64(inliers-i) / float64(s.n-i)
+	}
+	if good >= 1 {
+		return 1
+	}
+	return int(min(float64(most), math.Ceil(math.Log(1-confidence)/math.Log1p(-good))))
+}
+
+// thinned returns locally elements of a list, evenly spread.
+func thinned(list []int32) []int32 {
+	if len(list) <= locally {
+		return list
+	}
+	some := make([]int32, locally)
+	for i := range some {
+		some[i] = list[i*len(list)/locally]
+	}
+	return some
+}
+
+// draw fills a sample with different numbers below n, which is not less than its length.
+func draw(sample []int32, n int, key uint64, purpose uint32, iteration int) {
+	var words [4]uint32
+	used := uint32(0)
+	for i := 0; i < len(sample); {
+		if used%4 == 0 {
+			words = philox.Block([4]uint32{uint32(iteration), purpose, philox.StreamSamples, used / 4}, philox.Key(key))
+		}
+		at, _ := bits.Mul32(words[used%4], uint32(n))
+		used++
+		sample[i] = int32(at)
+		fresh := true
+		for _, other := range sample[:i] {
+			fresh = fresh && other != int32(at)
+		}
+		if fresh {
+			i++
+		}
+	}
+}
