@@ -44,6 +44,45 @@ func (p *pairing) keep(inliers []int32, r *Relation) (kept []int32) {
 	return kept
 }
 
+// planar returns the essential matrix that explains most inliers with points in front of both cameras, and these: of a
+// plane, two that differ much have about the same distances.
+func (p *pairing) planar(best epipolar, inliers []int32, r *Relation) (epipolar, []int32) {
+	lowest := infinite
+	var solutions []matrix
+	try := func(e epipolar) {
+		var own Relation
+		kept := p.decompose(&e, inliers, &own)
+		cost := p.o.Pixels * p.o.Pixels * float64(len(p.list)-len(kept))
+		for _, i := range kept {
+			cost += min(sampson(&e.e, &p.list[i].a, &p.list[i].b), p.o.Pixels*p.o.Pixels)
+		}
+		if cost < lowest {
+			lowest, best, r.R, r.T, r.Angle = cost, e, own.R, own.T, own.Angle
+		}
+	}
+	try(best)
+	for it := range planarSamples {
+		var sample [5]int32
+		draw(sample[:], len(inliers), p.o.Key, forPlane, it)
+		for k, i := range sample {
+			sample[k] = inliers[i]
+		}
+		solutions = fivePoint(p.list, sample[:], solutions[:0])
+		for i := range solutions {
+			if e, ok := factorised(&solutions[i], true); ok {
+				try(e.refined(p.list, thinned(inliers), true, 5, adjust.Cauchy(p.o.Pixels/4)))
+			}
+		}
+	}
+	best, inliers = p.finish(best, inliers)
+	return best, p.decompose(&best, inliers, r)
+}
+
+// essential returns [t]x R.
+func essential(r matrix, t vec) matrix {
+	return geom.Product(matrix{0, -t[2], t[1], t[2], 0, -t[0], -t[1], t[0], 0}, r)
+}
+
 // inFront says whether x s + t and y u are nearest for positive s and u.
 func inFront(x, t, y vec) bool {
 	n := geom.Cross(x, y)
@@ -54,8 +93,8 @@ func inFront(x, t, y vec) bool {
 func between(x, y vec) float64 { return math.Atan2(geom.Length(geom.Cross(x, y)), geom.Dot(x, y)) }
 
 // Refine improves R, T, E and F of a relation whose R and T hold by steps of Gauss and Newton, damped: it minimises
-// Cauchy's loss of the Sampson distances of its inliers. The inliers stay; Angle follows. It reports whether it could:
-// not without T, or for calibrations that are none.
+// Cauchy's loss of the Sampson distances of its inliers. The inliers stay; Angle follows. It reports
+// whether it could: not without T.
 func Refine(a, b View, matches [][2]int32, r *Relation, steps int) bool {
 	a.FocalKnown, b.FocalKnown = true, true
 	inliers := make([][2]int32, len(r.Inliers))
@@ -70,12 +109,14 @@ func Refine(a, b View, matches [][2]int32, r *Relation, steps int) bool {
 	for i := range all {
 		all[i] = int32(i)
 	}
-	e := essentialFactors(r.R, r.T)
+	m := essential(r.R, r.T)
+	e, ok := factorised(&m, true)
+	if !ok {
+		return false
+	}
 	scale := 3 * max(leastNoise, p.medianSampson(&e.e, all))
 	e = e.refined(p.list, all, true, steps, adjust.Cauchy(scale))
-	turns, t := e.poses()
-	r.R, r.T = turns[0], t
-	p.keep(all, r)
+	p.decompose(&e, all, r)
 	p.setMatrices(&e, r)
 	return true
 }

@@ -72,21 +72,6 @@ func fromColumns(a, b, c vec) matrix {
 	return matrix{a[0], b[0], c[0], a[1], b[1], c[1], a[2], b[2], c[2]}
 }
 
-// essentialFactors returns those of [t]x R, t of length 1.
-func essentialFactors(r matrix, t vec) (p epipolar) {
-	a := vec{1, 0, 0}
-	if math.Abs(t[0]) > 0.7 {
-		a = vec{0, 1, 0}
-	}
-	a = geom.Cross(t, a)
-	a = geom.Scale(a, 1/geom.Length(a))
-	b := geom.Cross(t, a)
-	p = epipolar{u: fromColumns(b, geom.Scale(a, -1), t), s: 1}
-	p.v = geom.Product(geom.Transposed(r), fromColumns(a, b, t))
-	p.multiply()
-	return p
-}
-
 // poses returns the rotations that an essential matrix allows, and the direction of its translation, up to sign.
 func (p *epipolar) poses() (r [2]matrix, t vec) {
 	vt := geom.Transposed(p.v)

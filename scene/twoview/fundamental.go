@@ -1,35 +1,89 @@
 package twoview
 
-import "vksplat/internal/geom"
+import (
+	"vksplat/internal/geom"
+	"vksplat/scene/adjust"
+)
 
-// sevenPoint appends the fundamental matrices, at most 3, that agree with 7 pairs of rays: b' F a = 0 (Hartley,
+// sevenPoint appends the fundamental matrices, at most 3, that agree with 7 matches: b' F a = 0 (Hartley,
 // Zisserman: Multiple View Geometry, 11.1.2).
-func sevenPoint(a, b *[7]vec, list []matrix) []matrix {
+func sevenPoint(list []couple, sample []int32, out []matrix) []matrix {
 	var rows [7]matrix
 	var basis [2]matrix
-	for i := range rows {
-		rows[i] = outer(b[i], a[i])
-	}
+	epipolarRows(list, sample, rows[:])
 	nullSpace(rows[:], basis[:])
-	// det(F0 + x F1) by rows: each term has rows of F1 where its index has bits.
-	var p polynomial
-	for bits := range 8 {
-		var m matrix
-		ones := 0
-		for i := range 3 {
-			from := bits >> i & 1
-			ones += from
-			copy(m[3*i:3*i+3], basis[from][3*i:])
-		}
-		p[ones] += geom.Det3(m)
-	}
+	p := determinant(&basis[0], &basis[1])
 	var roots [2 * maxDegree]float64
 	for _, x := range p.realRoots(3, roots[:0]) {
 		var f matrix
 		for i := range f {
 			f[i] = basis[0][i] + x*basis[1][i]
 		}
-		list = append(list, f)
+		out = append(out, f)
 	}
-	return list
+	return out
+}
+
+// determinant is that of a + x b, as a polynomial of x: of each row, a's or b's part.
+func determinant(a, b *matrix) (p polynomial) {
+	from := [2]*matrix{a, b}
+	for bits := range 8 {
+		var m matrix
+		ones := 0
+		for i := range 3 {
+			of := bits >> i & 1
+			ones += of
+			copy(m[3*i:3*i+3], from[of][3*i:])
+		}
+		p[ones] += geom.Det3(m)
+	}
+	return p
+}
+
+// transfer returns the squared distance of b's pixel from where H takes a's, pixels.
+func transfer(h *matrix, a, b *Sight) float64 { return b.missed(geom.Rotate(*h, a.ray)) }
+
+// fourPoint appends the homography that agrees with 4 matches (Hartley, Zisserman: Multiple View Geometry, 4.1), with
+// the sign that keeps rays in front. None is appended if signs differ: no plane is seen like that.
+func fourPoint(list []couple, sample []int32, out []matrix) []matrix {
+	var rows [8]matrix
+	for k, i := range sample {
+		c := &list[i]
+		rows[2*k], rows[2*k+1] = outer(c.b.px, c.a.ray), outer(c.b.py, c.a.ray)
+	}
+	var basis [1]matrix
+	nullSpace(rows[:], basis[:])
+	h, front := basis[0], 0
+	for _, i := range sample {
+		if geom.Dot(list[i].b.axis, geom.Rotate(h, list[i].a.ray)) > 0 {
+			front++
+		}
+	}
+	switch front {
+	case 0:
+		for i := range h {
+			h[i] = -h[i]
+		}
+	case len(sample):
+	default:
+		return out
+	}
+	return append(out, h)
+}
+
+// refinedHomography minimises the sum of losses of the transfer errors of some matches.
+func refinedHomography(list []couple, h matrix, some []int32, loss adjust.Loss) matrix {
+	return minimise(h, 9, 4, func(h *matrix, n *normal) {
+		for _, i := range some {
+			c := &list[i]
+			dx, dy, depth := c.b.off(geom.Rotate(*h, c.a.ray))
+			gx, gy := c.b.slopes(dx, dy, depth)
+			n.add(loss, []float64{dx, dy}, [][maxFreedoms]float64{outer(gx, c.a.ray), outer(gy, c.a.ray)})
+		}
+	}, func(h *matrix, step [maxFreedoms]float64) (next matrix) {
+		for i := range next {
+			next[i] = h[i] + step[i]
+		}
+		return unit(next)
+	})
 }

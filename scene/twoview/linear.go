@@ -95,7 +95,7 @@ func (p *polynomial) unitRoots(degree int, roots []float64) []float64 {
 	ends[0], ends[1] = -1, 1
 	n := 2
 	for d := 1; d <= degree; d++ {
-		m, tolerance := 1, 1e-7
+		m, tolerance := 1, 1e-4
 		if d == degree {
 			tolerance = 1e-15
 		}

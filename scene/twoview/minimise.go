@@ -8,7 +8,7 @@ import (
 
 var infinite = math.Inf(1)
 
-const maxFreedoms = 7
+const maxFreedoms = 9
 
 // normal holds the normal equations of a robust least squares problem.
 type normal struct {

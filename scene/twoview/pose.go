@@ -13,6 +13,8 @@ type pose struct {
 
 func (p *pose) apply(x vec) vec { return geom.Add(geom.Rotate(p.r, x), p.t) }
 
+func (p *pose) centre() vec { return geom.Scale(transposedTimes(&p.r, p.t), -1) }
+
 func (p *pose) moved(step [maxFreedoms]float64) pose {
 	turn := geom.RotationFromVector(vec(step[:3]))
 	return pose{geom.Product(turn, p.r), geom.Add(geom.Rotate(turn, p.t), vec(step[3:6]))}

@@ -2,17 +2,19 @@ package twoview
 
 import (
 	"math"
+	"slices"
 
 	"vksplat/internal/geom"
+	"vksplat/internal/philox"
 	"vksplat/scene"
 	"vksplat/scene/adjust"
 )
 
 // View is a photo with its keypoints.
 type View struct {
-	Calibration *scene.Calibration
-	FocalKnown  bool         // otherwise the calibration's size alone counts
-	Points      [][2]float32 // pixels of the calibration
+	Optics     *scene.Optics
+	FocalKnown bool         // otherwise the photo's size alone counts
+	Points     [][2]float32 // pixels
 }
 
 // Kind says what two photos have to do with each other.
@@ -48,6 +50,7 @@ const (
 	// A pair is a rotation where the median distance from one is less than so many times that from the epipolar lines.
 	// Noise alone makes it 2.5 times, as the former has twice two noisy coordinates and the latter is one of them.
 	rotationFactor = 4
+	planarSamples  = 10 // to find both poses that a plane allows
 	// leastNoise is the smallest median distance that is told from exact matches, pixels.
 	leastNoise = 0.05
 	// Matches are a watermark's if markShare of them are within borderShare of the diagonal from the borders, and as
@@ -60,7 +63,9 @@ const (
 	forEpipolar uint32 = iota
 	forHomography
 	forRotation
+	forPlane
 	forPose
+	forPoint
 )
 
 // pairing is the matches of two photos as sights.
@@ -72,45 +77,30 @@ type pairing struct {
 	o      Options
 }
 
+// newPairing has the matches in a random order.
 func newPairing(a, b View, matches [][2]int32, o Options) *pairing {
-	p := &pairing{known: a.FocalKnown && b.FocalKnown, o: o.filled(4), list: make([]couple, 0, len(matches)),
+	p := &pairing{known: a.FocalKnown && b.FocalKnown, list: make([]couple, 0, len(matches)),
 		places: make([]int32, 0, len(matches))}
-	seenA, na, okA := a.looker(p.known)
-	seenB, nb, okB := b.looker(p.known)
-	if !okA || !okB {
-		return p
+	look, iterations := flat, 4000
+	p.na, p.nb = normalisation(a.Optics), normalisation(b.Optics)
+	if p.known {
+		look, iterations = Look, 2000
+		p.na, p.nb = toPlane(a.Optics), toPlane(b.Optics)
 	}
-	p.na, p.nb = na, nb
-	for i, m := range matches {
-		var c couple
-		var ok [2]bool
-		if c.a, ok[0] = seenA(m[0]); ok[0] {
-			c.b, ok[1] = seenB(m[1])
-		}
-		if ok[0] && ok[1] {
-			p.list, p.places = append(p.list, c), append(p.places, int32(i))
+	p.o = o.filled(4, iterations)
+	for _, i := range philox.ViewOrder(o.Key, 0, len(matches)) {
+		x, y := a.Points[matches[i][0]], b.Points[matches[i][1]]
+		ca, okA := look(a.Optics, float64(x[0]), float64(x[1]))
+		cb, okB := look(b.Optics, float64(y[0]), float64(y[1]))
+		if okA && okB {
+			p.list, p.places = append(p.list, couple{ca, cb}), append(p.places, int32(i))
 		}
 	}
 	return p
 }
 
-// looker returns what makes sights of keypoints, and the map from pixels to rays as if there were no distortion.
-func (v *View) looker(known bool) (look func(i int32) (Sight, bool), plane matrix, ok bool) {
-	k := v.Calibration
-	o, err := k.Optics(k.Width, k.Height)
-	if err != nil || known && o.Plane == scene.NoPlane {
-		return nil, plane, false
-	}
-	if known {
-		return func(i int32) (Sight, bool) { return Look(o, float64(v.Points[i][0]), float64(v.Points[i][1])) },
-			toPlane(k), true
-	}
-	return func(i int32) (Sight, bool) { return flat(k, float64(v.Points[i][0]), float64(v.Points[i][1])), true },
-		normalisation(k), true
-}
-
 // Relate finds the geometry of two photos from matches, pairs of places in their keypoints: by 5 points if both focal
-// lengths are known, and by 7 otherwise. The kind is Unrelated for calibrations that are none and for panoramas.
+// lengths are known, and by 7 otherwise. Panoramas are Unrelated.
 func Relate(a, b View, matches [][2]int32, o Options) (r Relation) {
 	p := newPairing(a, b, matches, o)
 	first, inliers, ok := p.searchEpipolar()
@@ -130,11 +120,14 @@ func Relate(a, b View, matches [][2]int32, o Options) (r Relation) {
 	if len(inliers) < p.o.MinInliers {
 		return Relation{}
 	}
+	if p.degenerate(&best, inliers, &r); r.Kind == Planar && p.known {
+		best, inliers = p.planar(best, inliers, &r)
+	}
 	p.setMatrices(&best, &r)
-	p.degenerate(&best, inliers, &r)
 	for _, i := range inliers {
 		r.Inliers = append(r.Inliers, p.places[i])
 	}
+	slices.Sort(r.Inliers)
 	if marked(a, b, matches, r.Inliers, p.o.Pixels) {
 		r.Kind = Watermark
 	}
@@ -151,18 +144,10 @@ func (p *pairing) searchEpipolar() (e matrix, inliers []int32, ok bool) {
 		}
 		return m
 	}
-	s.solve = func(sample []int32, out []matrix) []matrix {
-		var a, b [7]vec
-		for k, i := range sample {
-			a[k], b[k] = p.list[i].a.ray, p.list[i].b.ray
-		}
-		if p.known {
-			return fivePoint((*[5]vec)(a[:]), (*[5]vec)(b[:]), out)
-		}
-		return sevenPoint(&a, &b, out)
-	}
+	s.solve = func(sample []int32, out []matrix) []matrix { return sevenPoint(p.list, sample, out) }
 	if p.known {
 		s.size = 5
+		s.solve = func(sample []int32, out []matrix) []matrix { return fivePoint(p.list, sample, out) }
 	}
 	return s.run(p.o)
 }
@@ -200,9 +185,7 @@ func (p *pairing) median(inliers []int32, f func(c *couple) float64) float64 {
 
 // setMatrices fills E and F.
 func (p *pairing) setMatrices(e *epipolar, r *Relation) {
-	if p.known {
-		r.E = essentialFactors(r.R, r.T).e
-	}
+	r.E = essential(r.R, r.T)
 	r.F = unit(geom.Product(geom.Transposed(p.nb), geom.Product(e.e, p.na)))
 }
 
@@ -239,15 +222,17 @@ func (p *pairing) degenerate(e *epipolar, inliers []int32, r *Relation) {
 	}
 	off := sub.median(agree, func(c *couple) float64 { return math.Sqrt(c.b.missed(geom.Rotate(turn.r, c.a.ray))) })
 	if off < rotationFactor*max(leastNoise, sub.medianSampson(&e.e, agree)) {
-		r.Kind, r.R, r.T, r.E = Rotation, turn.r, vec{}, matrix{}
+		r.Kind, r.R, r.T = Rotation, turn.r, vec{}
 	}
 }
 
 func (p *pairing) searchHomography() (h matrix, inliers []int32, ok bool) {
 	s := search[matrix]{n: len(p.list), size: 4, purpose: forHomography,
-		solve:   func(sample []int32, out []matrix) []matrix { return fourPoint(p.list, sample, out) },
-		miss:    func(m *matrix, i int32) float64 { return transfer(m, &p.list[i].a, &p.list[i].b) },
-		improve: func(m matrix, inliers []int32) matrix { return refinedHomography(p.list, m, inliers) }}
+		solve: func(sample []int32, out []matrix) []matrix { return fourPoint(p.list, sample, out) },
+		miss:  func(m *matrix, i int32) float64 { return transfer(m, &p.list[i].a, &p.list[i].b) },
+		improve: func(m matrix, inliers []int32) matrix {
+			return refinedHomography(p.list, m, inliers, adjust.Cauchy(p.o.Pixels/4))
+		}}
 	return s.run(p.o)
 }
 
@@ -287,7 +272,7 @@ func marked(a, b View, matches [][2]int32, inliers []int32, pixels float64) bool
 		for axis := range moves {
 			moves[axis][k] = float64(y[axis]) - float64(x[axis])
 		}
-		if atBorder(a.Calibration, x) && atBorder(b.Calibration, y) {
+		if atBorder(a.Optics, x) && atBorder(b.Optics, y) {
 			border++
 		}
 	}
@@ -305,8 +290,7 @@ func marked(a, b View, matches [][2]int32, inliers []int32, pixels float64) bool
 	return float64(alike) >= enough
 }
 
-func atBorder(k *scene.Calibration, x [2]float32) bool {
-	w, h := float64(k.Width), float64(k.Height)
-	d := borderShare * math.Hypot(w, h)
-	return min(float64(x[0]), w-float64(x[0]), float64(x[1]), h-float64(x[1])) < d
+func atBorder(o *scene.Optics, p [2]float32) bool {
+	x, y := float64(p[0]), float64(p[1])
+	return min(x, o.Width-x, y, o.Height-y) < borderShare*math.Hypot(o.Width, o.Height)
 }

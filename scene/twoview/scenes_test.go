@@ -29,10 +29,6 @@ func (d *draws) vec(size float64) vec {
 	return vec{size * d.normal(), size * d.normal(), size * d.normal()}
 }
 
-func essentialOf(r matrix, t vec) matrix {
-	return geom.Product(matrix{0, -t[2], t[1], t[2], 0, -t[0], -t[1], t[0], 0}, r)
-}
-
 // apart is the distance of two matrices up to scale and sign.
 func apart(a, b matrix) float64 {
 	var aa, bb, ab float64
@@ -85,10 +81,9 @@ func (k recipe) make(t testing.TB, seed uint32) (m made) {
 	if k.move != (vec{}) {
 		m.t = geom.Scale(k.move, 1/geom.Length(k.move))
 	}
-	lens := k.lens
-	m.a = View{Calibration: &lens, FocalKnown: !k.unknown}
+	m.a = View{Optics: o, FocalKnown: !k.unknown}
 	m.b = m.a
-	w, h := float64(lens.Width), float64(lens.Height)
+	w, h := o.Width, o.Height
 	slope := d.vec(0.3)
 	for i := int32(0); len(m.matches) < k.n; {
 		ray, ok := o.Ray(d.between(0, w), d.between(0, h))

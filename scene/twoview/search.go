@@ -11,11 +11,11 @@ import (
 type Options struct {
 	Pixels     float64 // largest error of an inlier; 4 for Relate, 12 for Locate
 	MinInliers int     // 15
-	Iterations int     // samples drawn at most; 2,000
+	Iterations int     // samples drawn at most; 2,000 of 5 matches or 3 points, 4,000 of 7 matches
 	Key        uint64  // of the random numbers: seed and names of the photos, mixed
 }
 
-func (o Options) filled(pixels float64) Options {
+func (o Options) filled(pixels float64, iterations int) Options {
 	if o.Pixels == 0 {
 		o.Pixels = pixels
 	}
@@ -23,7 +23,7 @@ func (o Options) filled(pixels float64) Options {
 		o.MinInliers = 15
 	}
 	if o.Iterations == 0 {
-		o.Iterations = 2000
+		o.Iterations = iterations
 	}
 	return o
 }
@@ -61,7 +61,7 @@ func (s *search[M]) run(o Options) (best M, inliers []int32, ok bool) {
 		found := false
 		models = s.solve(sample[:s.size], models[:0])
 		for i := range models {
-			if c := s.cost(&models[i], limit, lowest); c < lowest {
+			if c := s.cost(&models[i], limit, lowest, len(inliers)); c < lowest {
 				best, lowest, found = models[i], c, true
 			}
 		}
@@ -72,7 +72,7 @@ func (s *search[M]) run(o Options) (best M, inliers []int32, ok bool) {
 			continue
 		}
 		better := s.improve(best, thinned(inliers))
-		if c := s.cost(&better, limit, lowest); c < lowest {
+		if c := s.cost(&better, limit, lowest, 0); c < lowest {
 			best, lowest = better, c
 			inliers = s.inliers(&best, limit, inliers[:0])
 		}
@@ -82,13 +82,23 @@ func (s *search[M]) run(o Options) (best M, inliers []int32, ok bool) {
 	return best, inliers, len(inliers) >= o.MinInliers && lowest < float64(s.n)*limit
 }
 
-// cost stops where it exceeds a bound.
-func (s *search[M]) cost(m *M, limit, bound float64) (sum float64) {
+// cost stops where it exceeds a bound, or where far fewer data agree than would if the model had at least a number of
+// inliers: less than three standard deviations below. The data must be in random order.
+func (s *search[M]) cost(m *M, limit, bound float64, inliers int) (sum float64) {
+	agree, check := 0, int32(16)
 	for i := range int32(s.n) {
 		if e := s.miss(m, i); e < limit {
 			sum += e
+			agree++
 		} else if sum += limit; sum >= bound {
-			break
+			return sum
+		}
+		if i+1 == check {
+			share, n := float64(inliers)/float64(s.n), float64(check)
+			if float64(agree) < share*n-3*math.Sqrt(share*(1-share)*n) {
+				return infinite
+			}
+			check *= 2
 		}
 	}
 	return sum

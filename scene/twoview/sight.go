@@ -38,13 +38,13 @@ func Look(o *scene.Optics, x, y float64) (s Sight, ok bool) {
 
 // flat returns the sight of a pixel position of a photo whose focal length is not known: in a plane where the longest
 // side is 2.
-func flat(k *scene.Calibration, x, y float64) (s Sight) {
-	n := normalisation(k)
+func flat(o *scene.Optics, x, y float64) (s Sight, ok bool) {
+	n := normalisation(o)
 	s.ray, s.axis = geom.Rotate(n, vec{x, y, 1}), vec{0, 0, 1}
 	scale := 1 / n[0]
 	s.px, s.py = vec{scale, 0, -scale * s.ray[0]}, vec{0, scale, -scale * s.ray[1]}
 	s.invert()
-	return s
+	return s, true
 }
 
 // invert fills dx and dy: px·dx = 1, py·dx = 0, axis·dx = 0.
@@ -55,17 +55,16 @@ func (s *Sight) invert() {
 }
 
 // normalisation maps pixels (x, y, 1) to the plane of flat.
-func normalisation(k *scene.Calibration) matrix {
-	w, h := float64(k.Width), float64(k.Height)
-	s := 2 / max(w, h)
-	return matrix{s, 0, -s * w / 2, 0, s, -s * h / 2, 0, 0, 1}
+func normalisation(o *scene.Optics) matrix {
+	s := 2 / max(o.Width, o.Height)
+	return matrix{s, 0, -s * o.Width / 2, 0, s, -s * o.Height / 2, 0, 0, 1}
 }
 
-// toPlane maps pixels (x, y, 1) to rays of a lens as if it had no distortion.
-func toPlane(k *scene.Calibration) matrix {
-	info, _ := k.Model.Info()
-	p, n := k.Params, info.Focals
-	fx, fy, cx, cy := p[0], p[n-1], p[n], p[n+1]
+// toPlane maps pixels (x, y, 1) to rays as if all of the photo were like the neighbourhood of the principal point.
+func toPlane(o *scene.Optics) matrix {
+	var s scene.Slope
+	cx, cy, _ := o.Linearise(vec{0, 0, 1}, &s)
+	fx, fy := s.Ray[0][0], s.Ray[1][1]
 	return matrix{1 / fx, 0, -cx / fx, 0, 1 / fy, -cy / fy, 0, 0, 1}
 }
 
