@@ -18,11 +18,6 @@ func sampson(e *matrix, a, b *Sight) float64 {
 	return r * r / (g + 1e-300)
 }
 
-// transposedTimes returns M' x.
-func transposedTimes(m *matrix, x vec) vec {
-	return vec{m[0]*x[0] + m[3]*x[1] + m[6]*x[2], m[1]*x[0] + m[4]*x[1] + m[7]*x[2], m[2]*x[0] + m[5]*x[1] + m[8]*x[2]}
-}
-
 // epipolar is U diag(1, s, 0) V' with rotations U and V: s = 1 of an essential matrix, anything of a fundamental one
 // (Bartoli, Sturm: Nonlinear Estimation of the Fundamental Matrix with Minimal Parameters, PAMI 2004).
 type epipolar struct {
@@ -42,18 +37,8 @@ func (p *epipolar) multiply() {
 
 // factorised returns the factors of the matrix of rank 2 nearest to m; essential ones have s = 1.
 func factorised(m *matrix, essential bool) (p epipolar, ok bool) {
-	square := geom.Product(geom.Transposed(*m), *m)
-	values, vectors := geom.SymmetricEigen([3][3]float64{[3]float64(square[:3]), [3]float64(square[3:6]),
-		[3]float64(square[6:])})
-	order := [3]int{0, 1, 2}
-	for _, s := range [3][2]int{{0, 1}, {1, 2}, {0, 1}} {
-		if values[order[s[0]]] < values[order[s[1]]] {
-			order[s[0]], order[s[1]] = order[s[1]], order[s[0]]
-		}
-	}
-	column := func(k int) vec { return vec{vectors[0][order[k]], vectors[1][order[k]], vectors[2][order[k]]} }
-	v1, v2 := column(0), column(1)
-	u1, u2 := geom.Rotate(*m, v1), geom.Rotate(*m, v2)
+	_, v := eigen(geom.Product(geom.Transposed(*m), *m))
+	u1, u2 := geom.Rotate(*m, v[0]), geom.Rotate(*m, v[1])
 	length := geom.Length(u1)
 	u1 = geom.Scale(u1, 1/length)
 	u2 = geom.Sub(u2, geom.Scale(u1, geom.Dot(u1, u2)))
@@ -63,13 +48,9 @@ func factorised(m *matrix, essential bool) (p epipolar, ok bool) {
 	if essential {
 		p.s = 1
 	}
-	p.u, p.v = fromColumns(u1, u2, geom.Cross(u1, u2)), fromColumns(v1, v2, geom.Cross(v1, v2))
+	p.u, p.v = columns(u1, u2, geom.Cross(u1, u2)), columns(v[0], v[1], geom.Cross(v[0], v[1]))
 	p.multiply()
 	return p, geom.Finite(p.e[:]...)
-}
-
-func fromColumns(a, b, c vec) matrix {
-	return matrix{a[0], b[0], c[0], a[1], b[1], c[1], a[2], b[2], c[2]}
 }
 
 // poses returns the rotations that an essential matrix allows, and the direction of its translation, up to sign.

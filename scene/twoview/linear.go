@@ -27,19 +27,33 @@ func nullSpace(rows, basis []matrix) {
 			v[i] *= scale
 		}
 		for j := k + 1; j < len(rows); j++ {
-			reflect(v, &rows[j])
+			mirror(v, &rows[j])
 		}
 	}
 	for b := range basis {
 		basis[b] = matrix{}
 		basis[b][len(rows)+b] = 1
 		for k := len(rows) - 1; k >= 0; k-- {
-			reflect(&rows[k], &basis[b])
+			mirror(&rows[k], &basis[b])
+		}
+	}
+	// Mix them, so that no simple motion is a combination with a zero: solvers set the last coefficient to 1.
+	weights := [4]float64{0.37, 0.59, -0.83, 0.71}
+	norm, mixed := 0.0, matrix{}
+	for b := range basis {
+		norm += weights[b] * weights[b] / 2
+		for i, x := range basis[b] {
+			mixed[i] += weights[b] * x
+		}
+	}
+	for b := range basis {
+		for i, x := range mixed {
+			basis[b][i] -= weights[b] / norm * x
 		}
 	}
 }
 
-func reflect(v, x *matrix) {
+func mirror(v, x *matrix) {
 	d := 0.0
 	for i, c := range v {
 		d += c * x[i]
