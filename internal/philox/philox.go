@@ -6,9 +6,10 @@ import "math/bits"
 // counter. The device's own draws are small numbers, so these stay clear of
 // them.
 const (
-	StreamQuats uint32 = 0x10001
-	streamViews uint32 = 0x10002
-	StreamCloud uint32 = 0x10003
+	StreamQuats   uint32 = 0x10001
+	streamViews   uint32 = 0x10002
+	StreamCloud   uint32 = 0x10003
+	StreamSamples uint32 = 0x10004
 )
 
 // Block is Philox4x32-10 of Salmon et al. 2011, "Parallel Random Numbers: As
