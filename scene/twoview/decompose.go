@@ -4,11 +4,10 @@ import (
 	"math"
 
 	"vksplat/internal/geom"
-	"vksplat/scene/adjust"
 )
 
 // decompose fills R, T and Angle: of the four poses that an essential matrix allows, that with most points in front of
-// both cameras. It returns the inliers that agree.
+// both cameras. It returns the inliers whose points are there, or so far that a rotation explains them.
 func (p *pairing) decompose(e *epipolar, inliers []int32, r *Relation) (kept []int32) {
 	turns, t := e.poses()
 	most := -1
@@ -25,16 +24,9 @@ func (p *pairing) decompose(e *epipolar, inliers []int32, r *Relation) (kept []i
 			}
 		}
 	}
-	return p.keep(inliers, r)
-}
-
-// keep returns the inliers whose points are in front of both cameras, or so far that a rotation explains them, and
-// fills Angle.
-func (p *pairing) keep(inliers []int32, r *Relation) (kept []int32) {
-	limit := p.o.Pixels * p.o.Pixels
 	for _, i := range inliers {
 		c := &p.list[i]
-		if x := geom.Rotate(r.R, c.a.ray); inFront(x, r.T, c.b.ray) || c.b.missed(x) < limit {
+		if x := geom.Rotate(r.R, c.a.ray); inFront(x, r.T, c.b.ray) || c.b.missed(x) < p.o.limit() {
 			kept = append(kept, i)
 		}
 	}
@@ -46,15 +38,15 @@ func (p *pairing) keep(inliers []int32, r *Relation) (kept []int32) {
 
 // planar returns the essential matrix that explains most inliers with points in front of both cameras, and these: of a
 // plane, two that differ much have about the same distances.
-func (p *pairing) planar(best epipolar, inliers []int32, r *Relation) (epipolar, []int32) {
+func (p *pairing) planar(s *search[matrix], best epipolar, inliers []int32, r *Relation) (epipolar, []int32) {
 	lowest := infinite
 	var solutions []matrix
 	try := func(e epipolar) {
 		var own Relation
 		kept := p.decompose(&e, inliers, &own)
-		cost := p.o.Pixels * p.o.Pixels * float64(len(p.list)-len(kept))
+		cost := p.o.limit() * float64(len(p.list)-len(kept))
 		for _, i := range kept {
-			cost += min(sampson(&e.e, &p.list[i].a, &p.list[i].b), p.o.Pixels*p.o.Pixels)
+			cost += min(sampson(&e.e, &p.list[i].a, &p.list[i].b), p.o.limit())
 		}
 		if cost < lowest {
 			lowest, best, r.R, r.T, r.Angle = cost, e, own.R, own.T, own.Angle
@@ -67,14 +59,14 @@ func (p *pairing) planar(best epipolar, inliers []int32, r *Relation) (epipolar,
 		for k, i := range sample {
 			sample[k] = inliers[i]
 		}
-		solutions = fivePoint(p.list, sample[:], solutions[:0])
+		solutions = s.solve(sample[:], solutions[:0])
 		for i := range solutions {
 			if e, ok := factorised(&solutions[i], true); ok {
-				try(e.refined(p.list, thinned(inliers), true, 5, adjust.Cauchy(p.o.Pixels/4)))
+				try(p.refine(e, inliers[:min(len(inliers), locally)], 5))
 			}
 		}
 	}
-	best, inliers = p.finish(best, inliers)
+	best, inliers = p.finish(s, best, inliers)
 	return best, p.decompose(&best, inliers, r)
 }
 
@@ -102,21 +94,16 @@ func Refine(a, b View, matches [][2]int32, r *Relation, steps int) bool {
 		inliers[k] = matches[i]
 	}
 	p := newPairing(a, b, inliers, Options{})
-	if len(p.list) == 0 || r.T == (vec{}) {
-		return false
-	}
-	all := make([]int32, len(p.list))
-	for i := range all {
-		all[i] = int32(i)
-	}
 	m := essential(r.R, r.T)
 	e, ok := factorised(&m, true)
-	if !ok {
-		return false
+	if ok = ok && len(p.list) > 0; ok {
+		all := make([]int32, len(p.list))
+		for i := range all {
+			all[i] = int32(i)
+		}
+		e = p.refine(e, all, steps)
+		p.decompose(&e, all, r)
+		r.E, r.F = essential(r.R, r.T), p.inPixels(&e.e)
 	}
-	scale := 3 * max(leastNoise, p.medianSampson(&e.e, all))
-	e = e.refined(p.list, all, true, steps, adjust.Cauchy(scale))
-	p.decompose(&e, all, r)
-	p.setMatrices(&e, r)
-	return true
+	return ok
 }

@@ -8,19 +8,16 @@ import (
 )
 
 // sampson returns the squared distance of a match from a b' E a = 0 in pixels, to first order in the four pixel
-// coordinates.
+// coordinates. It is written in numbers, as arrays would stay in memory.
 func sampson(e *matrix, a, b *Sight) float64 {
-	ea := geom.Rotate(*e, a.ray)
-	r := geom.Dot(b.ray, ea)
-	eb := transposedTimes(e, b.ray)
-	g := geom.Square(geom.Dot(a.dx, eb)) + geom.Square(geom.Dot(a.dy, eb)) + geom.Square(geom.Dot(b.dx, ea)) +
-		geom.Square(geom.Dot(b.dy, ea))
-	return r * r / (g + 1e-300)
-}
-
-// transposedTimes returns M' x.
-func transposedTimes(m *matrix, x vec) vec {
-	return vec{m[0]*x[0] + m[3]*x[1] + m[6]*x[2], m[1]*x[0] + m[4]*x[1] + m[7]*x[2], m[2]*x[0] + m[5]*x[1] + m[8]*x[2]}
+	x, y, z := a.ray[0], a.ray[1], a.ray[2]
+	l, m, n := e[0]*x+e[1]*y+e[2]*z, e[3]*x+e[4]*y+e[5]*z, e[6]*x+e[7]*y+e[8]*z // E a
+	x, y, z = b.ray[0], b.ray[1], b.ray[2]
+	r := x*l + y*m + z*n
+	u, v, w := e[0]*x+e[3]*y+e[6]*z, e[1]*x+e[4]*y+e[7]*z, e[2]*x+e[5]*y+e[8]*z // E' b
+	c, d := a.dx[0]*u+a.dx[1]*v+a.dx[2]*w, a.dy[0]*u+a.dy[1]*v+a.dy[2]*w
+	f, g := b.dx[0]*l+b.dx[1]*m+b.dx[2]*n, b.dy[0]*l+b.dy[1]*m+b.dy[2]*n
+	return r * r / (c*c + d*d + f*f + g*g + 1e-300)
 }
 
 // epipolar is U diag(1, s, 0) V' with rotations U and V: s = 1 of an essential matrix, anything of a fundamental one
@@ -42,18 +39,8 @@ func (p *epipolar) multiply() {
 
 // factorised returns the factors of the matrix of rank 2 nearest to m; essential ones have s = 1.
 func factorised(m *matrix, essential bool) (p epipolar, ok bool) {
-	square := geom.Product(geom.Transposed(*m), *m)
-	values, vectors := geom.SymmetricEigen([3][3]float64{[3]float64(square[:3]), [3]float64(square[3:6]),
-		[3]float64(square[6:])})
-	order := [3]int{0, 1, 2}
-	for _, s := range [3][2]int{{0, 1}, {1, 2}, {0, 1}} {
-		if values[order[s[0]]] < values[order[s[1]]] {
-			order[s[0]], order[s[1]] = order[s[1]], order[s[0]]
-		}
-	}
-	column := func(k int) vec { return vec{vectors[0][order[k]], vectors[1][order[k]], vectors[2][order[k]]} }
-	v1, v2 := column(0), column(1)
-	u1, u2 := geom.Rotate(*m, v1), geom.Rotate(*m, v2)
+	_, v := eigen(geom.Product(geom.Transposed(*m), *m))
+	u1, u2 := geom.Rotate(*m, v[0]), geom.Rotate(*m, v[1])
 	length := geom.Length(u1)
 	u1 = geom.Scale(u1, 1/length)
 	u2 = geom.Sub(u2, geom.Scale(u1, geom.Dot(u1, u2)))
@@ -63,13 +50,9 @@ func factorised(m *matrix, essential bool) (p epipolar, ok bool) {
 	if essential {
 		p.s = 1
 	}
-	p.u, p.v = fromColumns(u1, u2, geom.Cross(u1, u2)), fromColumns(v1, v2, geom.Cross(v1, v2))
+	p.u, p.v = columns(u1, u2, geom.Cross(u1, u2)), columns(v[0], v[1], geom.Cross(v[0], v[1]))
 	p.multiply()
 	return p, geom.Finite(p.e[:]...)
-}
-
-func fromColumns(a, b, c vec) matrix {
-	return matrix{a[0], b[0], c[0], a[1], b[1], c[1], a[2], b[2], c[2]}
 }
 
 // poses returns the rotations that an essential matrix allows, and the direction of its translation, up to sign.

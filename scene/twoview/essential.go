@@ -72,7 +72,7 @@ func fivePoint(list []couple, sample []int32, out []matrix) []matrix {
 		}
 		if unlikeEssential(&e) > 1e-11 { // the elimination has lost digits
 			if p, ok := factorised(&e, true); ok {
-				e = p.refined(list, sample, true, 4, squares).e
+				e = p.refined(list, sample, true, 10, squares).e
 			}
 		}
 		out = append(out, e)
@@ -170,14 +170,4 @@ func product(a, b *polynomial) (p polynomial) {
 		}
 	}
 	return p
-}
-
-// outer returns a b'.
-func outer(a, b vec) (m matrix) {
-	for i := range 3 {
-		for j := range 3 {
-			m[3*i+j] = a[i] * b[j]
-		}
-	}
-	return m
 }

@@ -43,32 +43,22 @@ func determinant(a, b *matrix) (p polynomial) {
 // transfer returns the squared distance of b's pixel from where H takes a's, pixels.
 func transfer(h *matrix, a, b *Sight) float64 { return b.missed(geom.Rotate(*h, a.ray)) }
 
-// fourPoint appends the homography that agrees with 4 matches (Hartley, Zisserman: Multiple View Geometry, 4.1), with
-// the sign that keeps rays in front. None is appended if signs differ: no plane is seen like that.
+// fourPoint appends the homography that agrees with 4 matches (Hartley, Zisserman, 4.1). Its sign keeps the first ray
+// in front.
 func fourPoint(list []couple, sample []int32, out []matrix) []matrix {
 	var rows [8]matrix
+	var basis [1]matrix
 	for k, i := range sample {
 		c := &list[i]
 		rows[2*k], rows[2*k+1] = outer(c.b.px, c.a.ray), outer(c.b.py, c.a.ray)
 	}
-	var basis [1]matrix
 	nullSpace(rows[:], basis[:])
-	h, front := basis[0], 0
-	for _, i := range sample {
-		if geom.Dot(list[i].b.axis, geom.Rotate(h, list[i].a.ray)) > 0 {
-			front++
+	if first := &list[sample[0]]; geom.Dot(first.b.axis, geom.Rotate(basis[0], first.a.ray)) < 0 {
+		for i := range basis[0] {
+			basis[0][i] *= -1
 		}
 	}
-	switch front {
-	case 0:
-		for i := range h {
-			h[i] = -h[i]
-		}
-	case len(sample):
-	default:
-		return out
-	}
-	return append(out, h)
+	return append(out, basis[0])
 }
 
 // refinedHomography minimises the sum of losses of the transfer errors of some matches.
@@ -84,6 +74,6 @@ func refinedHomography(list []couple, h matrix, some []int32, loss adjust.Loss) 
 		for i := range next {
 			next[i] = h[i] + step[i]
 		}
-		return unit(next)
+		return normalised(next)
 	})
 }

@@ -27,19 +27,33 @@ func nullSpace(rows, basis []matrix) {
 			v[i] *= scale
 		}
 		for j := k + 1; j < len(rows); j++ {
-			reflect(v, &rows[j])
+			mirror(v, &rows[j])
 		}
 	}
 	for b := range basis {
 		basis[b] = matrix{}
 		basis[b][len(rows)+b] = 1
 		for k := len(rows) - 1; k >= 0; k-- {
-			reflect(&rows[k], &basis[b])
+			mirror(&rows[k], &basis[b])
+		}
+	}
+	// Mix them, so that no simple motion is a combination with a zero: solvers set the last coefficient to 1.
+	weights := [4]float64{0.37, 0.59, -0.83, 0.71}
+	norm, mixed := 0.0, matrix{}
+	for b := range basis {
+		norm += weights[b] * weights[b] / 2
+		for i, x := range basis[b] {
+			mixed[i] += weights[b] * x
+		}
+	}
+	for b := range basis {
+		for i, x := range mixed {
+			basis[b][i] -= weights[b] / norm * x
 		}
 	}
 }
 
-func reflect(v, x *matrix) {
+func mirror(v, x *matrix) {
 	d := 0.0
 	for i, c := range v {
 		d += c * x[i]
@@ -100,9 +114,11 @@ func (p *polynomial) unitRoots(degree int, roots []float64) []float64 {
 			tolerance = 1e-15
 		}
 		next[0] = -1
+		at, _ := derived[d].at(-1, d)
 		for i := range n - 1 {
-			if x, ok := derived[d].between(ends[i], ends[i+1], d, tolerance); ok {
-				next[m] = x
+			before := at
+			if at, _ = derived[d].at(ends[i+1], d); before > 0 != (at > 0) {
+				next[m] = derived[d].between(ends[i], ends[i+1], before, at, d, tolerance)
 				m++
 			}
 		}
@@ -112,19 +128,11 @@ func (p *polynomial) unitRoots(degree int, roots []float64) []float64 {
 	return append(roots, ends[1:n-1]...)
 }
 
-// between finds the root where the signs at both ends differ, by Newton's steps or halving.
-func (p *polynomial) between(lo, hi float64, degree int, tolerance float64) (x float64, ok bool) {
-	a, _ := p.at(lo, degree)
-	b, _ := p.at(hi, degree)
-	if a == 0 || a > 0 == (b > 0) {
-		return 0, false
-	}
+// between finds the root between two places with the values a and b of different signs, by Newton's steps or halving.
+func (p *polynomial) between(lo, hi, a, b float64, degree int, tolerance float64) (x float64) {
 	x = lo + (hi-lo)*a/(a-b)
 	for range 60 {
 		y, slope := p.at(x, degree)
-		if y == 0 {
-			return x, true
-		}
 		if y > 0 == (a > 0) {
 			lo = x
 		} else {
@@ -134,10 +142,10 @@ func (p *polynomial) between(lo, hi float64, degree int, tolerance float64) (x f
 		if !(next > lo && next < hi) {
 			next = (lo + hi) / 2
 		}
-		if math.Abs(next-x) <= tolerance {
-			return next, true
+		if math.Abs(next-x) <= tolerance || y == 0 {
+			break
 		}
 		x = next
 	}
-	return x, true
+	return x
 }

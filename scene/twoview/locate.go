@@ -51,10 +51,8 @@ func Locate(k scene.Calibration, focalKnown bool, pixels [][2]float32, points []
 	}
 	slices.Sort(inliers)
 	l = Location{Pose: adjust.Pose{R: best.r, T: best.t}, Calibration: k, Inliers: inliers}
-	for range 2 {
-		if l.adjust(focalKnown, pixels, points, o) != nil {
-			return l, false
-		}
+	if l.adjust(focalKnown, pixels, points, o) != nil {
+		return l, false
 	}
 	return l, len(l.Inliers) >= o.MinInliers
 }
@@ -68,37 +66,28 @@ func (l *Location) adjust(focalKnown bool, pixels [][2]float32, points [][3]floa
 	for i := range info.Focals {
 		p.Lenses[0].Free[i] = !focalKnown
 	}
-	all := make([]adjust.Observation, len(pixels))
-	for i, x := range pixels {
-		all[i] = adjust.Observation{Point: int32(i), X: float64(x[0]), Y: float64(x[1])}
+	seen := func(i int32) adjust.Observation {
+		return adjust.Observation{Point: i, X: float64(pixels[i][0]), Y: float64(pixels[i][1])}
 	}
 	for _, i := range l.Inliers {
-		p.Observations = append(p.Observations, all[i])
+		p.Observations = append(p.Observations, seen(i))
+	}
+	loss := adjust.Cauchy(o.Pixels / 8)
+	if _, err := adjust.Solve(context.Background(), &p, adjust.Options{Loss: loss}); err != nil { // of milliseconds
+		return err
+	}
+	p.Observations = nil
+	for i := range pixels {
+		p.Observations = append(p.Observations, seen(int32(i)))
 	}
 	off, err := p.Residuals()
-	if err != nil {
-		return err
-	}
-	sizes := make([]float64, len(off))
-	for i, d := range off {
-		sizes[i] = math.Hypot(d[0], d[1])
-	}
-	scale := min(2*max(leastNoise, geom.Quantile(sizes, 0.5)), o.Pixels)
-	// a few milliseconds
-	if _, err := adjust.Solve(context.Background(), &p, adjust.Options{Loss: adjust.Cauchy(scale)}); err != nil {
-		return err
-	}
 	l.Pose, l.Calibration.Params, l.Inliers = p.Poses[0], p.Lenses[0].Params, nil
-	p.Observations = all
-	if off, err = p.Residuals(); err != nil {
-		return err
-	}
 	for i, d := range off {
 		if math.Hypot(d[0], d[1]) < o.Pixels {
 			l.Inliers = append(l.Inliers, int32(i))
 		}
 	}
-	return nil
+	return err
 }
 
 // threePoint appends the poses, at most 4, from which three points are seen along three rays: depths are common points
@@ -107,7 +96,7 @@ func (l *Location) adjust(focalKnown bool, pixels [][2]float32, points [][3]floa
 func threePoint(sights []Sight, points []vec, sample []int32, out []pose) []pose {
 	var x, y [3]vec
 	for k, i := range sample {
-		x[k], y[k] = points[i], geom.Scale(sights[i].ray, 1/geom.Length(sights[i].ray))
+		x[k], y[k] = points[i], unit(sights[i].ray)
 	}
 	// depths' form depths is the squared distance of two points
 	var forms [3]matrix
@@ -167,34 +156,20 @@ func degenerateConic(conics *[2]matrix) (lines [2]vec, other *matrix, ok bool) {
 	p := determinant(&conics[0], &conics[1])
 	var roots [2 * maxDegree]float64
 	most := 0.0
-	for _, at := range p.realRoots(3, roots[:0]) {
-		a, b := 1.0, at // of each conic
-		if math.Abs(at) > 1 {
-			a, b = 1/at, 1
+	for _, b := range p.realRoots(3, roots[:0]) {
+		a, less := 1.0, 1
+		if math.Abs(b) > 1 {
+			a, b, less = 1/b, 1, 0
 		}
-		var m [3][3]float64
-		for i := range 9 {
-			m[i/3][i%3] = a*conics[0][i] + b*conics[1][i]
+		var m matrix
+		for i := range m {
+			m[i] = a*conics[0][i] + b*conics[1][i]
 		}
-		values, vectors := geom.SymmetricEigen(m)
-		hi, lo := 0, 0
-		for i, v := range values {
-			if v > values[hi] {
-				hi = i
-			}
-			if v < values[lo] {
-				lo = i
-			}
-		}
-		if size := -values[hi] * values[lo]; size > most { // lines are real
-			most, ok, other = size, true, &conics[1]
-			if b == 1 {
-				other = &conics[0]
-			}
-			for i := range 3 {
-				u, v := math.Sqrt(values[hi])*vectors[i][hi], math.Sqrt(-values[lo])*vectors[i][lo]
-				lines[0][i], lines[1][i] = u+v, u-v
-			}
+		values, vectors := eigen(m)
+		if size := -values[0] * values[2]; size > most { // lines are real
+			most, other, ok = size, &conics[less], true
+			u, v := geom.Scale(vectors[0], math.Sqrt(values[0])), geom.Scale(vectors[2], math.Sqrt(-values[2]))
+			lines = [2]vec{geom.Add(u, v), geom.Sub(u, v)}
 		}
 	}
 	return lines, other, ok
@@ -202,7 +177,11 @@ func degenerateConic(conics *[2]matrix) (lines [2]vec, other *matrix, ok bool) {
 
 // onLine returns the points of a line, in homogeneous coordinates, that are on a conic: none or two.
 func onLine(n vec, conic *matrix) []vec {
-	r := frame(n, leastAlong(n))
+	beside := vec{1, 0, 0}
+	if math.Abs(n[0]) > geom.Length(n)/2 {
+		beside = vec{0, 1, 0}
+	}
+	r := frame(n, beside)
 	p, q := vec{r[1], r[4], r[7]}, vec{r[2], r[5], r[8]}
 	cp, cq := geom.Rotate(*conic, p), geom.Rotate(*conic, q)
 	a, b, c := geom.Dot(p, cp), geom.Dot(p, cq), geom.Dot(q, cq)
@@ -212,16 +191,4 @@ func onLine(n vec, conic *matrix) []vec {
 	}
 	w := -b - math.Copysign(math.Sqrt(max(d, 0)), b)
 	return []vec{geom.Add(geom.Scale(p, w), geom.Scale(q, a)), geom.Add(geom.Scale(p, c), geom.Scale(q, w))}
-}
-
-// leastAlong is the axis that a vector is least along.
-func leastAlong(n vec) (axis vec) {
-	least := 0
-	for i := range 3 {
-		if math.Abs(n[i]) < math.Abs(n[least]) {
-			least = i
-		}
-	}
-	axis[least] = 1
-	return axis
 }

@@ -38,44 +38,38 @@ func (n *normal) add(loss adjust.Loss, r []float64, j [][maxFreedoms]float64) {
 	}
 }
 
-// solve returns the step -(A + damping diag A)^-1 b by Cholesky's factors; ok is false if A is not positive definite.
+// solve returns the step -(A + damping diag A)^-1 b; ok is false if A is not positive definite.
 func (n *normal) solve(damping float64) (x [maxFreedoms]float64, ok bool) {
-	l := n.a
-	for i := range n.freedoms {
-		l[i][i] += damping*l[i][i] + 1e-300
-		for j := range i + 1 {
-			s := l[i][j]
-			for k := range j {
-				s -= l[i][k] * l[j][k]
-			}
-			switch {
-			case j < i:
-				l[i][j] = s / l[j][j]
-			case !(s > 0):
-				return x, false
-			default:
-				l[i][i] = math.Sqrt(s)
-			}
+	a, f := n.a, n.freedoms
+	for i := range f {
+		x[i] = -n.b[i]
+		a[i][i] += damping*a[i][i] + 1e-300
+		for k := i + 1; k < f; k++ {
+			a[i][k] = a[k][i]
 		}
 	}
-	for i := range n.freedoms {
-		s := -n.b[i]
-		for k := range i {
-			s -= l[i][k] * x[k]
+	for c := range f { // Gauss and Jordan's elimination
+		if !(a[c][c] > 0) {
+			return x, false
 		}
-		x[i] = s / l[i][i]
+		for r := range f {
+			if r == c {
+				continue
+			}
+			s := a[r][c] / a[c][c]
+			for k := c; k < f; k++ {
+				a[r][k] -= s * a[c][k]
+			}
+			x[r] -= s * x[c]
+		}
 	}
-	for i := n.freedoms - 1; i >= 0; i-- {
-		s := x[i]
-		for k := i + 1; k < n.freedoms; k++ {
-			s -= l[k][i] * x[k]
-		}
-		x[i] = s / l[i][i]
+	for i := range f {
+		x[i] /= a[i][i]
 	}
 	return x, true
 }
 
-// minimise lowers the cost of a model by Levenberg and Marquardt's method, in so many steps at most.
+// minimise lowers the cost of a model by Levenberg and Marquardt's method, in a number of steps at most.
 func minimise[M any](at M, freedoms, steps int, linearise func(m *M, n *normal),
 	moved func(m *M, step [maxFreedoms]float64) M) M {
 	here := normal{freedoms: freedoms}
@@ -93,7 +87,7 @@ func minimise[M any](at M, freedoms, steps int, linearise func(m *M, n *normal),
 			damping = max(damping, 1e-8) * 100
 			continue
 		}
-		done := here.cost-there.cost <= 1e-10*here.cost
+		done := here.cost-there.cost <= 1e-6*here.cost
 		at, here, damping = next, there, damping/100
 		if done {
 			break

@@ -46,3 +46,10 @@ func refinedPose(p pose, sights []Sight, points []vec, some []int32, freedoms, s
 		}
 	}, func(p *pose, step [maxFreedoms]float64) pose { return p.moved(step) })
 }
+
+// frame has as columns right-handed axes of which the first is a's and the second is orthogonal to b.
+func frame(a, b vec) matrix {
+	a = unit(a)
+	c := unit(geom.Cross(a, b))
+	return columns(a, c, geom.Cross(a, c))
+}

@@ -62,7 +62,6 @@ const (
 const (
 	forEpipolar uint32 = iota
 	forHomography
-	forRotation
 	forPlane
 	forPose
 	forPoint
@@ -81,17 +80,15 @@ type pairing struct {
 func newPairing(a, b View, matches [][2]int32, o Options) *pairing {
 	p := &pairing{known: a.FocalKnown && b.FocalKnown, list: make([]couple, 0, len(matches)),
 		places: make([]int32, 0, len(matches))}
-	look, iterations := flat, 4000
-	p.na, p.nb = normalisation(a.Optics), normalisation(b.Optics)
-	if p.known {
-		look, iterations = Look, 2000
-		p.na, p.nb = toPlane(a.Optics), toPlane(b.Optics)
+	if p.o = o.filled(4, 2000); !p.known {
+		p.o = o.filled(4, 4000)
+		a.Optics, b.Optics = pinhole(a.Optics), pinhole(b.Optics)
 	}
-	p.o = o.filled(4, iterations)
+	p.na, p.nb = toPlane(a.Optics), toPlane(b.Optics)
 	for _, i := range philox.ViewOrder(o.Key, 0, len(matches)) {
 		x, y := a.Points[matches[i][0]], b.Points[matches[i][1]]
-		ca, okA := look(a.Optics, float64(x[0]), float64(x[1]))
-		cb, okB := look(b.Optics, float64(y[0]), float64(y[1]))
+		ca, okA := Look(a.Optics, float64(x[0]), float64(x[1]))
+		cb, okB := Look(b.Optics, float64(y[0]), float64(y[1]))
 		if okA && okB {
 			p.list, p.places = append(p.list, couple{ca, cb}), append(p.places, int32(i))
 		}
@@ -103,7 +100,8 @@ func newPairing(a, b View, matches [][2]int32, o Options) *pairing {
 // lengths are known, and by 7 otherwise. Panoramas are Unrelated.
 func Relate(a, b View, matches [][2]int32, o Options) (r Relation) {
 	p := newPairing(a, b, matches, o)
-	first, inliers, ok := p.searchEpipolar()
+	s := p.searchEpipolar()
+	first, inliers, ok := s.run(p.o)
 	if !ok {
 		return r
 	}
@@ -111,7 +109,8 @@ func Relate(a, b View, matches [][2]int32, o Options) (r Relation) {
 	if !ok {
 		return r
 	}
-	best, inliers = p.finish(best, inliers)
+	best, inliers = p.finish(s, best, inliers)
+	agree := inliers
 	r.Kind = Uncalibrated
 	if p.known {
 		r.Kind = Calibrated
@@ -121,9 +120,9 @@ func Relate(a, b View, matches [][2]int32, o Options) (r Relation) {
 		return Relation{}
 	}
 	if p.degenerate(&best, inliers, &r); r.Kind == Planar && p.known {
-		best, inliers = p.planar(best, inliers, &r)
+		best, inliers = p.planar(s, best, agree, &r)
 	}
-	p.setMatrices(&best, &r)
+	r.E, r.F = essential(r.R, r.T), p.inPixels(&best.e)
 	for _, i := range inliers {
 		r.Inliers = append(r.Inliers, p.places[i])
 	}
@@ -134,9 +133,9 @@ func Relate(a, b View, matches [][2]int32, o Options) (r Relation) {
 	return r
 }
 
-func (p *pairing) searchEpipolar() (e matrix, inliers []int32, ok bool) {
+func (p *pairing) searchEpipolar() *search[matrix] {
 	loss := adjust.Cauchy(p.o.Pixels / 4)
-	s := search[matrix]{n: len(p.list), size: 7, purpose: forEpipolar}
+	s := &search[matrix]{n: len(p.list), size: 7, purpose: forEpipolar}
 	s.miss = func(m *matrix, i int32) float64 { return sampson(m, &p.list[i].a, &p.list[i].b) }
 	s.improve = func(m matrix, inliers []int32) matrix {
 		if q, ok := factorised(&m, p.known); ok {
@@ -149,26 +148,25 @@ func (p *pairing) searchEpipolar() (e matrix, inliers []int32, ok bool) {
 		s.size = 5
 		s.solve = func(sample []int32, out []matrix) []matrix { return fivePoint(p.list, sample, out) }
 	}
-	return s.run(p.o)
+	return s
 }
 
-// finish refines a model by all of its inliers, with a loss that fits their noise.
-func (p *pairing) finish(e epipolar, inliers []int32) (epipolar, []int32) {
-	limit := p.o.Pixels * p.o.Pixels
+// finish refines a model by all of its inliers, twice, and finds them again.
+func (p *pairing) finish(s *search[matrix], e epipolar, inliers []int32) (epipolar, []int32) {
 	for range 2 {
-		scale := 3 * max(leastNoise, p.medianSampson(&e.e, inliers))
-		e = e.refined(p.list, inliers, p.known, 5, adjust.Cauchy(min(scale, p.o.Pixels)))
-		inliers = inliers[:0]
-		for i := range p.list {
-			if sampson(&e.e, &p.list[i].a, &p.list[i].b) < limit {
-				inliers = append(inliers, int32(i))
-			}
-		}
-		if len(inliers) == 0 {
-			break
-		}
+		e = p.refine(e, inliers, 5)
+		inliers = s.inliers(&e.e, p.o.limit(), inliers[:0])
 	}
 	return e, inliers
+}
+
+// refine takes steps with a loss that fits the noise of the inliers.
+func (p *pairing) refine(e epipolar, inliers []int32, steps int) epipolar {
+	if len(inliers) == 0 {
+		return e
+	}
+	scale := 3 * max(leastNoise, p.medianSampson(&e.e, inliers))
+	return e.refined(p.list, inliers, p.known, steps, adjust.Cauchy(min(scale, p.o.Pixels)))
 }
 
 func (p *pairing) medianSampson(e *matrix, inliers []int32) float64 {
@@ -183,21 +181,9 @@ func (p *pairing) median(inliers []int32, f func(c *couple) float64) float64 {
 	return geom.Quantile(list, 0.5)
 }
 
-// setMatrices fills E and F.
-func (p *pairing) setMatrices(e *epipolar, r *Relation) {
-	r.E = essential(r.R, r.T)
-	r.F = unit(geom.Product(geom.Transposed(p.nb), geom.Product(e.e, p.na)))
-}
-
-func unit(m matrix) matrix {
-	s := 0.0
-	for _, x := range m {
-		s += x * x
-	}
-	for i := range m {
-		m[i] /= math.Sqrt(s)
-	}
-	return m
+// inPixels returns F of pixels.
+func (p *pairing) inPixels(e *matrix) matrix {
+	return normalised(geom.Product(geom.Transposed(p.nb), geom.Product(*e, p.na)))
 }
 
 // degenerate fills H, and the kind of pairs that are planar or rotations.
@@ -207,87 +193,55 @@ func (p *pairing) degenerate(e *epipolar, inliers []int32, r *Relation) {
 		sub.list[k] = p.list[i]
 	}
 	sub.o.MinInliers = max(p.o.MinInliers, int(math.Ceil(planarShare*float64(len(inliers)))))
-	h, _, ok := sub.searchHomography()
+	loss := adjust.Cauchy(p.o.Pixels / 4)
+	s := search[matrix]{n: len(sub.list), size: 4, purpose: forHomography}
+	s.solve = func(sample []int32, out []matrix) []matrix { return fourPoint(sub.list, sample, out) }
+	s.miss = func(m *matrix, i int32) float64 { return transfer(m, &sub.list[i].a, &sub.list[i].b) }
+	s.improve = func(m matrix, inliers []int32) matrix { return refinedHomography(sub.list, m, inliers, loss) }
+	h, agree, ok := s.run(sub.o)
 	if !ok {
 		return
 	}
-	r.H = unit(geom.Product(geom.Transposed(geom.InverseTransposed(p.nb)), geom.Product(h, p.na)))
+	r.H = normalised(geom.Product(geom.Transposed(geom.InverseTransposed(p.nb)), geom.Product(h, p.na)))
 	r.Kind = Planar
 	if !p.known {
 		return
 	}
-	turn, agree, ok := sub.searchRotation()
-	if !ok {
+	rotation, _, _, err := geom.NearestRotation(h)
+	if err != nil {
 		return
 	}
+	points, sights := make([]vec, len(sub.list)), make([]Sight, len(sub.list))
+	for i := range sub.list {
+		points[i], sights[i] = sub.list[i].a.ray, sub.list[i].b
+	}
+	turn := refinedPose(pose{r: rotation}, sights, points, agree, 3, 5, loss)
 	off := sub.median(agree, func(c *couple) float64 { return math.Sqrt(c.b.missed(geom.Rotate(turn.r, c.a.ray))) })
 	if off < rotationFactor*max(leastNoise, sub.medianSampson(&e.e, agree)) {
 		r.Kind, r.R, r.T = Rotation, turn.r, vec{}
 	}
 }
 
-func (p *pairing) searchHomography() (h matrix, inliers []int32, ok bool) {
-	s := search[matrix]{n: len(p.list), size: 4, purpose: forHomography,
-		solve: func(sample []int32, out []matrix) []matrix { return fourPoint(p.list, sample, out) },
-		miss:  func(m *matrix, i int32) float64 { return transfer(m, &p.list[i].a, &p.list[i].b) },
-		improve: func(m matrix, inliers []int32) matrix {
-			return refinedHomography(p.list, m, inliers, adjust.Cauchy(p.o.Pixels/4))
-		}}
-	return s.run(p.o)
-}
-
-func (p *pairing) searchRotation() (turn pose, inliers []int32, ok bool) {
-	points, sights := make([]vec, len(p.list)), make([]Sight, len(p.list))
-	for i := range p.list {
-		points[i], sights[i] = p.list[i].a.ray, p.list[i].b
-	}
-	loss := adjust.Cauchy(p.o.Pixels / 4)
-	s := search[pose]{n: len(p.list), size: 2, purpose: forRotation,
-		solve: func(sample []int32, out []pose) []pose {
-			i, j := sample[0], sample[1]
-			r := geom.Product(frame(sights[i].ray, sights[j].ray), geom.Transposed(frame(points[i], points[j])))
-			return append(out, pose{r: r})
-		},
-		miss: func(m *pose, i int32) float64 { return sights[i].missed(geom.Rotate(m.r, points[i])) },
-		improve: func(m pose, inliers []int32) pose {
-			return refinedPose(m, sights, points, inliers, 3, 5, loss)
-		}}
-	return s.run(p.o)
-}
-
-// frame has as columns right-handed axes of which the first is a's and the second is orthogonal to b.
-func frame(a, b vec) matrix {
-	a = geom.Scale(a, 1/geom.Length(a))
-	c := geom.Cross(a, b)
-	c = geom.Scale(c, 1/geom.Length(c))
-	return fromColumns(a, c, geom.Cross(a, c))
-}
-
 // marked says whether matches are a watermark.
 func marked(a, b View, matches [][2]int32, inliers []int32, pixels float64) bool {
-	moves := [2][]float64{make([]float64, len(inliers)), make([]float64, len(inliers))}
-	border := 0
-	for k, i := range inliers {
+	var moves [2][]float64
+	border, alike := 0, 0
+	for _, i := range inliers {
 		x, y := a.Points[matches[i][0]], b.Points[matches[i][1]]
 		for axis := range moves {
-			moves[axis][k] = float64(y[axis]) - float64(x[axis])
+			moves[axis] = append(moves[axis], float64(y[axis])-float64(x[axis]))
 		}
 		if atBorder(a.Optics, x) && atBorder(b.Optics, y) {
 			border++
 		}
 	}
-	enough := markShare * float64(len(inliers))
-	if float64(border) < enough {
-		return false
-	}
-	mx, my := geom.Quantile(append([]float64{}, moves[0]...), 0.5), geom.Quantile(append([]float64{}, moves[1]...), 0.5)
-	alike := 0
+	mx, my := geom.Quantile(slices.Clone(moves[0]), 0.5), geom.Quantile(slices.Clone(moves[1]), 0.5)
 	for k := range inliers {
 		if math.Hypot(moves[0][k]-mx, moves[1][k]-my) < pixels {
 			alike++
 		}
 	}
-	return float64(alike) >= enough
+	return float64(min(border, alike)) >= markShare*float64(len(inliers))
 }
 
 func atBorder(o *scene.Optics, p [2]float32) bool {

@@ -55,7 +55,7 @@ type made struct {
 var (
 	openCV = scene.Calibration{Model: scene.LensOpenCV, Width: 1600, Height: 1200,
 		Params: []float64{1310, 1316, 803, 596, -0.08, 0.05, 0.001, -0.0008}}
-	pinhole = scene.Calibration{Model: scene.LensPinhole, Width: 1600, Height: 1200,
+	plain = scene.Calibration{Model: scene.LensPinhole, Width: 1600, Height: 1200,
 		Params: []float64{1310, 1316, 803, 596}}
 	fisheye = scene.Calibration{Model: scene.LensOpenCVFisheye, Width: 1600, Height: 1200,
 		Params: []float64{560, 562, 803, 596, -0.03, 0.01, -0.002, 0.0003}}
@@ -73,6 +73,15 @@ type recipe struct {
 	outliers float64 // share
 }
 
+// depth is how far along a ray its point is.
+func (k recipe) depth(d *draws, ray, slope vec) float64 {
+	depth := d.between(3, 8)
+	if k.plane {
+		depth = 5 / (ray[2] + slope[0]*ray[0] + slope[1]*ray[1])
+	}
+	return depth
+}
+
 func (k recipe) make(t testing.TB, seed uint32) (m made) {
 	t.Helper()
 	d := &draws{seed: seed}
@@ -87,11 +96,7 @@ func (k recipe) make(t testing.TB, seed uint32) (m made) {
 	slope := d.vec(0.3)
 	for i := int32(0); len(m.matches) < k.n; {
 		ray, ok := o.Ray(d.between(0, w), d.between(0, h))
-		depth := d.between(3, 8)
-		if k.plane {
-			depth = 5 / (ray[2] + slope[0]*ray[0] + slope[1]*ray[1])
-		}
-		x := geom.Scale(ray, depth)
+		x := geom.Scale(ray, k.depth(d, ray, slope))
 		ua, va, okA := o.Project(x)
 		ub, vb, okB := o.Project(geom.Add(geom.Rotate(m.r, x), k.move))
 		wrong := d.uniform() < k.outliers

@@ -1,8 +1,10 @@
 package twoview
 
 import (
+	"cmp"
 	"math"
 	"math/bits"
+	"slices"
 
 	"vksplat/internal/philox"
 )
@@ -16,17 +18,12 @@ type Options struct {
 }
 
 func (o Options) filled(pixels float64, iterations int) Options {
-	if o.Pixels == 0 {
-		o.Pixels = pixels
-	}
-	if o.MinInliers == 0 {
-		o.MinInliers = 15
-	}
-	if o.Iterations == 0 {
-		o.Iterations = iterations
-	}
+	o.Pixels, o.MinInliers, o.Iterations = cmp.Or(o.Pixels, pixels), cmp.Or(o.MinInliers, 15),
+		cmp.Or(o.Iterations, iterations)
 	return o
 }
+
+func (o Options) limit() float64 { return o.Pixels * o.Pixels }
 
 const (
 	// confidence is the probability with which a sample without outliers was drawn when a search ends early.
@@ -48,7 +45,7 @@ type search[M any] struct {
 // run returns the model with the lowest sum of squared errors, each at most the threshold's (MSAC: Torr, Zisserman
 // 2000), and its inliers; ok is false if there are fewer than Options.MinInliers.
 func (s *search[M]) run(o Options) (best M, inliers []int32, ok bool) {
-	limit := o.Pixels * o.Pixels
+	limit := o.limit()
 	if s.n < max(o.MinInliers, s.size) {
 		return best, nil, false
 	}
@@ -61,7 +58,7 @@ func (s *search[M]) run(o Options) (best M, inliers []int32, ok bool) {
 		found := false
 		models = s.solve(sample[:s.size], models[:0])
 		for i := range models {
-			if c := s.cost(&models[i], limit, lowest, len(inliers)); c < lowest {
+			if c := s.cost(&models[i], limit, lowest, max(len(inliers), o.MinInliers)); c < lowest {
 				best, lowest, found = models[i], c, true
 			}
 		}
@@ -71,7 +68,7 @@ func (s *search[M]) run(o Options) (best M, inliers []int32, ok bool) {
 		if inliers = s.inliers(&best, limit, inliers[:0]); len(inliers) < o.MinInliers {
 			continue
 		}
-		better := s.improve(best, thinned(inliers))
+		better := s.improve(best, inliers[:min(len(inliers), locally)])
 		if c := s.cost(&better, limit, lowest, 0); c < lowest {
 			best, lowest = better, c
 			inliers = s.inliers(&best, limit, inliers[:0])
@@ -125,18 +122,6 @@ func (s *search[M]) iterations(inliers, most int) int {
 	return int(min(float64(most), math.Ceil(math.Log(1-confidence)/math.Log1p(-good))))
 }
 
-// thinned returns locally elements of a list, evenly spread.
-func thinned(list []int32) []int32 {
-	if len(list) <= locally {
-		return list
-	}
-	some := make([]int32, locally)
-	for i := range some {
-		some[i] = list[i*len(list)/locally]
-	}
-	return some
-}
-
 // draw fills a sample with different numbers below n, which is not less than its length.
 func draw(sample []int32, n int, key uint64, purpose uint32, iteration int) {
 	var words [4]uint32
@@ -147,12 +132,8 @@ func draw(sample []int32, n int, key uint64, purpose uint32, iteration int) {
 		}
 		at, _ := bits.Mul32(words[used%4], uint32(n))
 		used++
-		sample[i] = int32(at)
-		fresh := true
-		for _, other := range sample[:i] {
-			fresh = fresh && other != int32(at)
-		}
-		if fresh {
+		if !slices.Contains(sample[:i], int32(at)) {
+			sample[i] = int32(at)
 			i++
 		}
 	}

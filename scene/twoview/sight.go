@@ -1,6 +1,10 @@
 package twoview
 
 import (
+	"cmp"
+	"math"
+	"slices"
+
 	"vksplat/internal/geom"
 	"vksplat/scene"
 )
@@ -18,6 +22,56 @@ type (
 	matrix = [9]float64 // row-major
 )
 
+func rows(a, b, c vec) matrix { return matrix{a[0], a[1], a[2], b[0], b[1], b[2], c[0], c[1], c[2]} }
+
+func columns(a, b, c vec) matrix { return geom.Transposed(rows(a, b, c)) }
+
+// transposedTimes returns M' x.
+func transposedTimes(m *matrix, x vec) vec {
+	return vec{m[0]*x[0] + m[3]*x[1] + m[6]*x[2], m[1]*x[0] + m[4]*x[1] + m[7]*x[2], m[2]*x[0] + m[5]*x[1] + m[8]*x[2]}
+}
+
+// outer returns a b'.
+func outer(a, b vec) (m matrix) {
+	for i := range m {
+		m[i] = a[i/3] * b[i%3]
+	}
+	return m
+}
+
+func unit(x vec) vec { return geom.Scale(x, 1/geom.Length(x)) }
+
+// normalised returns a matrix divided by the root of its sum of squares.
+func normalised(m matrix) matrix {
+	s := 0.0
+	for _, x := range m {
+		s += x * x
+	}
+	for i := range m {
+		m[i] /= math.Sqrt(s)
+	}
+	return m
+}
+
+// eigen returns the eigenvalues of a symmetric matrix, the largest first, and their vectors.
+func eigen(m matrix) (values [3]float64, vectors [3]vec) {
+	v, columns := geom.SymmetricEigen([3][3]float64{vec(m[:3]), vec(m[3:6]), vec(m[6:])})
+	order := []int{0, 1, 2}
+	slices.SortFunc(order, func(i, j int) int { return cmp.Compare(v[j], v[i]) })
+	for k, i := range order {
+		values[k], vectors[k] = v[i], vec{columns[0][i], columns[1][i], columns[2][i]}
+	}
+	return values, vectors
+}
+
+// pinhole is a made-up lens for a photo whose focal length is not known: half of the longest side.
+func pinhole(o *scene.Optics) *scene.Optics {
+	k := scene.Calibration{Model: scene.LensSimplePinhole, Width: int(o.Width), Height: int(o.Height),
+		Params: []float64{max(o.Width, o.Height) / 2, o.Width / 2, o.Height / 2}}
+	p, _ := k.Optics(k.Width, k.Height) // of any size that other optics have
+	return p
+}
+
 // Look returns the sight of a pixel position. ok is false where the lens shows nothing, and for panoramas.
 func Look(o *scene.Optics, x, y float64) (s Sight, ok bool) {
 	if s.ray, ok = o.Ray(x, y); !ok {
@@ -32,32 +86,9 @@ func Look(o *scene.Optics, x, y float64) (s Sight, ok bool) {
 		return s, false
 	}
 	s.px, s.py = slope.Ray[0], slope.Ray[1]
-	s.invert()
-	return s, geom.Finite(s.dx[:]...) && geom.Finite(s.dy[:]...)
-}
-
-// flat returns the sight of a pixel position of a photo whose focal length is not known: in a plane where the longest
-// side is 2.
-func flat(o *scene.Optics, x, y float64) (s Sight, ok bool) {
-	n := normalisation(o)
-	s.ray, s.axis = geom.Rotate(n, vec{x, y, 1}), vec{0, 0, 1}
-	scale := 1 / n[0]
-	s.px, s.py = vec{scale, 0, -scale * s.ray[0]}, vec{0, scale, -scale * s.ray[1]}
-	s.invert()
-	return s, true
-}
-
-// invert fills dx and dy: px·dx = 1, py·dx = 0, axis·dx = 0.
-func (s *Sight) invert() {
-	inverse := geom.InverseTransposed(matrix{s.px[0], s.px[1], s.px[2], s.py[0], s.py[1], s.py[2],
-		s.axis[0], s.axis[1], s.axis[2]})
+	inverse := geom.InverseTransposed(rows(s.px, s.py, s.axis)) // px·dx = 1, py·dx = 0, axis·dx = 0
 	s.dx, s.dy = vec(inverse[:3]), vec(inverse[3:6])
-}
-
-// normalisation maps pixels (x, y, 1) to the plane of flat.
-func normalisation(o *scene.Optics) matrix {
-	s := 2 / max(o.Width, o.Height)
-	return matrix{s, 0, -s * o.Width / 2, 0, s, -s * o.Height / 2, 0, 0, 1}
+	return s, geom.Finite(inverse[:]...)
 }
 
 // toPlane maps pixels (x, y, 1) to rays as if all of the photo were like the neighbourhood of the principal point.

@@ -61,34 +61,24 @@ type track struct {
 
 func (t *track) missed(x *vec, i int32) float64 { return t.sights[i].missed(t.poses[i].apply(*x)) }
 
-// linear solves for the point by some views, weighted by depths from the second time on; ok is false if it is not in
-// front of all.
+// linear solves for the point by some views as if all were equally far; ok is false if rays are parallel.
 func (t *track) linear(some []int32) (x vec, ok bool) {
 	x = t.poses[some[0]].centre()
-	for round := range 3 {
-		n := normal{freedoms: 3}
-		for _, i := range some {
-			s, p := &t.sights[i], &t.poses[i]
-			y, depth := p.apply(x), 1.0
-			if round > 0 {
-				if depth = geom.Dot(s.axis, y); !(depth > 0) {
-					return x, false
-				}
-			}
-			var j [2][maxFreedoms]float64
-			for k, g := range [2]vec{s.px, s.py} {
-				g = transposedTimes(&p.r, geom.Scale(g, 1/depth))
-				copy(j[k][:], g[:])
-			}
-			n.add(squares, []float64{geom.Dot(s.px, y) / depth, geom.Dot(s.py, y) / depth}, j[:])
+	n := normal{freedoms: 3}
+	for _, i := range some {
+		s, p := &t.sights[i], &t.poses[i]
+		var r [2]float64
+		var j [2][maxFreedoms]float64
+		for k, g := range [2]vec{s.px, s.py} {
+			r[k] = geom.Dot(g, p.apply(x))
+			g = transposedTimes(&p.r, g)
+			copy(j[k][:], g[:])
 		}
-		step, ok := n.solve(0)
-		if !ok {
-			return x, false
-		}
-		x = geom.Add(x, vec(step[:3]))
+		n.add(squares, r[:], j[:])
 	}
-	return x, geom.Finite(x[:]...)
+	step, ok := n.solve(0)
+	x = geom.Add(x, vec(step[:3]))
+	return x, ok && geom.Finite(x[:]...)
 }
 
 // refined minimises the sum of squared distances in pixels of some views.
