@@ -2,7 +2,7 @@
 //
 // The path of Relate (relate.go): matches become sights (sight.go), rays with the meaning of a pixel. search.go draws
 // samples and keeps the best model (LO-RANSAC: Chum, Matas, Kittler 2003), which essential.go computes from 5 matches,
-// fundamental.go from 7, homography.go from 4. minimise.go refines it, by the parameters of epipolar.go. decompose.go
+// fundamental.go from 7, or from 4 for a plane. minimise.go refines it, by the parameters of epipolar.go. decompose.go
 // gives the pose. locate.go places a photo by points, triangulate.go points by photos, pose.go has what both share.
 //
 // All is float64. Results are a function of the arguments: random numbers are Philox's of Options.Key, and nothing runs

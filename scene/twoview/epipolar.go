@@ -8,14 +8,16 @@ import (
 )
 
 // sampson returns the squared distance of a match from a b' E a = 0 in pixels, to first order in the four pixel
-// coordinates.
+// coordinates. It is written in numbers, as arrays would stay in memory.
 func sampson(e *matrix, a, b *Sight) float64 {
-	ea := geom.Rotate(*e, a.ray)
-	r := geom.Dot(b.ray, ea)
-	eb := transposedTimes(e, b.ray)
-	g := geom.Square(geom.Dot(a.dx, eb)) + geom.Square(geom.Dot(a.dy, eb)) + geom.Square(geom.Dot(b.dx, ea)) +
-		geom.Square(geom.Dot(b.dy, ea))
-	return r * r / (g + 1e-300)
+	x, y, z := a.ray[0], a.ray[1], a.ray[2]
+	l, m, n := e[0]*x+e[1]*y+e[2]*z, e[3]*x+e[4]*y+e[5]*z, e[6]*x+e[7]*y+e[8]*z // E a
+	x, y, z = b.ray[0], b.ray[1], b.ray[2]
+	r := x*l + y*m + z*n
+	u, v, w := e[0]*x+e[3]*y+e[6]*z, e[1]*x+e[4]*y+e[7]*z, e[2]*x+e[5]*y+e[8]*z // E' b
+	c, d := a.dx[0]*u+a.dx[1]*v+a.dx[2]*w, a.dy[0]*u+a.dy[1]*v+a.dy[2]*w
+	f, g := b.dx[0]*l+b.dx[1]*m+b.dx[2]*n, b.dy[0]*l+b.dy[1]*m+b.dy[2]*n
+	return r * r / (c*c + d*d + f*f + g*g + 1e-300)
 }
 
 // epipolar is U diag(1, s, 0) V' with rotations U and V: s = 1 of an essential matrix, anything of a fundamental one

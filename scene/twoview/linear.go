@@ -114,9 +114,11 @@ func (p *polynomial) unitRoots(degree int, roots []float64) []float64 {
 			tolerance = 1e-15
 		}
 		next[0] = -1
+		at, _ := derived[d].at(-1, d)
 		for i := range n - 1 {
-			if x, ok := derived[d].between(ends[i], ends[i+1], d, tolerance); ok {
-				next[m] = x
+			before := at
+			if at, _ = derived[d].at(ends[i+1], d); before > 0 != (at > 0) {
+				next[m] = derived[d].between(ends[i], ends[i+1], before, at, d, tolerance)
 				m++
 			}
 		}
@@ -126,19 +128,11 @@ func (p *polynomial) unitRoots(degree int, roots []float64) []float64 {
 	return append(roots, ends[1:n-1]...)
 }
 
-// between finds the root where the signs at both ends differ, by Newton's steps or halving.
-func (p *polynomial) between(lo, hi float64, degree int, tolerance float64) (x float64, ok bool) {
-	a, _ := p.at(lo, degree)
-	b, _ := p.at(hi, degree)
-	if a == 0 || a > 0 == (b > 0) {
-		return 0, false
-	}
+// between finds the root between two places with the values a and b of different signs, by Newton's steps or halving.
+func (p *polynomial) between(lo, hi, a, b float64, degree int, tolerance float64) (x float64) {
 	x = lo + (hi-lo)*a/(a-b)
 	for range 60 {
 		y, slope := p.at(x, degree)
-		if y == 0 {
-			return x, true
-		}
 		if y > 0 == (a > 0) {
 			lo = x
 		} else {
@@ -148,10 +142,10 @@ func (p *polynomial) between(lo, hi float64, degree int, tolerance float64) (x f
 		if !(next > lo && next < hi) {
 			next = (lo + hi) / 2
 		}
-		if math.Abs(next-x) <= tolerance {
-			return next, true
+		if math.Abs(next-x) <= tolerance || y == 0 {
+			break
 		}
 		x = next
 	}
-	return x, true
+	return x
 }

@@ -82,12 +82,7 @@ func newPairing(a, b View, matches [][2]int32, o Options) *pairing {
 		places: make([]int32, 0, len(matches))}
 	if p.o = o.filled(4, 2000); !p.known {
 		p.o = o.filled(4, 4000)
-		var errs [2]error
-		a.Optics, errs[0] = pinhole(a.Optics)
-		b.Optics, errs[1] = pinhole(b.Optics)
-		if errs != [2]error{} {
-			return p
-		}
+		a.Optics, b.Optics = pinhole(a.Optics), pinhole(b.Optics)
 	}
 	p.na, p.nb = toPlane(a.Optics), toPlane(b.Optics)
 	for _, i := range philox.ViewOrder(o.Key, 0, len(matches)) {

@@ -1,6 +1,7 @@
 package twoview
 
 import (
+	"cmp"
 	"math"
 	"math/bits"
 	"slices"
@@ -17,15 +18,8 @@ type Options struct {
 }
 
 func (o Options) filled(pixels float64, iterations int) Options {
-	if o.Pixels == 0 {
-		o.Pixels = pixels
-	}
-	if o.MinInliers == 0 {
-		o.MinInliers = 15
-	}
-	if o.Iterations == 0 {
-		o.Iterations = iterations
-	}
+	o.Pixels, o.MinInliers, o.Iterations = cmp.Or(o.Pixels, pixels), cmp.Or(o.MinInliers, 15),
+		cmp.Or(o.Iterations, iterations)
 	return o
 }
 

@@ -65,10 +65,11 @@ func eigen(m matrix) (values [3]float64, vectors [3]vec) {
 }
 
 // pinhole is a made-up lens for a photo whose focal length is not known: half of the longest side.
-func pinhole(o *scene.Optics) (*scene.Optics, error) {
+func pinhole(o *scene.Optics) *scene.Optics {
 	k := scene.Calibration{Model: scene.LensSimplePinhole, Width: int(o.Width), Height: int(o.Height),
 		Params: []float64{max(o.Width, o.Height) / 2, o.Width / 2, o.Height / 2}}
-	return k.Optics(k.Width, k.Height)
+	p, _ := k.Optics(k.Width, k.Height) // of any size that other optics have
+	return p
 }
 
 // Look returns the sight of a pixel position. ok is false where the lens shows nothing, and for panoramas.

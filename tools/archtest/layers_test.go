@@ -58,6 +58,8 @@ var layers = []layer{
 	{"scene/adjust", []string{"internal/*", "scene"}, "it knows cameras and points, and no file", true},
 	{"scene/calibrate", []string{"internal/*", "scene", "scene/adjust", "scene/colmap", "scene/photo"},
 		"it adjusts a capture's model by its own observations", true},
+	{"scene/mapping", []string{"internal/*", "scene", "scene/adjust", "scene/twoview"},
+		"it knows keypoints and cameras, and no photo", true},
 	{"scene/twoview", []string{"internal/*", "scene", "scene/adjust"}, "it knows keypoints and cameras, and no photo", true},
 	{"scene/detail", []string{"internal/*", "scene", "scene/splatfile"},
 		"it chooses what is drawn of a file, and draws nothing", true},

@@ -1,0 +1,162 @@
+package mapping
+
+import (
+	"context"
+	"math"
+	"reflect"
+	"runtime"
+	"testing"
+
+	"gonum.org/v1/gonum/mat"
+
+	"vksplat/internal/geom"
+)
+
+// errors of a model against the truth, after the similarity that brings its centres closest: the mean angle between
+// rotations in degrees, and the root mean square of the centres' distances as a share of their spread.
+func (s *truth) compare(m *Model) (turn, share float64) {
+	var a, b [3]float64
+	n := 0.0
+	for i, placed := range m.Placed {
+		if placed {
+			n++
+			a, b = geom.Add(a, centreOf(m, i)), geom.Add(b, s.cameras[i].Center())
+		}
+	}
+	a, b = geom.Scale(a, 1/n), geom.Scale(b, 1/n)
+	var product, axes [9]float64
+	var own, spread float64
+	for i, placed := range m.Placed {
+		if !placed {
+			continue
+		}
+		x, y := geom.Sub(centreOf(m, i), a), geom.Sub(s.cameras[i].Center(), b)
+		own += geom.Dot(x, x)
+		spread += geom.Dot(y, y)
+		own := geom.Product(geom.Transposed(s.cameras[i].R), m.Poses[i].R)
+		for k := range 9 {
+			product[k] += y[k/3] * x[k%3]
+			axes[k] += own[k]
+		}
+	}
+	// centres on a line say nothing of turns about it, so that rotations are brought together by themselves
+	world, turned := nearest(product), nearest(axes)
+	var along, off float64
+	for k := range 9 {
+		along += world[k] * product[k]
+	}
+	for i, placed := range m.Placed {
+		if !placed {
+			continue
+		}
+		x, y := geom.Sub(centreOf(m, i), a), geom.Sub(s.cameras[i].Center(), b)
+		d := geom.Sub(geom.Scale(geom.Rotate(world, x), along/own), y)
+		off += geom.Dot(d, d)
+		turn += geom.Length(geom.VectorFromRotation(geom.Product(geom.Product(s.cameras[i].R, turned),
+			geom.Transposed(m.Poses[i].R)))) / n
+	}
+	return turn * 180 / math.Pi, math.Sqrt(off / spread)
+}
+
+// nearest returns the rotation closest to a matrix.
+func nearest(m [9]float64) [9]float64 {
+	var svd mat.SVD
+	svd.Factorize(mat.NewDense(3, 3, m[:]), mat.SVDFull)
+	var u, v, r mat.Dense
+	svd.UTo(&u)
+	svd.VTo(&v)
+	r.Product(&u, mat.NewDiagDense(3, []float64{1, 1, mat.Det(&u) * mat.Det(&v)}), v.T())
+	return [9]float64(r.RawMatrix().Data)
+}
+
+func centreOf(m *Model, i int) [3]float64 {
+	return geom.TranslationOf(geom.Transposed(m.Poses[i].R), m.Poses[i].T)
+}
+
+func TestScenes(t *testing.T) {
+	panorama := arc(12, 1.2)
+	at := geom.Vec(panorama.cameras[6].Center())
+	for i := range 6 {
+		panorama.look(at, geom.Vec{float64(i) - 2.5, 0, 0.3})
+	}
+	planar := aerial(4, 4, 0) // from above, nothing tells a focal length from a height
+	planar.known = true
+	wall := arc(12, 1.6)
+	for i := range wall.points {
+		wall.points[i][1] = 0
+	}
+	few := arc(10, 1.2)
+	few.points = few.points[:150]
+	for _, c := range []struct {
+		name        string
+		scene       *truth
+		turn, share float64
+	}{
+		{"arc", arc(10, 1.2), 0.1, 0.003},
+		{"around", around(36, 2000), 0.1, 0.003},
+		{"street", street(24), 0.1, 0.003},
+		{"aerial", aerial(5, 6, 12), 0.1, 0.003},
+		{"planar", planar, 0.1, 0.01},
+		{"wall", wall, 0.1, 0.005},
+		{"panorama", panorama, 0.1, 0.005},
+		{"twins", twins(36, 2000), 0.15, 0.005},
+		{"block", block(60), 0.2, 0.006},
+		{"few", few, 0.3, 0.01},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			in := c.scene.input()
+			m, err := Map(context.Background(), in, Options{Seed: 1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			turn, share := c.scene.compare(m)
+			f := m.Lenses[0].Params[0] / c.scene.lens.Params[0]
+			t.Logf("%d pairs, %d points, lens %.5g: rotations off by %.4f degrees, centres by %.4f %%", len(in.Pairs),
+				len(m.Points), m.Lenses[0].Params, turn, 100*share)
+			if len(m.Missing) > 0 {
+				t.Errorf("missing: %+v", m.Missing)
+			}
+			if !(turn <= c.turn && share <= c.share && math.Abs(f-1) < 0.01) {
+				t.Errorf("rotations are off by %.4f degrees, centres by %.4f %%, the focal length by %.3f %%", turn,
+					100*share, 100*(f-1))
+			}
+		})
+	}
+}
+
+// Of two parts the larger is the model, and the other is named.
+func TestParts(t *testing.T) {
+	s := arc(8, 1).with(arc(5, 0.8), [3]float64{500, 0, 0})
+	in := s.input()
+	m, err := Map(context.Background(), in, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(m.Missing) != 5 {
+		t.Fatalf("missing: %+v", m.Missing)
+	}
+	for i, x := range m.Missing {
+		if x.Photo != 8+i || x.Best != -1 || x.Part != 5 {
+			t.Errorf("missing: %+v", x)
+		}
+	}
+}
+
+// Any number of cores gives the same bytes.
+func TestCores(t *testing.T) {
+	in := arc(8, 1).input()
+	var first *Model
+	for _, cores := range []int{1, 2, 5} {
+		before := runtime.GOMAXPROCS(cores)
+		m, err := Map(context.Background(), in, Options{Seed: 3})
+		runtime.GOMAXPROCS(before)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if first == nil {
+			first = m
+		} else if !reflect.DeepEqual(m, first) {
+			t.Fatalf("%d cores give another model than one", cores)
+		}
+	}
+}

@@ -1,0 +1,310 @@
+package mapping
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"vksplat/internal/parallel"
+	"vksplat/scene"
+	"vksplat/scene/adjust"
+)
+
+const (
+	// mostNear is how many photos are adjusted with new ones: those that share most points with them.
+	mostNear = 8
+	// leastOwn is how many observations a photo keeps, or else it is not placed any more.
+	leastOwn = 12
+	// A principal point of leastPrincipal photos moves, from a guess whose standard deviation is principalSigma of the
+	// photo's longer side, if then its own is below leastSure.
+	leastPrincipal            = 5
+	principalSigma, leastSure = 0.01, 0.001
+	// leastAgreement is the share of a photo's matches that the model confirms, or else its pose is wrong.
+	leastAgreement = 0.35
+	// A pair is open if the model confirms less than openShare of its matches, and loopShare of the photo's longer side
+	// is how far both ends of a loop may be apart.
+	openShare, loopShare = 0.6, 0.1
+	// sameShare of the observations may come or go in a round that is the last.
+	sameShare = 1e-3
+)
+
+// effort says how thoroughly all of a model is adjusted.
+type effort struct {
+	rounds, steps int
+	gain          float64
+}
+
+var (
+	growing = effort{1, 10, 1e-3}
+	final   = effort{3, 20, 1e-4}
+)
+
+// loss of an observation, whose noise is about a pixel.
+var loss = adjust.Cauchy(1)
+
+// adjustPhotos adjusts photos, those that share most points with them, and the points of all these.
+func (d *draft) adjustPhotos(photos []int) error {
+	free := make([]bool, len(d.placed))
+	for _, i := range photos {
+		free[i] = true
+	}
+	shared := make([]int, len(d.placed))
+	for _, i := range photos {
+		for _, p := range d.places[i] {
+			t := &d.tracks[p.track]
+			if !t.ok || !t.sights[p.sight].used {
+				continue
+			}
+			for _, s := range t.sights {
+				if s.used && !free[s.Photo] {
+					shared[s.Photo]++
+				}
+			}
+		}
+	}
+	var near []int
+	for i, n := range shared {
+		if n > 0 {
+			near = append(near, i)
+		}
+	}
+	slices.SortStableFunc(near, func(a, b int) int { return cmp.Compare(shared[b], shared[a]) })
+	if d.count > 2 {
+		for _, i := range near[:min(mostNear, len(near)-1)] {
+			free[i] = true
+		}
+	}
+	return d.solve(free, adjust.Options{Loss: loss, Gain: 1e-3, Steps: 8}, false)
+}
+
+// adjustWhole adjusts all that is placed, and extends and filters tracks, in rounds until these hardly change.
+func (d *draft) adjustWhole(e effort) error {
+	before := 0
+	for range e.rounds {
+		d.extend(placed(d.placed), mostOff)
+		now := d.observations()
+		if math.Abs(float64(now-before)) < sameShare*float64(now) {
+			break
+		}
+		before = now
+		if err := d.solve(d.placed, adjust.Options{Loss: loss, Gain: e.gain, Steps: e.steps}, true); err != nil {
+			return err
+		}
+		d.filter(mostOff)
+		d.dropPhotos()
+	}
+	return nil
+}
+
+func (d *draft) used(p place) bool { return d.tracks[p.track].sights[p.sight].used }
+
+func (d *draft) observations() (n int) {
+	for i := range d.tracks {
+		for _, s := range d.tracks[i].sights {
+			if s.used {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// agreement returns the shares of their matches that the model confirms, of pairs of placed photos with fewPoints at
+// least, and of photos in all of their pairs with placed ones: wrong poses contradict most matches. Without any
+// match a share is 1.
+func (d *draft) agreement() (pairs, photos []float64) {
+	common := make([]int, len(d.pairs))
+	parallel.For(len(d.pairs), func(i int) {
+		for _, at := range d.pairs[i].Relation.Inliers {
+			match := d.pairs[i].Matches[at]
+			a, b := d.at[d.pairs[i].A][match[0]], d.at[d.pairs[i].B][match[1]]
+			if a.track >= 0 && a.track == b.track && d.used(a) && d.used(b) {
+				common[i]++
+			}
+		}
+	})
+	pairs, photos = make([]float64, len(d.pairs)), make([]float64, len(d.placed))
+	all := make([]float64, len(d.placed))
+	for i, p := range d.pairs {
+		n := float64(len(p.Relation.Inliers))
+		if pairs[i] = 1; !d.placed[p.A] || !d.placed[p.B] {
+			continue
+		}
+		if n >= fewPoints {
+			pairs[i] = float64(common[i]) / n
+		}
+		for _, k := range [2]int{p.A, p.B} {
+			photos[k] += float64(common[i])
+			all[k] += n
+		}
+	}
+	for i, n := range all {
+		photos[i] = min(1, (photos[i]+1)/(n+1))
+	}
+	return pairs, photos
+}
+
+// closeLoops adjusts a model with open pairs by observations that are far off, then by less and less so.
+func (d *draft) closeLoops() error {
+	if pairs, _ := d.agreement(); len(pairs) == 0 || slices.Min(pairs) >= openShare {
+		return nil
+	}
+	for most := loopShare * float64(d.longestSide()); most > mostOff; most /= 4 {
+		d.extend(placed(d.placed), most)
+		o := adjust.Options{Loss: adjust.Cauchy(most / 4), Gain: 1e-3, Steps: 15}
+		if err := d.solve(d.placed, o, true); err != nil {
+			return err
+		}
+		d.filter(most)
+	}
+	return nil
+}
+
+func (d *draft) longestSide() (most int) {
+	for _, l := range d.lenses {
+		most = max(most, l.Width, l.Height)
+	}
+	return most
+}
+
+// placed lists the places of what is true.
+func placed(list []bool) (places []int) {
+	for i, yes := range list {
+		if yes {
+			places = append(places, i)
+		}
+	}
+	return places
+}
+
+// problem returns the adjustment of the photos that are free, the points that they show, and lenses: all of them if
+// whole, else those of which all photos are free. tracks are those of its points.
+func (d *draft) problem(free []bool, whole bool) (p *adjust.Problem, tracks []int) {
+	p = &adjust.Problem{Poses: slices.Clone(d.poses)}
+	users, fixed := make([]int, len(d.lenses)), make([]bool, len(d.lenses))
+	for i := range p.Poses {
+		p.Poses[i].Fixed = !free[i]
+		if lens := p.Poses[i].Lens; d.placed[i] {
+			users[lens]++
+			fixed[lens] = fixed[lens] || !free[i] && !whole
+		}
+	}
+	for i, l := range d.lenses {
+		l.Params = slices.Clone(l.Params)
+		if !fixed[i] && users[i] > 0 && d.count > 2 {
+			d.release(&l, i, users[i])
+		}
+		p.Lenses = append(p.Lenses, l)
+	}
+	for i := range d.tracks {
+		t := &d.tracks[i]
+		if !t.ok || !slices.ContainsFunc(t.sights, func(s sight) bool { return s.used && free[s.Photo] }) {
+			continue
+		}
+		for _, s := range t.sights {
+			if at := d.in.Photos[s.Photo].Keypoints[s.Keypoint]; s.used {
+				p.Observations = append(p.Observations, adjust.Observation{Pose: s.Photo, Point: int32(len(tracks)),
+					X: float64(at[0]), Y: float64(at[1])})
+			}
+		}
+		tracks, p.Points = append(tracks, i), append(p.Points, t.x)
+	}
+	return p, tracks
+}
+
+// solve solves the problem of the photos that are free.
+func (d *draft) solve(free []bool, o adjust.Options, whole bool) error {
+	p, tracks := d.problem(free, whole)
+	if _, err := adjust.Solve(d.ctx, p, o); err != nil {
+		return err
+	}
+	for i, t := range tracks {
+		d.tracks[t].x = p.Points[i]
+	}
+	copy(d.poses, p.Poses)
+	list := make([]scene.Calibration, len(p.Lenses))
+	for i := range p.Lenses {
+		l := &p.Lenses[i]
+		d.lenses[i].Params, list[i] = l.Params, l.Calibration
+		d.settled[i] = d.settled[i] || l.Free[0]
+	}
+	var err error
+	d.optics, err = prepare(list)
+	return err
+}
+
+// release lets those parameters of a lens move that its photos can determine: the focal length, then k1, then k2.
+func (d *draft) release(l *adjust.Lens, lens, photos int) {
+	info, _ := l.Model.Info()
+	for i := range info.Focals {
+		l.Free[i] = true
+		l.Sigma[i] = 0.2 * d.mapper.lenses[lens].Params[i]
+	}
+	if d.principal[lens] && photos >= leastPrincipal {
+		for i := range 2 {
+			l.Free[info.Focals+i], l.Sigma[info.Focals+i] = true, principalSigma*float64(max(l.Width, l.Height))
+		}
+	}
+	if k := info.Focals + 2; l.Model.Calibrated() > k {
+		l.Free[k], l.Sigma[k] = true, 0.1
+		if k+1 < l.Model.Calibrated() && photos >= 6 {
+			l.Free[k+1], l.Sigma[k+1] = true, 0.1
+		}
+	}
+}
+
+// dropPhotos takes photos with too few observations, or whose matches contradict their poses, out of the model.
+func (d *draft) dropPhotos() {
+	_, agree := d.agreement()
+	for i, placed := range d.placed {
+		n := 0
+		for _, p := range d.places[i] {
+			if d.used(p) {
+				n++
+			}
+		}
+		if !placed || n >= leastOwn && agree[i] >= leastAgreement {
+			continue
+		}
+		d.placed[i] = false
+		d.count--
+		d.dropped[i]++
+		for _, p := range d.places[i] {
+			d.tracks[p.track].sights[p.sight].used = false
+		}
+	}
+}
+
+// finish adjusts all to the end, with those principal points that are well determined.
+func (d *draft) finish() error {
+	if err := d.adjustWhole(final); err != nil {
+		return err
+	}
+	moves, err := d.releasePrincipal()
+	if err == nil && moves {
+		err = d.adjustWhole(final)
+	}
+	return err
+}
+
+// releasePrincipal lets principal points move from now on that the observations would determine well.
+func (d *draft) releasePrincipal() (moves bool, err error) {
+	for i := range d.principal {
+		d.principal[i] = true
+	}
+	p, _ := d.problem(d.placed, true)
+	for i := range p.Lenses {
+		l := &p.Lenses[i]
+		info, _ := l.Model.Info()
+		if d.principal[i] = false; !l.Free[info.Focals] {
+			continue
+		}
+		sigmas, err := p.Sigmas(loss, i, info.Focals, info.Focals+1)
+		if err != nil {
+			return false, err
+		}
+		d.principal[i] = max(sigmas[0], sigmas[1]) < leastSure*float64(max(l.Width, l.Height))
+		moves = moves || d.principal[i]
+	}
+	return moves, nil
+}

@@ -1,0 +1,238 @@
+package mapping
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"vksplat/internal/geom"
+	"vksplat/internal/parallel"
+	"vksplat/internal/philox"
+	"vksplat/scene"
+	"vksplat/scene/twoview"
+)
+
+// draws is a stream of random numbers.
+type draws struct{ at, seed uint32 }
+
+func (d *draws) uniform() float64 {
+	d.at++
+	return philox.Uniform(philox.Block([4]uint32{d.at}, philox.Key(uint64(d.seed)))[0])
+}
+
+func (d *draws) normal() float64 {
+	r, sin, _ := philox.NormalPair(1-d.uniform(), d.uniform())
+	return r * sin
+}
+
+// truth is a made-up capture: cameras, points with the directions that they face, and how it is photographed.
+type truth struct {
+	lens    scene.Calibration
+	cameras []scene.Camera
+	points  [][3]float64
+	normals [][3]float64 // nil: points are seen from everywhere
+	far     float64      // how far they are seen
+	noise   float64      // pixels
+	wrong   float64      // share of wrong matches
+	known   bool         // the focal length is
+	off     float64      // factor of a focal length that is not known
+	twins   [][2]int     // photos that are matched as if point 2i were point 2i+1
+	draws   *draws
+}
+
+func newTruth() *truth {
+	return &truth{far: math.Inf(1), noise: 0.5, wrong: 0.2, off: 1.2, draws: &draws{seed: 5},
+		lens: scene.Calibration{Model: scene.LensRadial, Width: 1000, Height: 750,
+			Params: []float64{850, 500, 375, -0.05, 0}}}
+}
+
+// look adds a camera, slightly off where it should be.
+func (s *truth) look(eye, target geom.Vec) {
+	var c scene.Camera
+	for i := range 3 {
+		target[i] += 0.03 * geom.Length(geom.Sub(eye, target)) * s.draws.normal()
+	}
+	scene.LookAt(&c, eye, target)
+	s.cameras = append(s.cameras, c)
+}
+
+// arc is n photos along a part of a circle before a wall with relief.
+func arc(n int, part float64) *truth {
+	s := newTruth()
+	for i := range n {
+		sin, cos := math.Sincos(part * (float64(i)/float64(n-1) - 0.5))
+		s.look(geom.Vec{6 * sin, -6 * cos, 0.4 * s.draws.normal()}, geom.Vec{})
+	}
+	for range 1500 {
+		s.points = append(s.points, [3]float64{8 * (s.draws.uniform() - 0.5), 2 * s.draws.uniform(),
+			5 * (s.draws.uniform() - 0.5)})
+	}
+	return s
+}
+
+// around is n photos around an object whose points face outwards.
+func around(n, points int) *truth {
+	s := newTruth()
+	for i := range n {
+		sin, cos := math.Sincos(2 * math.Pi * float64(i) / float64(n))
+		s.look(geom.Vec{5 * cos, 5 * sin, 1 + 0.5*math.Sin(float64(3*i))}, geom.Vec{})
+	}
+	for range points {
+		x := geom.Vec{s.draws.normal(), s.draws.normal(), s.draws.normal()}.Unit()
+		s.normals = append(s.normals, x)
+		s.points = append(s.points, x.Mul(1.3+0.4*s.draws.uniform()))
+	}
+	return s
+}
+
+// twins is n photos around an object with two like sides, some of which are matched with the wrong side.
+func twins(n, points int) *truth {
+	s := around(n, points)
+	s.points, s.normals = s.points[:points/2], s.normals[:points/2]
+	for i := range points / 2 {
+		for _, list := range []*[][3]float64{&s.points, &s.normals} {
+			x := (*list)[2*i]
+			*list = slices.Insert(*list, 2*i+1, [3]float64{-x[0], -x[1], x[2]})
+		}
+	}
+	for i := 0; i < n/2; i += 2 {
+		s.twins = append(s.twins, [2]int{i, i + n/2})
+	}
+	return s
+}
+
+// block is n photos forwards around a block of houses, of a wall on the other side of the street, which end where they
+// begin.
+func block(n int) *truth {
+	s := newTruth()
+	s.far = 14
+	at := func(i float64) geom.Vec {
+		sin, cos := math.Sincos(2 * math.Pi * i / float64(n))
+		return geom.Vec{20 * cos, 14 * sin, 1.6}
+	}
+	for i := range n {
+		eye := at(float64(i)).Add(geom.Vec{0.1 * s.draws.normal(), 0.1 * s.draws.normal(), 0.1 * s.draws.normal()})
+		s.look(eye, at(float64(i)+float64(n)/12).Mul(1.2))
+	}
+	for range 300 * n {
+		sin, cos := math.Sincos(2 * math.Pi * s.draws.uniform())
+		out := 5 + 2*s.draws.uniform()
+		s.points = append(s.points, [3]float64{(20 + out) * cos, (14 + out) * sin, 5 * s.draws.uniform()})
+	}
+	return s
+}
+
+// street is n photos forwards along a street between houses.
+func street(n int) *truth {
+	s := newTruth()
+	s.far = 25
+	for i := range n {
+		y := 1.2 * float64(i)
+		s.look(geom.Vec{0.1 * s.draws.normal(), y, 1.6 + 0.05*s.draws.normal()}, geom.Vec{0, y + 10, 1.6})
+	}
+	for range 150 * n {
+		side := math.Copysign(4+2*s.draws.uniform(), s.draws.uniform()-0.5)
+		s.points = append(s.points, [3]float64{side, (1.2*float64(n) + 25) * s.draws.uniform(), 7 * s.draws.uniform()})
+	}
+	return s
+}
+
+// aerial is a grid of photos downwards.
+func aerial(rows, columns int, relief float64) *truth {
+	s := newTruth()
+	for i := range rows {
+		for k := range columns {
+			x, y := 12*float64(k), 16*float64(i)
+			eye := geom.Vec{x + s.draws.normal(), y + s.draws.normal(), 60 + 1.5*s.draws.normal()}
+			s.look(eye, geom.Vec{x, y + 4, 0})
+		}
+	}
+	for range 150 * rows * columns {
+		s.points = append(s.points, [3]float64{(12*float64(columns)+60)*s.draws.uniform() - 30,
+			(16*float64(rows)+50)*s.draws.uniform() - 25, relief * s.draws.uniform()})
+	}
+	return s
+}
+
+// with adds the photos and points of another capture, moved away.
+func (s *truth) with(o *truth, away [3]float64) *truth {
+	for _, c := range o.cameras {
+		c.T = geom.Sub(c.T, geom.Rotate(c.R, away))
+		s.cameras = append(s.cameras, c)
+	}
+	for _, x := range o.points {
+		s.points = append(s.points, geom.Add(x, away))
+	}
+	s.normals = append(s.normals, o.normals...)
+	return s
+}
+
+// input photographs the scene and matches all pairs of photos that share points.
+func (s *truth) input() *Input {
+	guess := s.lens
+	guess.Params = []float64{s.lens.Params[0] * s.off, s.lens.Params[1], s.lens.Params[2], 0, 0}
+	if s.known {
+		guess.Params[0] = s.lens.Params[0]
+	}
+	in := &Input{Lenses: []Lens{{guess, s.known}}}
+	seen := make([]map[int]int32, len(s.cameras)) // keypoints by point
+	optics, _ := s.lens.Optics(s.lens.Width, s.lens.Height)
+	for i, c := range s.cameras {
+		p := Photo{Name: fmt.Sprintf("%03d.jpg", i)}
+		seen[i] = map[int]int32{}
+		for k, x := range s.points {
+			u, v, ok := optics.Project(c.ToCamera(x))
+			away := geom.Sub(c.Center(), x)
+			if !ok || u < 0 || v < 0 || u > float64(s.lens.Width) || v > float64(s.lens.Height) ||
+				geom.Length(away) > s.far || s.normals != nil && geom.Dot(away, s.normals[k]) < 0.4*geom.Length(away) ||
+				s.draws.uniform() > 0.75 {
+				continue
+			}
+			seen[i][k] = int32(len(p.Keypoints))
+			p.Keypoints = append(p.Keypoints, [2]float32{float32(u + s.noise*s.draws.normal()),
+				float32(v + s.noise*s.draws.normal())})
+		}
+		in.Photos = append(in.Photos, p)
+	}
+	var list []Pair
+	for b := range s.cameras {
+		for a := range b {
+			p := Pair{A: a, B: b}
+			twin := 0
+			if slices.Contains(s.twins, [2]int{a, b}) {
+				twin = 1
+			}
+			for k := range s.points {
+				i, yes := seen[a][k]
+				j, too := seen[b][k^twin]
+				if !yes || !too || s.draws.uniform() > 0.8 {
+					continue
+				}
+				if s.draws.uniform() < s.wrong {
+					j = int32(s.draws.uniform() * float64(len(in.Photos[b].Keypoints)))
+				}
+				p.Matches = append(p.Matches, [2]int32{i, j})
+			}
+			if len(p.Matches) >= 20 {
+				list = append(list, p)
+			}
+		}
+	}
+	parallel.For(len(list), func(i int) {
+		p := &list[i]
+		p.Relation = twoview.Relate(in.view(p.A), in.view(p.B), p.Matches, twoview.Options{Key: uint64(i)})
+	})
+	for _, p := range list {
+		if p.Relation.Kind != twoview.Unrelated {
+			in.Pairs = append(in.Pairs, p)
+		}
+	}
+	return in
+}
+
+func (in *Input) view(photo int) twoview.View {
+	p := &in.Photos[photo]
+	l := &in.Lenses[p.Lens]
+	o, _ := l.Optics(l.Width, l.Height)
+	return twoview.View{Optics: o, FocalKnown: l.FocalKnown, Points: p.Keypoints}
+}
