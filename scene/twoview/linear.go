@@ -76,6 +76,15 @@ func (p *polynomial) at(x float64, degree int) (y, slope float64) {
 	return y, slope
 }
 
+// addProduct adds s a b, of degree maxDegree at most.
+func (p *polynomial) addProduct(a, b *polynomial, s float64) {
+	for i, x := range a {
+		for j := range maxDegree + 1 - i {
+			p[i+j] += s * x * b[j]
+		}
+	}
+}
+
 // realRoots appends the real roots of a polynomial. Those of more than 1 are found as inverses of the roots of the
 // polynomial with its coefficients reversed, so that none is out of reach.
 func (p *polynomial) realRoots(degree int, roots []float64) []float64 {
