@@ -24,7 +24,7 @@ var cubicAt = func() (at [4][4][4]int) {
 }()
 
 // fivePoint appends the essential matrices, at most 10, that agree with 5 matches: b' E a = 0 (Nistér: An Efficient
-// Solution to the Five-Point Relative Pose Problem, PAMI 2004). They are exact to about 1e-11.
+// Solution to the Five-Point Relative Pose Problem, PAMI 2004). Nearly all are exact to 1e-11.
 func fivePoint(list []couple, sample []int32, out []matrix) []matrix {
 	var rows [5]matrix
 	var basis [4]matrix // E = x basis[0] + y basis[1] + z basis[2] + basis[3]
