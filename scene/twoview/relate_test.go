@@ -165,3 +165,17 @@ func TestDegenerate(t *testing.T) {
 		}
 	}
 }
+
+// A short way between two photos, of a few pixels, is not taken for a rotation.
+func TestShortWay(t *testing.T) {
+	rotations := 0
+	for seed := range uint32(8) {
+		m := recipe{lens: openCV, turn: 0.1, move: vec{-0.03, 0, 0}, n: 300, noise: 0.3, outliers: 0.2}.make(t, seed)
+		if r := Relate(m.a, m.b, m.matches, Options{Key: uint64(seed)}); r.Kind == Rotation {
+			rotations++
+		}
+	}
+	if rotations > 0 {
+		t.Errorf("%d of 8 are rotations", rotations)
+	}
+}
