@@ -54,10 +54,11 @@ func captureTable(o *capture.Options) []optionGroup {
 			"match `PAIRS`: exhaustive, sequential or tree; auto: by number and kind of photos", capture.Matchings...),
 		truth(&o.Loops, "loops", "match sequentially, with loop detection"),
 		text(&o.VocabTree, "vocab-tree", "COLMAP vocabulary tree `FILE`; for --loops, and for many photos"),
-		chosen(&o.Mapper, "mapper", "global needs COLMAP 4 or glomap", capture.MapIncremental, capture.MapGlobal),
+		chosen(&o.Mapper, "mapper", "what finds cameras: own, or COLMAP's incremental or global (COLMAP 4 or glomap); "+
+			"auto: own, unless an option is COLMAP's", capture.Mappers...),
 		chosen(&o.GPU, "gpu", "run COLMAP on the GPU; auto: if it has CUDA", capture.Auto, capture.On, capture.Off),
 		integer(&o.Model, "model", "use component `N` (default: the one with most photos)").within(0, 1e6),
 		progressOption(&o.Progress),
 		overwriteOption(&o.Overwrite, "files in SCENE that this command did not write"),
-	}}}
+	}}, {options: deviceOptions(&o.Device)}}
 }

@@ -168,6 +168,6 @@ func captureFor(console *cli.Console, o *train.Options, footage string) (scene s
 	}
 	c := capture.NewOptions()
 	c.Inputs, c.Out, c.Trained = []string{footage}, filepath.Join(o.Out, captured.OwnFolder), true
-	c.Again = commandAgain(console.Args, nil)
+	c.Again, c.Device = commandAgain(console.Args, nil), o.Device
 	return c.Out, capture.Run(console, c)
 }

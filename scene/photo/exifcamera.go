@@ -23,8 +23,17 @@ const (
 	tagExif         = 0x8769
 	tagSensitivity  = 0x8827
 	tagFocalLength  = 0x920a
+	tagFocalIn35mm  = 0xa405
 	tagLensModel    = 0xa434
 )
+
+// FocalLength returns the focal length of a photo in lengths of its longer side, by what EXIF says that it would be on
+// film of 36 mm; known is false where it does not say.
+func FocalLength(path string) (focal float64, known bool) {
+	_, tags := exifFolders(path)
+	focal = fraction(tags[tagFocalIn35mm]) / 36
+	return focal, focal > 0
+}
 
 // TakenWith names the camera that a photo was taken with, its lens and the focal length, as EXIF has them; "" where it
 // says nothing. It is there to compare: photos with the same text may share a calibration.

@@ -7,6 +7,7 @@ import (
 	"vksplat/internal/fault"
 	"vksplat/internal/run/meter"
 	"vksplat/internal/run/output"
+	"vksplat/pipeline"
 )
 
 // Name is the name of the command.
@@ -37,9 +38,13 @@ var Matchings = []string{Auto, MatchAll, MatchSequential, MatchTree}
 
 // Values of Options.Mapper.
 const (
-	MapIncremental = "incremental"
-	MapGlobal      = "global"
+	MapOwn         = "own"         // this program's, on any GPU
+	MapIncremental = "incremental" // COLMAP's
+	MapGlobal      = "global"      // COLMAP's, or glomap
 )
+
+// Mappers are all of them.
+var Mappers = []string{Auto, MapOwn, MapIncremental, MapGlobal}
 
 // Values of Options.Features.
 const (
@@ -75,7 +80,8 @@ type Options struct {
 	Matching    string // Auto, MatchAll, MatchSequential or MatchTree
 	Loops       bool   // sequential matching looks for places that are seen again
 	VocabTree   string // file of a vocabulary tree
-	Mapper      string // MapIncremental or MapGlobal
+	Mapper      string // Auto, MapOwn, MapIncremental or MapGlobal
+	Device      pipeline.DeviceOptions
 	GPU         string // Auto, On or Off: what COLMAP computes features and matches with
 	Model       int    // the component to take, or largestModel
 
@@ -87,7 +93,7 @@ type Options struct {
 
 // NewOptions gives the defaults.
 func NewOptions() *Options {
-	return &Options{Cameras: Auto, CameraModel: Auto, Features: FeaturesSIFT, Matching: Auto, Mapper: MapIncremental,
+	return &Options{Cameras: Auto, CameraModel: Auto, Features: FeaturesSIFT, Matching: Auto, Mapper: Auto,
 		GPU: Auto, Model: largestModel, Progress: meter.Auto}
 }
 
@@ -103,6 +109,9 @@ func (o *Options) check() error {
 			"there is no folder to write to")
 	case o.Fps != 0 && o.Frames != 0:
 		return fault.Usagef("give one of them", "%s exclude each other", fault.Named("fps", "frames"))
+	case o.Mapper == MapOwn && o.ofColmap() != "":
+		return fault.Usagef("leave out one of them", "%s exclude each other: COLMAP alone has the latter",
+			fault.Named("mapper", o.ofColmap()))
 	case o.Loops && o.Matching != Auto && o.Matching != MatchSequential:
 		return fault.Usagef("leave out one of them; "+fault.Setting("loops")+" matches sequentially",
 			"%s exclude each other when that is %s", fault.Named("loops", "matching"), o.Matching)

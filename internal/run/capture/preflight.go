@@ -15,13 +15,15 @@ import (
 // preflight finds what would fail after minutes of work: programs and abilities of COLMAP that are missing, videos that
 // cannot be read or are sampled too thinly, photos that are broken.
 func (r *running) preflight() (err error) {
-	if r.mapper.colmap, err = probeColmap(r.ctx); err != nil {
-		return err
+	if r.own == nil {
+		if r.mapper.colmap, err = probeColmap(r.ctx); err != nil {
+			return err
+		}
+		if err := r.able(); err != nil {
+			return err
+		}
 	}
 	if err := r.programs(); err != nil {
-		return err
-	}
-	if err := r.able(); err != nil {
 		return err
 	}
 	for _, s := range r.sources {

@@ -142,6 +142,9 @@ func (p *progress) parts(what string, later float64) func(line string) {
 	}
 }
 
+// timed says that what is counted from now on takes equal times.
+func (p *progress) timed() { p.began, p.later = time.Now(), 0 }
+
 // cameras shows how many cameras the mapper has found, in one component after the other.
 func (p *progress) cameras(photos int) func(line string) {
 	component, found := 0, 0

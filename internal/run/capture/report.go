@@ -14,7 +14,7 @@ type Report struct {
 	ExitCode int    `json:"exit_code"`
 	Error    string `json:"error,omitempty"` // where the exit code is not 0
 	Hint     string `json:"hint,omitempty"`
-	Colmap   string `json:"colmap"` // version
+	Colmap   string `json:"colmap,omitempty"` // version; none: this program found the cameras
 
 	Photos     int          `json:"photos"`           // that COLMAP was given
 	Registered int          `json:"registered"`       // of them, with a camera in the component that was taken
@@ -44,8 +44,12 @@ func (r *running) dropReport() error {
 
 // newReport begins the report of what COLMAP was given.
 func (r *running) newReport() *Report {
-	return &Report{By: r.stages.state.By, Colmap: r.mapper.colmap.version, Photos: len(r.photos),
-		Others: []*component{}, Dropped: []Dropped{}, Advice: []string{}, LeftOut: append([]Dropped{}, r.broken...)}
+	v := &Report{By: r.stages.state.By, Photos: len(r.photos), Others: []*component{}, Dropped: []Dropped{},
+		Advice: []string{}, LeftOut: append([]Dropped{}, r.broken...)}
+	if r.own == nil {
+		v.Colmap = r.mapper.colmap.version
+	}
+	return v
 }
 
 // report writes what came of the command once it has done anything: v or, where it failed, the error. It returns how

@@ -58,11 +58,13 @@ func Run(console *cli.Console, o *Options) error {
 	r.stages.written.By = Name
 	r.show = newProgress(console, progress, o.Progress)
 	defer console.Follow(nil)
-	with := "without CUDA"
-	if r.mapper.colmap.cuda {
-		with = "with CUDA"
+	if r.own == nil {
+		with := "without CUDA"
+		if r.mapper.colmap.cuda {
+			with = "with CUDA"
+		}
+		console.Printf("%-9s COLMAP %s %s\n", "tools:", r.mapper.colmap.version, with)
 	}
-	console.Printf("%-9s COLMAP %s %s\n", "tools:", r.mapper.colmap.version, with)
 	if err := r.dropReport(); err != nil {
 		return err
 	}
@@ -98,8 +100,11 @@ func (r *running) all() (*Report, error) {
 	if len(r.photos) < fewestPhotos { // a video was shorter than it says, or did not say
 		return nil, r.tooFew(len(r.photos))
 	}
-	for _, step := range []func() error{r.takeFaces, r.takeMasks, r.mapper.findFeatures, r.mapper.matchPhotos,
-		r.mapper.findCameras} {
+	find := []func() error{r.mapper.findFeatures, r.mapper.matchPhotos, r.mapper.findCameras}
+	if w := r.own; w != nil {
+		find = []func() error{w.findFeatures, w.matchPhotos, w.findCameras}
+	}
+	for _, step := range append([]func() error{r.takeFaces, r.takeMasks}, find...) {
 		if err := step(); err != nil {
 			return nil, err
 		}

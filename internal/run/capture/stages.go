@@ -49,13 +49,18 @@ type running struct {
 	*material
 	stages *stages
 	mapper *mapper
+	own    *own // nil: COLMAP finds the cameras
 }
 
 func newRunning(ctx context.Context, console *cli.Console, o *Options, sources []*source) *running {
 	b := &base{ctx: ctx, console: console, o: o}
 	m := &material{sources: sources, files: map[string]string{}}
 	s := &stages{base: b}
-	return &running{base: b, material: m, stages: s, mapper: &mapper{base: b, material: m, stages: s}}
+	r := &running{base: b, material: m, stages: s, mapper: &mapper{base: b, material: m, stages: s}}
+	if o.choosesOwn() {
+		r.own = &own{mapper: r.mapper}
+	}
+	return r
 }
 
 // stages does steps of the work once.

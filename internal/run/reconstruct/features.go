@@ -1,0 +1,104 @@
+package reconstruct
+
+import (
+	"context"
+	"runtime"
+
+	"vksplat/pipeline"
+	"vksplat/pipeline/features"
+	"vksplat/scene"
+	"vksplat/scene/photo"
+)
+
+// Photo is a photo whose camera is searched for.
+type Photo struct {
+	Name     string // with slashes
+	Path     string
+	Mask     string // file that is black where features are to be ignored; "" for none
+	Lens     string // photos of one text share a calibration
+	Sequence string // photos of one text were taken one after the other; "": this is in no sequence
+}
+
+// Features are the keypoints of a photo.
+type Features struct {
+	features.Set
+	Colours       []byte // [Points][3], of the pixels that they are at
+	Width, Height int    // of the photo
+}
+
+// Find finds the features of photos, which has photos decoded ahead of the device. done is called after each. The same
+// photos give the same bytes on one device and driver.
+func Find(ctx context.Context, d *pipeline.Device, photos []Photo, o features.Options, done func(n int)) (
+	[]Features, error) {
+	e, err := d.NewFeatures(o)
+	if err != nil {
+		return nil, err
+	}
+	defer e.Close() // what it found is with the host
+	type decoded struct {
+		image scene.Image
+		err   error
+	}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	ahead := make(chan chan decoded, runtime.GOMAXPROCS(0)) // bounds the pictures in memory
+	go func() {
+		defer close(ahead)
+		for i := range photos {
+			one := make(chan decoded, 1)
+			select {
+			case ahead <- one:
+			case <-ctx.Done():
+				return
+			}
+			go func() {
+				image, err := decode(&photos[i])
+				one <- decoded{image, err}
+			}()
+		}
+	}()
+	found := make([]Features, 0, len(photos))
+	for one := range ahead {
+		p := <-one
+		if p.err != nil {
+			return nil, p.err
+		}
+		f, err := findIn(ctx, e, p.image)
+		photo.Recycle(p.image)
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, f)
+		done(len(found))
+	}
+	return found, ctx.Err()
+}
+
+// decode reads a photo as it is stored.
+func decode(p *Photo) (scene.Image, error) {
+	w, h, err := photo.Size(p.Path)
+	if err != nil {
+		return scene.Image{}, err
+	}
+	return photo.Decode(scene.Camera{Name: p.Name, Path: p.Path, Mask: p.Mask, Width: w, Height: h})
+}
+
+// findIn finds the features of a picture where its mask says that pixels count.
+func findIn(ctx context.Context, e *features.Extractor, m scene.Image) (Features, error) {
+	grey := make([]byte, m.Width*m.Height)
+	for i := range grey { // luma of Rec. 601
+		grey[i] = byte((299*int(m.Pix[4*i]) + 587*int(m.Pix[4*i+1]) + 114*int(m.Pix[4*i+2]) + 500) / 1000)
+	}
+	all, err := e.Extract(ctx, m.Width, m.Height, grey)
+	f := Features{Width: m.Width, Height: m.Height}
+	for i, p := range all.Points {
+		at := min(max(int(p.Y), 0), m.Height-1)*m.Width + min(max(int(p.X), 0), m.Width-1)
+		if m.Mask != nil && !photo.Counts(m.Mask, at) {
+			continue
+		}
+		f.Points = append(f.Points, p)
+		f.Descriptors = append(f.Descriptors, all.Descriptors[i*features.DescriptorBytes:][:features.DescriptorBytes]...)
+		f.Colours = append(f.Colours, m.Pix[4*at:4*at+3]...)
+	}
+	return f, err
+}

@@ -1,0 +1,106 @@
+package reconstruct
+
+import (
+	"context"
+	"runtime"
+	"sync"
+
+	"vksplat/pipeline"
+	"vksplat/pipeline/matching"
+	"vksplat/scene"
+	"vksplat/scene/mapping"
+	"vksplat/scene/pairs"
+	"vksplat/scene/twoview"
+)
+
+// guessedFocal times the longer side of a photo is taken for a focal length that nothing tells (COLMAP).
+const guessedFocal = 1.2
+
+// input is what mapping works on, without pairs.
+func input(photos []Photo, found []Features) *mapping.Input {
+	in := &mapping.Input{}
+	lenses := map[string]int{}
+	for i, p := range photos {
+		f := &found[i]
+		at, known := lenses[p.Lens]
+		if !known {
+			at = len(in.Lenses)
+			lenses[p.Lens] = at
+			in.Lenses = append(in.Lenses, lensOf(p.Path, f.Width, f.Height))
+		}
+		one := mapping.Photo{Name: p.Name, Lens: at, Keypoints: make([][2]float32, len(f.Points))}
+		for k, x := range f.Points {
+			one.Keypoints[k] = [2]float32{x.X, x.Y}
+		}
+		in.Photos = append(in.Photos, one)
+	}
+	return in
+}
+
+// Match matches the photos that are worth it, and finds the geometry of each pair. progress is called with the number
+// of pairs that are done, of how many.
+func Match(ctx context.Context, d *pipeline.Device, photos []Photo, found []Features, o pairs.Options,
+	progress func(done, of int)) ([]mapping.Pair, error) {
+	list, chosen := make([]matching.Photo, len(photos)), make([]pairs.Photo, len(photos))
+	for i, p := range photos {
+		list[i] = matching.Photo{Descriptors: found[i].Descriptors}
+		chosen[i] = pairs.Photo{Name: p.Name, Sequence: p.Sequence, Descriptors: found[i].Descriptors}
+	}
+	m, err := d.NewMatcher(list, matching.Options{})
+	if err != nil {
+		return nil, err
+	}
+	defer m.Close() // what it found is with the host
+	worth := pairs.Choose(chosen, o)
+	scores, err := m.Score(ctx, worth, o.Scored)
+	if err != nil {
+		return nil, err
+	}
+	worth = pairs.Promising(worth, scores, o)
+	in := input(photos, found)
+	views, err := viewsOf(in)
+	if err != nil {
+		return nil, err
+	}
+	result := make([]mapping.Pair, len(worth))
+	var wait sync.WaitGroup
+	slots := make(chan struct{}, 4*runtime.GOMAXPROCS(0))
+	err = m.Match(ctx, worth, nil, func(pair int, matches [][2]int32) error {
+		slots <- struct{}{}
+		wait.Go(func() {
+			a, b := worth[pair][0], worth[pair][1]
+			r := twoview.Relate(views[a], views[b], matches, twoview.Options{Key: uint64(a)<<32 | uint64(b)})
+			result[pair] = mapping.Pair{A: a, B: b, Matches: matches, Relation: r}
+			<-slots
+		})
+		progress(pair+1, len(worth))
+		return nil
+	})
+	wait.Wait()
+	if err != nil {
+		return nil, err
+	}
+	related := result[:0]
+	for _, p := range result {
+		if p.Relation.Kind != twoview.Unrelated && p.Relation.Kind != twoview.Watermark {
+			related = append(related, p)
+		}
+	}
+	return related, nil
+}
+
+// viewsOf are the photos as twoview knows them.
+func viewsOf(in *mapping.Input) ([]twoview.View, error) {
+	optics := make([]*scene.Optics, len(in.Lenses))
+	for i, l := range in.Lenses {
+		var err error
+		if optics[i], err = l.Optics(l.Width, l.Height); err != nil {
+			return nil, err
+		}
+	}
+	views := make([]twoview.View, len(in.Photos))
+	for i, p := range in.Photos {
+		views[i] = twoview.View{Optics: optics[p.Lens], FocalKnown: in.Lenses[p.Lens].FocalKnown, Points: p.Keypoints}
+	}
+	return views, nil
+}
