@@ -22,7 +22,7 @@ layout(binding = 3, scalar) writeonly buffer Descriptors { uint descriptors[]; }
 
 #include "sift_gradient.glsl"
 
-const uint NUMBERS = 128u;      // [4 rows][4 columns][8 directions]
+const uint NUMBERS = 128u;      // [4 rows][4 columns][8 directions], against the angle, as in COLMAP's
 const float SQUARE = 3.0;       // side, in standard deviations
 const float MOST = 0.2;         // of a number, when their squares add up to 1
 
@@ -38,7 +38,7 @@ void add(vec2 at, float turn, float weight) {
         ivec3 up = ivec3(k, k >> 1, k >> 2) & 1, to = first + up + ivec3(2, 2, 0);
         if (any(lessThan(to.xy, ivec2(0))) || any(greaterThan(to.xy, ivec2(3)))) continue;
         vec3 w = mix(1.0 - share, share, bvec3(up));
-        atomicAdd(s_sum[to.y * 32 + to.x * 8 + (to.z & 7)], uint(weight * w.x * w.y * w.z));
+        atomicAdd(s_sum[to.y * 32 + to.x * 8 + (-to.z & 7)], uint(weight * w.x * w.y * w.z));
     }
 }
 

@@ -238,7 +238,7 @@ func SiftDescribe[T Real](o *SiftOctave[T], p layout.SiftPoint, direction float6
 		turn := math.Mod(angle-direction+2*math.Pi, 2*math.Pi) * 8 / (2 * math.Pi)
 		w := length * math.Exp(-(x*x+y*y)/8)
 		for i := range d {
-			to := [3]float64{float64(i/8%4) - 1.5, float64(i/32) - 1.5, float64(i % 8)}
+			to := [3]float64{float64(i/8%4) - 1.5, float64(i/32) - 1.5, -float64(i % 8)}
 			near := max(0, 1-math.Abs(x-to[0])) * max(0, 1-math.Abs(y-to[1]))
 			d[i] += w * near * max(0, 1-math.Abs(math.Remainder(turn-to[2], 8)))
 		}
