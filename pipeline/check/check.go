@@ -72,11 +72,8 @@ func kernels() []*vk.Kernel {
 	})
 }
 
-// Fits reports whether the device can run c: it binds what c binds, and has what c's kernel needs.
-func (c Case) Fits(d *vk.Device) bool {
-	i := d.Info()
-	return c.Bytes <= i.Limits.MaxStorageBufferRange && (i.Features.PackedDot || !strings.HasSuffix(c.Kernel, "_packed"))
-}
+// Fits reports whether the device can bind what c binds.
+func (c Case) Fits(d *vk.Device) bool { return c.Bytes <= d.Info().Limits.MaxStorageBufferRange }
 
 // table is the cases of a kernel: their names and what they do.
 type table []struct {
