@@ -7,8 +7,12 @@ import (
 	"testing"
 
 	"vksplat/internal/cli"
+	must "vksplat/internal/musttest"
 	"vksplat/internal/run/meter"
 	"vksplat/internal/run/runtest"
+	"vksplat/pipeline/recipe"
+	"vksplat/scene"
+	"vksplat/scene/load"
 )
 
 // TestFollowCaptureInLittleMemory asks for more splats by the capture than memory has room for: the model ends with
@@ -35,4 +39,24 @@ func TestFollowCaptureInLittleMemory(t *testing.T) {
 	run("90000 splats to end with", true, 18, func(o *Options) {
 		o.Config.Splats, o.Checkpoints.Overwrite = 90000, true
 	})
+}
+
+// TestFollowTakenPhotos wants as many splats as the pixels that are trained on call for: those of the photos as taken
+// where training sees them so, and otherwise those of the photos without distortion.
+func TestFollowTakenPhotos(t *testing.T) {
+	dir := bentCapture(t)
+	given := must.Get(load.Capture(dir, scene.LoadOptions{Model: scene.AnyModel}))(t)
+	taken, _, err := scene.AsTaken(given.Cameras)
+	must.Do(t, err)
+	count := func(cams []scene.Camera) int { return recipe.SplatsFor(cams, len(given.Points), 1) }
+	if count(taken) == count(given.Cameras) {
+		t.Fatal("the capture tells nothing apart")
+	}
+	for native, want := range map[bool]int{true: count(taken), false: count(given.Cameras)} {
+		o := NewOptions()
+		o.SplatsFactor, o.Config.NativeLens = 1, native
+		if said := must.Get(o.Choose(dir))(t); o.Config.Splats != want {
+			t.Errorf("native lens %v: %d splats, want %d: %s", native, o.Config.Splats, want, said)
+		}
+	}
 }

@@ -26,7 +26,7 @@ func (k *knowns) findAnchors(c *scene.Capture) (err error) {
 	}
 	taken := *c
 	if k.Config.NativeLens {
-		if taken.Cameras, _, err = captured.AsTaken(c.Cameras); err != nil {
+		if taken.Cameras, _, err = scene.AsTaken(c.Cameras); err != nil {
 			return err
 		}
 	}
@@ -165,7 +165,7 @@ func (s *scorer) heldOut(ctx context.Context) ([]scene.Camera, error) {
 		cams = moved.Cameras
 	}
 	if s.o.scoresAsTaken() {
-		cams, _, err = captured.AsTaken(cams)
+		cams, _, err = scene.AsTaken(cams)
 	}
 	return cams, err
 }

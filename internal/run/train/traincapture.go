@@ -32,6 +32,7 @@ type dataset struct {
 	cameras []scene.Camera  // to be written: in the capture's own frame, less the origin
 	points  []ply.FilePoint // likewise
 	nPoints int             // of capture, those left out aside; it gives them up when the splats are made
+	ignored int             // points left out because they are close to a camera
 
 	training  *scene.Capture // what training knows: Capture without held-out cameras, in the same frame
 	known     knowns         // of the photos that are trained on
@@ -133,7 +134,7 @@ func (d *dataset) calibrate(ctx context.Context) error {
 // unbending reports whether cameras are refined on pictures without distortion alone: a lens cannot be drawn through,
 // or a camera moved while its photo was read out.
 func unbending(cams []scene.Camera) bool {
-	_, _, err := captured.AsTaken(cams)
+	_, _, err := scene.AsTaken(cams)
 	return err != nil || slices.ContainsFunc(cams, func(c scene.Camera) bool { return c.Moved() })
 }
 
@@ -188,12 +189,12 @@ func (d *dataset) clear() {
 			d.depths[i].Median *= t.Frame.Scale
 		}
 	}
-	if n := t.Clear(d.depths); n > 0 {
+	if d.ignored = t.Clear(d.depths); d.ignored > 0 {
 		say := d.detailLater
-		if n > len(t.Points)/20 {
+		if d.ignored > len(t.Points)/20 {
 			say = d.noteLater
 		}
-		say(fmt.Sprintf("ignored %s close to a camera", cli.Count(n, "outlier point")))
+		say(fmt.Sprintf("ignored %s close to a camera", cli.Count(d.ignored, "outlier point")))
 	}
 	d.nPoints = len(t.Points)
 }
