@@ -18,7 +18,6 @@ import (
 	"vksplat/internal/run/captured"
 	"vksplat/internal/run/meter"
 	"vksplat/internal/run/output"
-	"vksplat/internal/run/plans"
 	"vksplat/internal/run/runtest"
 	"vksplat/scene"
 	"vksplat/scene/colmap"
@@ -133,8 +132,7 @@ func TestRefuseCameras(t *testing.T) {
 		word string
 	}{
 		{func(r *Run) { r.TimeLimit = LimitFlag(time.Minute) }, "time-limit"},
-		{func(r *Run) { r.TimeLimit, r.Divided = 0, &plans.Plan{} }, "blocks"},
-		{func(r *Run) { r.Divided, r.Config.PoseStart = nil, r.Config.Iterations }, "training ends with"},
+		{func(r *Run) { r.TimeLimit, r.Config.PoseStart = 0, r.Config.Iterations }, "training ends with"},
 	} {
 		refused.set(r)
 		if err := judged(); err == nil || !strings.Contains(err.Error(), refused.word) {
