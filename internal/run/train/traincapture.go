@@ -34,12 +34,11 @@ type dataset struct {
 	nPoints int             // of capture, those left out aside; it gives them up when the splats are made
 	ignored int             // points left out because they are close to a camera
 
-	training  *scene.Capture // what training knows: Capture without held-out cameras, in the same frame
-	known     knowns         // of the photos that are trained on
-	depths    []scene.Depths // of the points that each camera in training sees
-	shell     float64        // radius of the far shell that training began with, 0 without
-	takers    map[string]int // numbers of the cameras that took the photos, by cameraName
-	nearestTo map[string]scene.Nearest
+	training *scene.Capture // what training knows: Capture without held-out cameras, in the same frame
+	known    knowns         // of the photos that are trained on
+	depths   []scene.Depths // of the points that each camera in training sees
+	shell    float64        // radius of the far shell that training began with, 0 without
+	takers   map[string]int // numbers of the cameras that took the photos, by cameraName
 
 	calibrated *calibrate.Result // nil where no calibration was asked for
 	latest     *refinement       // what refined returned last
@@ -199,12 +198,14 @@ func (d *dataset) clear() {
 	d.nPoints = len(t.Points)
 }
 
-// nearest says how far the held-out photos' cameras are from those that are trained on. Neither moves.
+// nearest says how far the held-out photos' cameras are from those that are trained on, as the files of the run have
+// them.
 func (d *dataset) nearest() map[string]scene.Nearest {
-	if d.nearestTo == nil {
-		d.nearestTo = scene.NearestTo(d.training.Cameras, captured.Pick(d.Capture.Cameras, d.Test))
+	cams := d.Capture.Cameras
+	if d.latest != nil && d.latest.files != nil {
+		cams = d.latest.cameras
 	}
-	return d.nearestTo
+	return scene.NearestTo(captured.Pick(cams, d.Train), captured.Pick(cams, d.Test))
 }
 
 // heldOutNames are those of the cameras that are held out.
