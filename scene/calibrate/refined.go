@@ -23,7 +23,7 @@ func Refined(ctx context.Context, c *scene.Capture, given, refined []scene.Camer
 	}
 	n := newNetwork(c, m)
 	n.refit(c, m, given, refined)
-	if need := n.bytes(); o.Bytes > 0 && need > o.Bytes {
+	if need := pointBytes(int64(len(n.seen)), int64(len(n.points))); o.Bytes > 0 && need > o.Bytes {
 		note = fmt.Sprintf("points and held-out photos stay where they are given: to adjust them to refined cameras takes "+
 			"%d MiB of memory, and %d MiB are there", need>>20, o.Bytes>>20)
 		files, err = n.files(m, nil)
@@ -38,6 +38,17 @@ func Refined(ctx context.Context, c *scene.Capture, given, refined []scene.Camer
 	}
 	files, err = n.files(m, nil)
 	return files, res.UnplacedText(), true, err
+}
+
+// RefinedBytes is about how much memory Refined takes of a capture, or a little more, by the size of the file of points
+// alone; 0 for captures that are no COLMAP model.
+func RefinedBytes(c *scene.Capture, points int) int64 {
+	const point, observation = 51, 8 // bytes of the file
+	size := colmap.PointsSize(c)
+	if size == 0 {
+		return 0
+	}
+	return pointBytes(max(0, size-point*int64(points))/observation, int64(points))
 }
 
 // refit gives training photos their refined cameras. Photos of one camera had a lens for each of their sizes, which was

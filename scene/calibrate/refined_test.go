@@ -36,7 +36,12 @@ func TestRefined(t *testing.T) {
 		return cams
 	}
 	given, right := as(s.m, s.m.Cameras[1]), as(s.true, lens)
-	files, note, ok, err := Refined(context.Background(), s.c, given, right, Options{Bytes: 1 << 30})
+	n := newNetwork(s.c, s.m)
+	need, planned := pointBytes(int64(len(n.seen)), int64(len(n.points))), RefinedBytes(s.c, len(s.m.Points))
+	if planned < need || planned > need*6/5 {
+		t.Errorf("%d bytes are planned, %d are needed", planned, need)
+	}
+	files, note, ok, err := Refined(context.Background(), s.c, given, right, Options{Bytes: planned})
 	must.Do(t, err)
 	if !ok || note != "" {
 		t.Fatalf("ok %v, note: %s", ok, note)
@@ -70,7 +75,8 @@ func TestRefined(t *testing.T) {
 		t.Errorf("without memory, held-out photos are off by %.4f, others by %g; note: %s", stay, s.off(m, false), note)
 	}
 	other := &scene.Capture{Format: scene.FormatTransforms}
-	if _, _, ok, err := Refined(context.Background(), other, nil, nil, Options{}); ok || err != nil {
+	if _, _, ok, err := Refined(context.Background(), other, nil, nil, Options{}); ok || err != nil ||
+		RefinedBytes(other, 9) != 0 {
 		t.Errorf("a capture without a model: %v, %v", ok, err)
 	}
 }

@@ -116,9 +116,17 @@ func Run(console *cli.Console, o *Options) error {
 	if err := captured.RefuseInside(o.Out, "output", c); err != nil {
 		return err
 	}
-	if c, err = o.calibrate(console, c); err != nil {
+	given := c.HeldOut
+	if err := o.holdOut(c); err != nil {
 		return err
 	}
+	ctx, stop := console.Interruptible(cli.Always("stopping"))
+	c, _, err = captured.Calibrate(ctx, c, o.Scene, &o.Load, o.Device, console.Note, console.Note)
+	stop()
+	if err != nil {
+		return err
+	}
+	c.HeldOut = given // split holds photos out, which are no part of the fingerprint
 	p.Capture, p.Photos = captured.SourceOf(o.Scene, &o.Load, captured.ModelFolder), len(c.Cameras)
 	sum, err := fingerprint.Shape(c)
 	if err != nil {
@@ -154,29 +162,6 @@ func Run(console *cli.Console, o *Options) error {
 		return err
 	}
 	return printPartition(console, p)
-}
-
-// calibrate returns the capture with the cameras that all blocks are trained with. Which photos are held out, only the
-// calibration knows: split says it.
-func (o *Options) calibrate(console *cli.Console, c *scene.Capture) (*scene.Capture, error) {
-	ctx, stop := console.Interruptible(cli.Always("stopping"))
-	defer stop()
-	held := *c
-	if err := o.holdOut(&held); err != nil {
-		return nil, err
-	}
-	bytes, err := pipeline.HeapLimit(o.Device)
-	if err != nil {
-		return nil, err
-	}
-	better, res, err := captured.Calibrate(ctx, &held, o.Scene, &o.Load, bytes/2, console.Note)
-	if err != nil {
-		return nil, err
-	}
-	captured.TellCalibration(res, console.Note)
-	out := *better
-	out.HeldOut = c.HeldOut
-	return &out, nil
 }
 
 func (o *Options) holdOut(c *scene.Capture) error {

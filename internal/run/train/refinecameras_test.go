@@ -108,6 +108,23 @@ func TestRefineMoving(t *testing.T) {
 	}
 }
 
+// TestRefinedBytes wants the plan to count what it takes to read the capture again with refined cameras.
+func TestRefinedBytes(t *testing.T) {
+	dir := runtest.SmallScene(t, 5000)
+	process := map[bool]int64{}
+	for _, refines := range []bool{false, true} {
+		o := NewOptions()
+		o.Scene, o.Out, o.Progress, o.Config.RefineCameras = dir, filepath.Join(t.TempDir(), "out"), meter.None, refines
+		r := NewRun(o, cli.New(nil, io.Discard, io.Discard))
+		must.Do(t, r.Begin(t.Context()))
+		process[refines] = r.plan.Host.Process
+		must.Do(t, r.Close())
+	}
+	if more := process[true] - process[false]; more < 5000*(250+loadedPointBytes) {
+		t.Errorf("the plan counts %d bytes", more)
+	}
+}
+
 // TestRefuseCameras refuses what cameras are not refined with, with what to do.
 func TestRefuseCameras(t *testing.T) {
 	r := NewRun(NewOptions(), cli.New(nil, io.Discard, io.Discard))

@@ -112,19 +112,14 @@ func (d *dataset) load(ctx context.Context) (err error) {
 
 // calibrate checks the capture's cameras, and replaces them by better ones.
 func (d *dataset) calibrate(ctx context.Context) error {
-	bytes, err := pipeline.HeapLimit(d.Options.Device)
-	if err != nil {
-		return err
-	}
-	var res *calibrate.Result
-	d.Capture, res, err = captured.Calibrate(ctx, d.Capture, d.Scene, &d.Load, bytes/2, d.console.Note)
+	var err error
+	d.Capture, d.calibrated, err = captured.Calibrate(ctx, d.Capture, d.Scene, &d.Load, d.Options.Device,
+		d.console.Note, d.noteLater)
 	d.choices.bent = d.Capture.Undistorted && anyBent(d.Capture)
-	if err != nil || res == nil {
+	if err != nil || d.calibrated == nil {
 		return err
 	}
-	d.calibrated = res
-	captured.TellCalibration(res, d.noteLater)
-	if reason := res.Reason(); reason != "" {
+	if reason := d.calibrated.Reason(); reason != "" {
 		d.detailLater("the cameras stay as they are: " + reason)
 	}
 	return nil
