@@ -116,17 +116,9 @@ func Run(console *cli.Console, o *Options) error {
 	if err := captured.RefuseInside(o.Out, "output", c); err != nil {
 		return err
 	}
-	given := c.HeldOut
-	if err := o.holdOut(c); err != nil {
+	if c, err = o.calibrate(console, c); err != nil {
 		return err
 	}
-	ctx, stop := console.Interruptible(cli.Always("stopping"))
-	c, _, err = captured.Calibrate(ctx, c, o.Scene, &o.Load, o.Device, console.Note, console.Note)
-	stop()
-	if err != nil {
-		return err
-	}
-	c.HeldOut = given // split holds photos out, which are no part of the fingerprint
 	p.Capture, p.Photos = captured.SourceOf(o.Scene, &o.Load, captured.ModelFolder), len(c.Cameras)
 	sum, err := fingerprint.Shape(c)
 	if err != nil {
@@ -162,6 +154,20 @@ func Run(console *cli.Console, o *Options) error {
 		return err
 	}
 	return printPartition(console, p)
+}
+
+// calibrate returns the capture with the cameras that all blocks are trained with. Only the calibration knows which
+// photos are held out: they are no part of the fingerprint, and split says it.
+func (o *Options) calibrate(console *cli.Console, c *scene.Capture) (*scene.Capture, error) {
+	ctx, stop := console.Interruptible(cli.Always("stopping"))
+	defer stop()
+	given := c.HeldOut
+	if err := o.holdOut(c); err != nil {
+		return nil, err
+	}
+	c, _, err := captured.Calibrate(ctx, c, o.Scene, &o.Load, o.Device, console.Note, console.Note)
+	c.HeldOut = given
+	return c, err
 }
 
 func (o *Options) holdOut(c *scene.Capture) error {

@@ -141,7 +141,8 @@ func TestReportRate(t *testing.T) {
 // TestReportFails wants no line that names a report that could not be written.
 func TestReportFails(t *testing.T) {
 	o := NewOptions()
-	o.Scene, o.Out, o.Report, o.Config.Iterations = runtest.SmallScene(t, 300), filepath.Join(t.TempDir(), "out"), true, 2
+	o.Scene, o.Out, o.Report = runtest.SmallScene(t, 300), filepath.Join(t.TempDir(), "out"), true
+	o.Config.Iterations = 2
 	o.Observers = append(o.Observers, func(o *Options, _ *cli.Console) (Observer, error) {
 		return Observe(func(e Event) error {
 			if _, trained := e.(*Trained); trained { // the page cannot be written without what was logged
