@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 }
 
 // baseline has what the kernels of training steps cost on GPUs that are not there. Its first line is the driver; the
-// others are, between tabs, the GPU, the kernel, its spills, and its cycles.
+// others are, between tabs, the GPU, the kernel, its spilt registers, its bytes of scratch, and its cycles.
 const baseline = "testdata/baseline.tsv"
 
 // TestSteps compiles the kernels of training steps as older Mesa does for AMD. A new spill, or a tenth more cycles than
@@ -49,7 +49,7 @@ func TestSteps(t *testing.T) {
 			if r.Error != "" {
 				t.Fatalf("%s: %s %s", r.GPU, r.Name, r.Error)
 			}
-			now = append(now, fmt.Sprintf("%s\t%s\t%d\t%d", r.GPU, r.Name, r.value(spills), r.cost()))
+			now = append(now, fmt.Sprintf("%s\t%s\t%d\t%d\t%d", r.GPU, r.Name, r.value(spills), r.value(scratch), r.cost()))
 		}
 	}
 	if *update {
@@ -71,13 +71,17 @@ func worse(old, now []string) (list []string) {
 	for _, line := range now {
 		f := strings.Split(line, "\t")
 		before, known := was[f[0]+" "+f[1]]
-		switch {
-		case !known:
+		if !known {
 			list = append(list, "the baseline lacks "+f[0]+" "+f[1])
-		case number(f[2]) > number(before[2]):
-			list = append(list, fmt.Sprintf("%s %s spills %s registers, not %s", f[0], f[1], f[2], before[2]))
-		case number(f[3]) > 1.1*number(before[3]):
-			list = append(list, fmt.Sprintf("%s %s needs %s cycles, not %s", f[0], f[1], f[3], before[3]))
+			continue
+		}
+		for i, column := range []struct {
+			what string
+			room float64
+		}{{"spilt registers", 1}, {"bytes of scratch", 1}, {"cycles", 1.1}} {
+			if number(f[2+i]) > column.room*number(before[2+i]) {
+				list = append(list, fmt.Sprintf("%s %s has %s %s, not %s", f[0], f[1], f[2+i], column.what, before[2+i]))
+			}
 		}
 	}
 	return list
@@ -92,13 +96,13 @@ func number(text string) float64 {
 }
 
 func TestWorse(t *testing.T) {
-	old := []string{"a\tk\t0\t100", "b\tk X\t2\t10"}
+	old := []string{"a\tk\t0\t0\t100", "b\tk X\t2\t8\t10"}
 	for _, c := range []struct {
 		now  string
 		want bool
 	}{
-		{"a\tk\t0\t110", false}, {"a\tk\t0\t111", true}, {"a\tk\t1\t90", true}, {"b\tk X\t2\t9", false},
-		{"b\tk\t2\t9", true},
+		{"a\tk\t0\t0\t110", false}, {"a\tk\t0\t0\t111", true}, {"a\tk\t1\t0\t90", true},
+		{"a\tk\t0\t4\t90", true}, {"b\tk X\t2\t8\t9", false}, {"b\tk\t2\t8\t9", true},
 	} {
 		if got := worse(old, []string{c.now}); len(got) > 0 != c.want {
 			t.Errorf("%q: %q", c.now, got)

@@ -11,10 +11,11 @@ stub=usr/lib/x86_64-linux-gnu/libintel_noop_drm_shim.so
 if [ "$1/$stub" -nt "$list" ] && [ "$1/$stub" -nt "$0" ]; then
     exit
 fi
-mkdir -p "$1/deb" "$1/apt/lists/partial" "$1/apt/parts"
+mkdir -p "$1/deb"
 cd "$1"
 if ! (cd deb && sha256sum --status -c "$list"); then
     mirror=${MIRROR:-$(apt-get indextargets --format '$(REPO_URI)' | grep '/debian/*$' | head -n 1)}
+    mkdir -p apt/lists/partial apt/parts
     cat > apt/parts/debian.sources <<END
 Types: deb deb-src
 URIs: $mirror
