@@ -49,7 +49,8 @@ func TestSteps(t *testing.T) {
 			if r.Error != "" {
 				t.Fatalf("%s: %s %s", r.GPU, r.Name, r.Error)
 			}
-			now = append(now, fmt.Sprintf("%s\t%s\t%d\t%d\t%d", r.GPU, r.Name, r.value(spills), r.value(scratch), r.cost()))
+			now = append(now, fmt.Sprintf("%s\t%s\t%d\t%d\t%d", r.GPU, r.Name, r.value(spills), r.value(scratch),
+				r.cost()))
 		}
 	}
 	if *update {
@@ -80,7 +81,8 @@ func worse(old, now []string) (list []string) {
 			room float64
 		}{{"spilt registers", 1}, {"bytes of scratch", 1}, {"cycles", 1.1}} {
 			if number(f[2+i]) > column.room*number(before[2+i]) {
-				list = append(list, fmt.Sprintf("%s %s has %s %s, not %s", f[0], f[1], f[2+i], column.what, before[2+i]))
+				list = append(list, fmt.Sprintf("%s %s has %s %s, not %s", f[0], f[1], f[2+i], column.what,
+					before[2+i]))
 			}
 		}
 	}
