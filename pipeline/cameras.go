@@ -6,7 +6,9 @@ import (
 )
 
 // NewFeatures makes what finds the keypoints of photos, see features.New.
-func (d *Device) NewFeatures(o features.Options) (*features.Extractor, error) { return features.New(d.dev, o) }
+func (d *Device) NewFeatures(o features.Options) (*features.Extractor, error) {
+	return features.New(d.dev, o)
+}
 
 // NewMatcher makes what matches photos, see matching.New.
 func (d *Device) NewMatcher(photos []matching.Photo, o matching.Options) (*matching.Matcher, error) {

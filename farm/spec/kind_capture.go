@@ -16,7 +16,7 @@ var KindCapture = &Kind{
 	Takes:   "pictures",
 	Silent:  true,
 	Stages:  true,
-	Scratch: []string{"components", "database.db", "logs", "panoramas", "sparse/0/project.ini"},
+	Scratch: []string{"components", "database.db", "features.bin", "logs", "matches.bin", "panoramas", "sparse/0/project.ini"},
 	inputs:  (*planner).capturing,
 	Command: "capture",
 	Args: func(c *Call) []string {
@@ -26,6 +26,9 @@ var KindCapture = &Kind{
 		}
 		if c.VocabTree != "" {
 			args = append(args, "--vocab-tree="+c.VocabTree)
+		}
+		if !slices.ContainsFunc(c.Task.Flags, func(f Flag) bool { return f.Name == "mapper" && f.Value == "global" }) {
+			args = append(args, "--mapper=incremental") // the task has no device
 		}
 		return append(args, "--", c.Source)
 	},
@@ -37,6 +40,8 @@ func (p *planner) capturing(e *expanded, v *variant, t *Task) error {
 	matching, _ := e.field(v, "matching").(string)
 	loops, _ := e.field(v, "loops").(bool)
 	switch {
+	case e.field(v, "mapper") == "own":
+		return p.wrong(at.add("mapper"), "leave it out: COLMAP finds the cameras", "tasks of this kind have no device")
 	case e.field(v, "fps") != nil && e.field(v, "frames") != nil:
 		return p.wrong(at.add("frames"), "give one of them", "fps and frames exclude each other")
 	case matching == "tree" && t.VocabTree.None():

@@ -13,7 +13,7 @@ import (
 	"vksplat/vk"
 )
 
-// Options say which keypoints are found; what is 0 has COLMAP's value.
+// Options say which keypoints are found; Default has COLMAP's values.
 type Options struct {
 	Side        int     // of a photo; longer ones are reduced to it; 3200
 	Max         int     // keypoints of a photo, the largest ones; 8192
@@ -21,8 +21,8 @@ type Options struct {
 	FirstOctave int     // -1: the first one is the doubled photo; 0: the photo as it is
 	Peak        float32 // least difference of levels, of 1; 0.02/3
 	Edge        float32 // greatest ratio of principal curvatures; 10
-	// MaxBytes is the ceiling of the device memory of an octave's levels, 5/6 of what a photo takes; 256 MiB. No byte
-	// depends on it.
+	// MaxBytes is the ceiling of the device memory of an octave's levels, 5/6 of what a photo takes; 256 MiB, or half of
+	// what the device's budget leaves if that is less. No byte depends on it.
 	MaxBytes int64
 }
 
@@ -65,6 +65,7 @@ func New(d *vk.Device, o Options) (*Extractor, error) {
 		!(o.Edge >= 1) {
 		return nil, fmt.Errorf("find features: options %+v are out of range", o)
 	}
+	o.MaxBytes = min(o.MaxBytes, (d.Budget()-d.Stats().InUse)/2)
 	return &Extractor{dev: d, options: o, pool: d.NewScratchPool()}, nil
 }
 

@@ -333,7 +333,7 @@ func captureHint(root string) string {
 }
 
 func captureCommand(of, scene string) string {
-	return "find their cameras first, with COLMAP: " +
+	return "find their cameras first: " +
 		fault.Command(fmt.Sprintf("capture %s -o %s", photo.ShellWord(of), photo.ShellWord(scene)))
 }
 

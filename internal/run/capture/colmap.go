@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"vksplat/internal/cli"
 	"vksplat/internal/fault"
 )
 
@@ -192,4 +193,13 @@ func hasNVIDIA() bool {
 		}
 	}
 	return false
+}
+
+// print says which COLMAP runs.
+func (c *colmapTool) print(console *cli.Console) {
+	with := "without CUDA"
+	if c.cuda {
+		with = "with CUDA"
+	}
+	console.Printf("%-9s COLMAP %s %s\n", "tools:", c.version, with)
 }

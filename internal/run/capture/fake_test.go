@@ -345,7 +345,7 @@ func run(ctx context.Context, o *Options) (string, error) {
 func optionsOf(t *testing.T, inputs ...string) *Options {
 	t.Helper()
 	o := NewOptions()
-	o.Inputs, o.Out = inputs, filepath.Join(t.TempDir(), "scene")
+	o.Inputs, o.Out, o.Mapper = inputs, filepath.Join(t.TempDir(), "scene"), MapIncremental
 	return o
 }
 

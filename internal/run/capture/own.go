@@ -1,16 +1,12 @@
 package capture
 
 import (
-	"encoding/gob"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path"
 	"path/filepath"
-	"strings"
 
-	"vksplat/internal/atomicfile"
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
 	"vksplat/internal/run/output"
@@ -28,6 +24,7 @@ import (
 const (
 	featuresFile = "features.bin"
 	matchesFile  = "matches.bin"
+	missingFile  = "missing.json" // in componentsFolder: why photos have no camera, by name
 	ownVersion   = "1"
 )
 
@@ -68,18 +65,31 @@ func (o *Options) ofColmap() string {
 	return ""
 }
 
+// ready opens the device before photos are gone through, unless what it is for is done.
+func (w *own) ready() error {
+	if output.IsFile(w.o.in(matchesFile)) {
+		return nil
+	}
+	return w.open()
+}
+
 // open opens the device that the stages share.
 func (w *own) open() (err error) {
-	if w.device == nil {
-		if w.device, err = pipeline.OpenDevice(w.o.Device); err == nil {
-			w.console.Printf("%-9s %s\n", "device:", w.device.Name())
-		}
+	if w.device != nil {
+		return nil
+	}
+	if w.device, err = pipeline.OpenDevice(w.o.Device); errors.Is(err, pipeline.ErrNoDevice) {
+		return fault.WithHint(err, "check the GPU's driver with "+fault.Command("doctor")+"; where COLMAP is installed, "+
+			fault.Setting("mapper")+" incremental needs no device")
+	}
+	if err == nil {
+		w.console.Printf("%-9s %s\n", "device:", w.device.Name())
 	}
 	return err
 }
 
 func (w *own) close() error {
-	if w.device == nil {
+	if w == nil || w.device == nil {
 		return nil
 	}
 	return w.device.Close()
@@ -119,7 +129,7 @@ func (w *own) list() error {
 				p.Mask = mask
 			}
 		}
-		if videos[path.Dir(name)] || w.o.Matching == MatchSequential {
+		if videos[path.Dir(name)] || w.sequential() {
 			p.Sequence = "in " + path.Dir(name)
 		}
 		w.photos = append(w.photos, p)
@@ -127,106 +137,144 @@ func (w *own) list() error {
 	return nil
 }
 
+// sequential tells whether photos are to be matched in the order of their names.
+func (w *own) sequential() bool { return w.o.Matching == MatchSequential || w.o.Loops }
+
 func (w *own) findFeatures() error {
 	if err := w.list(); err != nil {
 		return err
 	}
-	o := features.Default()
-	if w.o.MaxSize > 0 {
-		o.Side = w.o.MaxSize
-	}
 	do := func() (string, error) {
-		if err := w.open(); err != nil {
-			return "", err
-		}
-		var err error
-		w.show.timed()
-		w.found, err = reconstruct.Find(w.ctx, w.device, w.photos, o, func(n int) {
-			w.show.update(n, len(w.photos), "photo %d of %d", n, len(w.photos))
-		})
-		if err != nil {
-			return "", err
-		}
+		err := w.find()
 		n := 0
 		for _, f := range w.found {
 			n += len(f.Points)
 		}
-		return fmt.Sprintf("%s in %s", cli.Count(n, "feature"), cli.Count(len(w.found), "photo")),
-			w.store(featuresFile, w.found)
+		return fmt.Sprintf("%s in %s", cli.Count(n, "feature"), cli.Count(len(w.found), "photo")), err
 	}
-	return w.stages.do(stage{name: stageFeatures, key: text("own", ownVersion, o, w.mapper.photos),
+	return w.stages.do(stage{name: stageFeatures, key: text("own", ownVersion, w.siftOptions(), w.mapper.photos),
 		outputs: []string{featuresFile}, do: do})
 }
 
-func (w *own) matchPhotos() error {
-	o := pairs.Defaults
-	switch w.o.Matching {
-	case MatchAll:
-		o.All = len(w.photos)
-	case MatchSequential:
-		o.All = 0
+func (w *own) siftOptions() features.Options {
+	o := features.Default()
+	if w.o.MaxSize > 0 {
+		o.Side = w.o.MaxSize
 	}
+	return o
+}
+
+// find finds features and stores them.
+func (w *own) find() (err error) {
+	if err := w.open(); err != nil {
+		return err
+	}
+	w.show.timed()
+	w.found, err = reconstruct.Find(w.ctx, w.device, w.photos, w.siftOptions(), func(n int) {
+		w.show.update(n, len(w.photos), "photo %d of %d", n, len(w.photos))
+	})
+	if err != nil {
+		return err
+	}
+	return store(w.o.in(featuresFile), w.found)
+}
+
+func (w *own) matchPhotos() error {
 	do := func() (string, error) {
-		if err := errors.Join(w.open(), w.load(featuresFile, &w.found, w.found == nil)); err != nil {
-			return "", err
-		}
-		var err error
-		w.show.timed()
-		w.pairs, err = reconstruct.Match(w.ctx, w.device, w.photos, w.found, o, func(done, of int) {
-			w.show.update(done, of, "pair %d of %d", done, of)
-		})
-		if err != nil {
-			return "", err
-		}
-		return cli.Count(len(w.pairs), "pair"), w.store(matchesFile, w.pairs)
+		err := w.match()
+		return cli.Count(len(w.pairs), "pair"), err
 	}
 	var lenses []string
 	for _, p := range w.photos {
 		lenses = append(lenses, p.Lens)
 	}
-	return w.stages.do(stage{name: stageMatches, key: text("own", ownVersion, o, lenses),
+	return w.stages.do(stage{name: stageMatches, key: text("own", ownVersion, w.pairOptions(), lenses),
 		outputs: []string{matchesFile}, do: do})
 }
 
-func (w *own) findCameras() error {
-	do := func() (string, error) {
-		err := errors.Join(w.load(featuresFile, &w.found, w.found == nil), w.load(matchesFile, &w.pairs, w.pairs == nil))
-		if err != nil {
-			return "", err
-		}
-		m, _, err := reconstruct.Map(w.ctx, w.photos, w.found, w.pairs, func(done, of int) {
-			w.show.update(done, of, "%d of %d photos have a camera", done, of)
-		})
-		if errors.Is(err, mapping.ErrNoPair) {
-			return "", w.noModel()
-		}
-		if err != nil {
-			return "", err
-		}
-		return fmt.Sprintf("%d of %d photos, %s", len(m.Images), len(w.photos), cli.Count(len(m.Points), "point")),
-			colmap.Save(w.o.in(componentsFolder, "0"), m.Files())
+func (w *own) pairOptions() pairs.Options {
+	o := pairs.Defaults
+	switch {
+	case w.o.Matching == MatchAll:
+		o.All = len(w.photos)
+	case w.sequential():
+		o.All = 0
 	}
-	return w.stages.do(stage{name: stageMapping, key: text("own", ownVersion), outputs: []string{componentsFolder}, do: do})
+	return o
 }
 
-// store writes what a stage made.
-func (w *own) store(name string, what any) error {
-	return atomicfile.Write(w.o.in(name), func(f io.Writer) error { return gob.NewEncoder(f).Encode(what) })
-}
-
-// load reads what an earlier call of the command stored, if it is needed.
-func (w *own) load(name string, what any, needed bool) error {
-	if !needed {
-		return nil
+// match matches photos, and stores the pairs.
+func (w *own) match() (err error) {
+	if w.found == nil {
+		if err := reuse(w, featuresFile, &w.found, w.find); err != nil {
+			return err
+		}
 	}
-	f, err := os.Open(w.o.in(name))
+	if err := w.open(); err != nil {
+		return err
+	}
+	w.show.timed()
+	w.pairs, err = reconstruct.Match(w.ctx, w.device, w.photos, w.found, w.pairOptions(), func(done, of int) {
+		w.show.update(done, of, "pair %d of %d", done, of)
+	})
 	if err != nil {
-		return fault.WithHint(err, "run the same command again")
+		return err
 	}
-	defer f.Close() // only read from
-	if err := gob.NewDecoder(f).Decode(what); err != nil {
-		return fault.Data("read features", w.o.in(name), "remove the file, then run the same command again", "%s",
-			strings.TrimPrefix(err.Error(), "gob: "))
+	return store(w.o.in(matchesFile), w.pairs)
+}
+
+func (w *own) findCameras() error {
+	outputs := []string{componentsFolder}
+	return w.stages.do(stage{name: stageMapping, key: text("own", ownVersion), outputs: outputs, do: w.place})
+}
+
+// place finds cameras, and stores them as the only component, with why photos are missing.
+func (w *own) place() (string, error) {
+	if w.found == nil {
+		if err := reuse(w, featuresFile, &w.found, w.find); err != nil {
+			return "", err
+		}
 	}
-	return nil
+	if w.pairs == nil {
+		if err := reuse(w, matchesFile, &w.pairs, w.match); err != nil {
+			return "", err
+		}
+	}
+	m, missing, err := reconstruct.Map(w.ctx, w.photos, w.found, w.pairs, func(done, of int) {
+		w.show.update(done, of, "%d of %d photos have a camera", done, of)
+	})
+	if errors.Is(err, mapping.ErrNoPair) {
+		return "", w.noModel()
+	}
+	if err != nil {
+		return "", err
+	}
+	dir := w.o.in(componentsFolder, "0")
+	if err := colmap.Save(dir, m.Files()); err != nil {
+		return "", err
+	}
+	why := map[string]string{}
+	for i := range missing {
+		why[w.photos[missing[i].Photo].Name] = w.why(&missing[i])
+	}
+	return fmt.Sprintf("%d of %d photos, %s", len(m.Images), len(w.photos), cli.Count(len(m.Points), "point")),
+		output.WriteJSON(w.o.in(componentsFolder, missingFile), why)
+}
+
+// fewFeatures of a photo are too few to find it by.
+const fewFeatures = 100
+
+// why says in a photographer's words why a photo has no camera.
+func (w *own) why(m *mapping.Missing) string {
+	n := len(w.found[m.Photo].Points)
+	switch {
+	case n < fewFeatures:
+		return fmt.Sprintf("it shows little that can be recognised: %s", cli.Count(n, "feature"))
+	case m.Best >= 0:
+		return fmt.Sprintf("it overlaps too little: at best %s, with %s", cli.Count(m.Matches, "match"),
+			w.photos[m.Best].Name)
+	case m.Part > 1:
+		return fmt.Sprintf("it overlaps only with %s that have no camera either", cli.Count(m.Part-1, "photo"))
+	}
+	return "it overlaps with no other photo"
 }

@@ -12,8 +12,8 @@ import (
 	"vksplat/scene/photo"
 )
 
-// preflight finds what would fail after minutes of work: programs and abilities of COLMAP that are missing, videos that
-// cannot be read or are sampled too thinly, photos that are broken.
+// preflight finds what would fail after minutes of work: programs, abilities of COLMAP and devices that are missing,
+// videos that cannot be read or are sampled too thinly, photos that are broken.
 func (r *running) preflight() (err error) {
 	if r.own == nil {
 		if r.mapper.colmap, err = probeColmap(r.ctx); err != nil {
@@ -39,7 +39,10 @@ func (r *running) preflight() (err error) {
 	if err := r.checkPanoramas(); err != nil {
 		return err
 	}
-	return r.enough()
+	if err := r.enough(); err != nil || r.own == nil {
+		return err
+	}
+	return r.own.ready()
 }
 
 // able tells whether the installed COLMAP can do what is asked for.
@@ -87,8 +90,8 @@ func (r *running) gpuThere() error {
 	return nil
 }
 
-// leaveOut takes photos that COLMAP cannot have by their names, and those that are broken, out of the sources, with a
-// warning: of a file that is cut short COLMAP would see the half that is there.
+// leaveOut takes photos with odd names, and those that are broken, out of the sources, with a warning: of a file that is
+// cut short the half that is there would be seen.
 func (r *running) leaveOut() error {
 	for _, s := range r.sources {
 		why := make([]string, len(s.photos))

@@ -16,12 +16,12 @@ type Report struct {
 	Hint     string `json:"hint,omitempty"`
 	Colmap   string `json:"colmap,omitempty"` // version; none: this program found the cameras
 
-	Photos     int          `json:"photos"`           // that COLMAP was given
+	Photos     int          `json:"photos"`           // whose cameras are searched for
 	Registered int          `json:"registered"`       // of them, with a camera in the component that was taken
 	Taken      *component   `json:"taken,omitempty"`  // the component
 	Others     []*component `json:"other_components"` //
 	Dropped    []Dropped    `json:"dropped"`          // photos without a camera in it
-	LeftOut    []Dropped    `json:"left_out"`         // files that are no whole photos, which COLMAP was not given
+	LeftOut    []Dropped    `json:"left_out"`         // files that are no whole photos, which are not used
 	Advice     []string     `json:"advice"`
 	Stages     []stamp      `json:"stages"`
 	Coverage   string       `json:"coverage,omitempty"` // picture, below the scene's folder
@@ -42,7 +42,7 @@ func (r *running) dropReport() error {
 	return nil
 }
 
-// newReport begins the report of what COLMAP was given.
+// newReport begins the report.
 func (r *running) newReport() *Report {
 	v := &Report{By: r.stages.state.By, Photos: len(r.photos), Others: []*component{}, Dropped: []Dropped{},
 		Advice: []string{}, LeftOut: append([]Dropped{}, r.broken...)}

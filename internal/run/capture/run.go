@@ -38,6 +38,7 @@ func Run(console *cli.Console, o *Options) error {
 	ctx, stop := console.Stoppable(cli.Always("stopping; finished stages are kept"))
 	defer stop()
 	r := newRunning(ctx, console, o, sources)
+	defer r.own.close() // nothing is on the device any more
 	if err := r.preflight(); err != nil {
 		return r.interrupted(err)
 	}
@@ -59,11 +60,7 @@ func Run(console *cli.Console, o *Options) error {
 	r.show = newProgress(console, progress, o.Progress)
 	defer console.Follow(nil)
 	if r.own == nil {
-		with := "without CUDA"
-		if r.mapper.colmap.cuda {
-			with = "with CUDA"
-		}
-		console.Printf("%-9s COLMAP %s %s\n", "tools:", r.mapper.colmap.version, with)
+		r.mapper.colmap.print(console)
 	}
 	if err := r.dropReport(); err != nil {
 		return err
@@ -151,7 +148,7 @@ func claimable(o *Options, sources []*source) error {
 		}
 	}
 	for _, name := range []string{imagesFolder, panoramasFolder, masksFolder, "sparse", componentsFolder, databaseFile,
-		logsFolder, coverageFile, reportFile} {
+		featuresFile, matchesFile, logsFolder, coverageFile, reportFile} {
 		_, err := os.Lstat(o.in(name))
 		switch {
 		case errors.Is(err, os.ErrNotExist):

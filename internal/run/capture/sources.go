@@ -253,7 +253,8 @@ func unread(path string, e fs.DirEntry) error {
 	return err
 }
 
-// oddName is why a name is refused that COLMAP's lists of photos, a name a line, cannot hold, or that COLMAP changes.
+// oddName is why a name is refused that COLMAP's lists of photos, a name a line, cannot hold, or that COLMAP changes: a
+// scene may be read by it later.
 const oddName = "COLMAP cannot read names with line breaks, backslashes, or leading or trailing spaces"
 
 // isOdd tells whether that holds for a name.

@@ -11,6 +11,7 @@ import (
 	"vksplat/internal/fault"
 	"vksplat/internal/parallel"
 	"vksplat/internal/run/output"
+	"vksplat/internal/strictjson"
 	"vksplat/internal/wording"
 )
 
@@ -65,7 +66,8 @@ func (r *running) judge(list []*component, taken *component) *Report {
 	return v
 }
 
-// reasons says why photos have no camera: they are dark or blurred, or else match too little.
+// reasons says why photos have no camera: they are dark or blurred, or else match too little, in the mapper's words if
+// there are any.
 func (r *running) reasons(lost []string, taken *component) (list []Dropped) {
 	if len(lost) == 0 {
 		return nil
@@ -79,8 +81,10 @@ func (r *running) reasons(lost []string, taken *component) (list []Dropped) {
 	if len(sharp) > 0 {
 		middle = sharp[len(sharp)/2]
 	}
+	known := map[string]string{}
+	_ = strictjson.ReadFile(r.o.in(componentsFolder, missingFile), &known) // COLMAP writes none
 	for i, l := range r.looksOf(lost, len(lost)) {
-		why := "too few matches with the others"
+		why := cmp.Or(known[lost[i]], "too few matches with the others")
 		switch {
 		case l.bright < darkBelow && l.sharp > 0:
 			why = "dark"

@@ -97,7 +97,8 @@ func findIn(ctx context.Context, e *features.Extractor, m scene.Image) (Features
 			continue
 		}
 		f.Points = append(f.Points, p)
-		f.Descriptors = append(f.Descriptors, all.Descriptors[i*features.DescriptorBytes:][:features.DescriptorBytes]...)
+		const n = features.DescriptorBytes
+		f.Descriptors = append(f.Descriptors, all.Descriptors[n*i:n*(i+1)]...)
 		f.Colours = append(f.Colours, m.Pix[4*at:4*at+3]...)
 	}
 	return f, err
