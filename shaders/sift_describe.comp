@@ -3,7 +3,7 @@
 #extension GL_GOOGLE_include_directive : require
 // sift_describe makes the descriptors of points: histograms of 8 directions of the gradients in 4 x 4 squares around
 // them (Lowe 2004, section 6), whose roots of shares are stored (Arandjelovic and Zisserman 2012).
-//   reads points angles levels; writes descriptors
+//   reads points angles levels runs; writes descriptors
 // A workgroup an angle of a point.
 #include "dispatch.glsl"
 #include "sift.glsl"
@@ -12,13 +12,13 @@ layout(local_size_x = 64) in;
 
 layout(push_constant, scalar) uniform Push {
     SiftBand band;
-    uint first;         // point
-    uint n_points;
+    uint run;
 } pc;
 layout(binding = 0, scalar) readonly buffer Points { SiftPoint points[]; };             // [n]
 layout(binding = 1, scalar) readonly buffer Angles { float angles[]; };                 // [n][2] -1: none
 layout(binding = 2, scalar) readonly buffer Levels { float levels[]; };                 // [SIFT_LEVELS][rows][pitch]
 layout(binding = 3, scalar) writeonly buffer Descriptors { uint descriptors[]; };       // [n][2][32] bytes
+layout(binding = 4, scalar) readonly buffer Runs { SiftRun runs[]; };                   // [bands]
 
 #include "sift_gradient.glsl"
 
@@ -72,8 +72,8 @@ float sum_of(float x) {
 }
 
 void main() {
-    uint lid = gl_LocalInvocationID.x, i = 2u * pc.first + group_index();
-    if (group_index() >= 2u * pc.n_points || angles[i] < 0.0) return;
+    uint lid = gl_LocalInvocationID.x, i = 2u * runs[pc.run].first + group_index();
+    if (group_index() >= 2u * runs[pc.run].n || angles[i] < 0.0) return;
     s_sum[lid] = 0u;
     s_sum[lid + 64u] = 0u;
     barrier();

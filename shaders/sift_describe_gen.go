@@ -23,8 +23,9 @@ var siftDescribeKernel = vk.Kernel{
 		{Name: "angles", Access: vk.Read},
 		{Name: "levels", Access: vk.Read},
 		{Name: "descriptors", Access: vk.Write},
+		{Name: "runs", Access: vk.Read},
 	},
-	PushSize: 28,
+	PushSize: 24,
 }
 
 // SiftDescribe binds the buffers of sift_describe.comp.
@@ -32,7 +33,7 @@ var siftDescribeKernel = vk.Kernel{
 // sift_describe makes the descriptors of points: histograms of 8 directions of the gradients in 4 x 4 squares around
 // them (Lowe 2004, section 6), whose roots of shares are stored (Arandjelovic and Zisserman 2012).
 //
-//	reads points angles levels; writes descriptors
+//	reads points angles levels runs; writes descriptors
 //
 // A workgroup an angle of a point.
 type SiftDescribe struct {
@@ -40,22 +41,21 @@ type SiftDescribe struct {
 	Angles      vk.Slice[float32]          // 1, read: [n][2] -1: none
 	Levels      vk.Slice[float32]          // 2, read: [SIFT_LEVELS][rows][pitch]
 	Descriptors vk.Slice[uint32]           // 3, write: [n][2][32] bytes
+	Runs        vk.Slice[layout.SiftRun]   // 4, read: [bands]
 	Push        SiftDescribePush
 }
 
-// SiftDescribePush is the push constant block of sift_describe.comp, 28 bytes.
+// SiftDescribePush is the push constant block of sift_describe.comp, 24 bytes.
 type SiftDescribePush struct {
-	Band    layout.SiftBand
-	First   uint32 // point
-	NPoints uint32
+	Band layout.SiftBand
+	Run  uint32
 }
 
 // A size or offset that differs from the compiled kernels is an index out of range here.
 var (
-	_ = [1]struct{}{}[unsafe.Sizeof(SiftDescribePush{})-28]
+	_ = [1]struct{}{}[unsafe.Sizeof(SiftDescribePush{})-24]
 	_ = [1]struct{}{}[unsafe.Offsetof(SiftDescribePush{}.Band)-0]
-	_ = [1]struct{}{}[unsafe.Offsetof(SiftDescribePush{}.First)-20]
-	_ = [1]struct{}{}[unsafe.Offsetof(SiftDescribePush{}.NPoints)-24]
+	_ = [1]struct{}{}[unsafe.Offsetof(SiftDescribePush{}.Run)-20]
 )
 
 // Kernel returns the compiled kernel.
@@ -63,6 +63,6 @@ func (p *SiftDescribe) Kernel() *vk.Kernel { return &siftDescribeKernel }
 
 // Args appends the bound views to v and returns them with the push constants, which alias p, and the specialization constants.
 func (p *SiftDescribe) Args(v []vk.View) ([]vk.View, []byte, []uint32) {
-	v = append(v, p.Points.View, p.Angles.View, p.Levels.View, p.Descriptors.View)
+	v = append(v, p.Points.View, p.Angles.View, p.Levels.View, p.Descriptors.View, p.Runs.View)
 	return v, unsafe.Slice((*byte)(unsafe.Pointer(&p.Push)), unsafe.Sizeof(p.Push)), nil
 }

@@ -3,7 +3,7 @@
 #extension GL_GOOGLE_include_directive : require
 // sift_orient finds the directions in which most gradients around a point look (Lowe 2004, section 5): the two
 // strongest, of which the second has at least 0.8 of the first.
-//   reads points levels; writes angles
+//   reads points levels runs; writes angles
 // A workgroup a point.
 #include "dispatch.glsl"
 #include "sift.glsl"
@@ -12,12 +12,12 @@ layout(local_size_x = 64) in;
 
 layout(push_constant, scalar) uniform Push {
     SiftBand band;
-    uint first;         // point
-    uint n_points;
+    uint run;
 } pc;
 layout(binding = 0, scalar) readonly buffer Points { SiftPoint points[]; };     // [n]
 layout(binding = 1, scalar) readonly buffer Levels { float levels[]; };         // [SIFT_LEVELS][rows][pitch]
 layout(binding = 2, scalar) writeonly buffer Angles { vec2 angles[]; };         // [n] radians, -1: no second one
+layout(binding = 3, scalar) readonly buffer Runs { SiftRun runs[]; };           // [bands]
 
 #include "sift_gradient.glsl"
 
@@ -68,8 +68,8 @@ vec2 peaks(uint from) {
 }
 
 void main() {
-    uint lid = gl_LocalInvocationID.x, i = pc.first + group_index(), from = 0u;
-    if (group_index() >= pc.n_points) return;
+    uint lid = gl_LocalInvocationID.x, i = runs[pc.run].first + group_index(), from = 0u;
+    if (group_index() >= runs[pc.run].n) return;
     if (lid < BINS) s_sum[lid] = 0u;
     barrier();
     add_gradients(points[i]);

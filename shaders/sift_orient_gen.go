@@ -22,8 +22,9 @@ var siftOrientKernel = vk.Kernel{
 		{Name: "points", Access: vk.Read},
 		{Name: "levels", Access: vk.Read},
 		{Name: "angles", Access: vk.Write},
+		{Name: "runs", Access: vk.Read},
 	},
-	PushSize: 28,
+	PushSize: 24,
 }
 
 // SiftOrient binds the buffers of sift_orient.comp.
@@ -31,29 +32,28 @@ var siftOrientKernel = vk.Kernel{
 // sift_orient finds the directions in which most gradients around a point look (Lowe 2004, section 5): the two
 // strongest, of which the second has at least 0.8 of the first.
 //
-//	reads points levels; writes angles
+//	reads points levels runs; writes angles
 //
 // A workgroup a point.
 type SiftOrient struct {
 	Points vk.Slice[layout.SiftPoint] // 0, read: [n]
 	Levels vk.Slice[float32]          // 1, read: [SIFT_LEVELS][rows][pitch]
 	Angles vk.Slice[[2]float32]       // 2, write: [n] radians, -1: no second one
+	Runs   vk.Slice[layout.SiftRun]   // 3, read: [bands]
 	Push   SiftOrientPush
 }
 
-// SiftOrientPush is the push constant block of sift_orient.comp, 28 bytes.
+// SiftOrientPush is the push constant block of sift_orient.comp, 24 bytes.
 type SiftOrientPush struct {
-	Band    layout.SiftBand
-	First   uint32 // point
-	NPoints uint32
+	Band layout.SiftBand
+	Run  uint32
 }
 
 // A size or offset that differs from the compiled kernels is an index out of range here.
 var (
-	_ = [1]struct{}{}[unsafe.Sizeof(SiftOrientPush{})-28]
+	_ = [1]struct{}{}[unsafe.Sizeof(SiftOrientPush{})-24]
 	_ = [1]struct{}{}[unsafe.Offsetof(SiftOrientPush{}.Band)-0]
-	_ = [1]struct{}{}[unsafe.Offsetof(SiftOrientPush{}.First)-20]
-	_ = [1]struct{}{}[unsafe.Offsetof(SiftOrientPush{}.NPoints)-24]
+	_ = [1]struct{}{}[unsafe.Offsetof(SiftOrientPush{}.Run)-20]
 )
 
 // Kernel returns the compiled kernel.
@@ -61,6 +61,6 @@ func (p *SiftOrient) Kernel() *vk.Kernel { return &siftOrientKernel }
 
 // Args appends the bound views to v and returns them with the push constants, which alias p, and the specialization constants.
 func (p *SiftOrient) Args(v []vk.View) ([]vk.View, []byte, []uint32) {
-	v = append(v, p.Points.View, p.Levels.View, p.Angles.View)
+	v = append(v, p.Points.View, p.Levels.View, p.Angles.View, p.Runs.View)
 	return v, unsafe.Slice((*byte)(unsafe.Pointer(&p.Push)), unsafe.Sizeof(p.Push)), nil
 }

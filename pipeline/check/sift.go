@@ -255,7 +255,8 @@ func checkSiftOrient(t *trial, o *ref.SiftOctave[float32], n int) {
 	width, height := o[0].Width, o[0].Height
 	angles := out[[2]float32](t, len(list))
 	t.dispatch(&shaders.SiftOrient{Points: in(t, list...), Levels: siftRows(t, o, 0, height), Angles: angles,
-		Push: shaders.SiftOrientPush{Band: siftBand(width, height, 0, height), First: 2, NPoints: uint32(n)}},
+		Runs: in(t, layout.SiftRun{}, layout.SiftRun{First: 2, N: uint32(n)}),
+		Push: shaders.SiftOrientPush{Band: siftBand(width, height, 0, height), Run: 1}},
 		vk.Groups(n+1))
 	t.run()
 	writtenPart("angles", got(t, angles), 2, len(list))
@@ -305,7 +306,8 @@ func checkSiftDescribe(t *trial, o *ref.SiftOctave[float32], n int) {
 		made := out[uint32](t, 64*len(list))
 		t.dispatch(&shaders.SiftDescribe{Points: in(t, list...), Angles: in(t, angles...),
 			Levels: siftRows(t, o, 0, height), Descriptors: made,
-			Push: shaders.SiftDescribePush{Band: band, First: 1, NPoints: uint32(n)}}, vk.Groups(2*n+1))
+			Runs: in(t, layout.SiftRun{}, layout.SiftRun{First: 1, N: uint32(n)}),
+			Push: shaders.SiftDescribePush{Band: band, Run: 1}}, vk.Groups(2*n+1))
 		t.run()
 		all[i] = got(t, made)
 	}

@@ -1,61 +1,12 @@
 package features
 
 import (
-	"errors"
 	"math"
-	"slices"
 
 	"vksplat/shaders"
 	"vksplat/shaders/layout"
 	"vksplat/vk"
 )
-
-// memory is that of the host which the device reads and writes. It grows with photos, and stays.
-type memory struct {
-	photo       vk.Slice[uint32]           // four pixels a word
-	points      vk.Slice[layout.SiftPoint] // to describe
-	found       vk.Slice[layout.SiftPoint] // [tiles][slots]
-	counts      vk.Slice[uint32]           // [tiles]
-	angles      vk.Slice[[2]float32]       // [points]
-	descriptors vk.Slice[uint32]           // [points][2][32]
-}
-
-// grow makes room for at least n elements, and returns room for n.
-func grow[T any](d *vk.Device, s *vk.Slice[T], kind vk.MemoryKind, n int, name string) (vk.Slice[T], error) {
-	n = max(n, 1)
-	if s.IsZero() || s.N() < n {
-		if !s.IsZero() {
-			if err := d.Free(s.View); err != nil {
-				return *s, err
-			}
-		}
-		var err error
-		if *s, err = vk.Make[T](d, kind, n, name); err != nil {
-			*s = vk.Slice[T]{}
-			return *s, err
-		}
-	}
-	return s.At(0, n), nil
-}
-
-func (m *memory) free(d *vk.Device) (err error) {
-	for _, v := range []vk.View{m.photo.View, m.points.View, m.found.View, m.counts.View, m.angles.View,
-		m.descriptors.View} {
-		if !v.IsZero() {
-			err = errors.Join(err, d.Free(v))
-		}
-	}
-	*m = memory{}
-	return err
-}
-
-func (e *Extractor) upload(grey []byte) error {
-	photo, err := grow(e.dev, &e.photo, vk.Upload, (len(grey)+3)/4, "grey photo")
-	if err == nil {
-		copy(photo.Host(), grey)
-	}
-	return err
-}
 
 // passes are what happens to the octaves of a photo, recorded.
 type passes struct {
@@ -69,18 +20,17 @@ type passes struct {
 	base          vk.Slice[float32] // level 0 of the octave, but of the first
 }
 
-// begin begins a list of passes over octaves, with n levels of each.
-func (e *Extractor) begin(octaves []octave, width, height, n int) *passes {
-	p := &passes{Recorder: vk.NewRecorder(e.dev), octaves: octaves, width: width, height: height, n: n}
+// begin begins a list of passes over the octaves of a part, with n levels of each.
+func (e *Extractor) begin(l *lane, part *part, n int) *passes {
+	p := &passes{Recorder: vk.NewRecorder(e.dev), octaves: part.octaves, width: l.width, height: l.height, n: n}
 	most := 0
-	for _, o := range octaves {
+	for _, o := range part.octaves {
 		for _, b := range o.bands {
 			most = max(most, b.rows*o.pitch)
 		}
 	}
-	words := (width*height + 3) / 4
-	p.photo = vk.ScratchOf[uint32](p.Recorder, "photo", words)
-	p.Copy(p.photo.View, e.photo.At(0, words).View)
+	p.photo = vk.ScratchOf[uint32](p.Recorder, "photo", l.photo.N())
+	p.Copy(p.photo.View, l.photo.View)
 	p.levels = vk.ScratchOf[float32](p.Recorder, "levels", n*most)
 	p.blurred = vk.ScratchOf[float32](p.Recorder, "blurred columns", most)
 	return p
@@ -146,123 +96,92 @@ func (p *passes) halve(o *octave, b *band, next *octave, to vk.Slice[float32]) {
 		Rows: uint32(rows)}}, vk.Items(rows*next.width, 256))
 }
 
-// run runs passes and waits for them.
-func (e *Extractor) run(p *passes, name string) (err error) {
-	program, err := p.Build(name, e.pool, vk.BuildOptions{NoTimings: e.timed == nil})
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, program.Close()) }()
-	s := e.dev.NewSubmission()
-	s.Add(program)
-	t, err := e.dev.Submit(s)
-	if err != nil {
-		return err
-	}
-	if err := e.dev.Wait(t); err != nil || e.timed == nil {
-		return err
-	}
-	e.timed(program.Timings(nil))
-	return nil
-}
-
-// detect finds the extrema of octaves.
-func (e *Extractor) detect(octaves []octave, width, height int) (all []candidate, err error) {
-	tiles := octaves[len(octaves)-1].tiles
-	found, err1 := grow(e.dev, &e.found, vk.Readback, tiles*slots, "extrema")
-	counts, err2 := grow(e.dev, &e.counts, vk.Readback, tiles, "numbers of extrema")
-	if err := errors.Join(err1, err2); err != nil {
-		return nil, err
-	}
-	p := e.begin(octaves, width, height, levels)
-	points := vk.ScratchOf[layout.SiftPoint](p.Recorder, "extrema", tiles*slots)
-	numbers := vk.ScratchOf[uint32](p.Recorder, "numbers of extrema", tiles)
+// recordDetect lists the passes that find the extrema of a part's octaves.
+func (e *Extractor) recordDetect(l *lane, part *part) *vk.Recorder {
+	p := e.begin(l, part, levels)
+	points := vk.ScratchOf[layout.SiftPoint](p.Recorder, "extrema", part.found.N())
+	numbers := vk.ScratchOf[uint32](p.Recorder, "numbers of extrema", part.counts.N())
 	p.each(func(o *octave, b *band, levels vk.Slice[float32]) {
 		p.Dispatch(&shaders.SiftExtrema{Levels: levels, Points: points, Counts: numbers,
 			Push: shaders.SiftExtremaPush{Band: b.on(o), Begin: uint32(b.begin), End: uint32(b.end),
 				First: uint32(b.tile), Peak: e.options.Peak, Edge: e.options.Edge}}, vk.Groups(b.grid(o)))
 	})
-	p.Copy(found.View, points.View)
-	p.Copy(counts.View, numbers.View)
-	if err := e.run(p, "features: detect"); err != nil {
-		return nil, err
-	}
-	i := 0
-	for tile, n := range vk.Host(counts) {
-		for tile == octaves[i].tiles {
+	p.Copy(part.found.View, points.View)
+	p.Copy(part.counts.View, numbers.View)
+	return p.Recorder
+}
+
+// detected appends the extrema that were found to all.
+func (p *part) detected(all []candidate) []candidate {
+	i, found := 0, vk.Host(p.found)
+	for tile, n := range vk.Host(p.counts) {
+		for tile == p.octaves[i].tiles {
 			i++
 		}
-		for _, at := range vk.Host(found)[tile*slots:][:n] {
-			scale := firstSigma * math.Exp2(float64(at.Level)/3+float64(octaves[i].index))
-			all = append(all, candidate{octaves[i].index, float32(scale), at})
+		for _, at := range found[tile*slots:][:n] {
+			scale := firstSigma * math.Exp2(float64(at.Level)/3+float64(p.octaves[i].index))
+			all = append(all, candidate{octave: p.octaves[i].index, scale: float32(scale), SiftPoint: at})
 		}
 	}
-	return all, nil
+	return all
 }
 
-// share gives the candidates of octaves to their bands, and returns them band by band.
-func share(octaves []octave, found []candidate) (points []candidate) {
-	for i := range octaves {
-		o := &octaves[i]
+// recordDescribe lists the passes that find the directions and descriptors of a part's points.
+func (e *Extractor) recordDescribe(l *lane, part *part) *vk.Recorder {
+	p := e.begin(l, part, describedLevels)
+	at := vk.ScratchOf[layout.SiftPoint](p.Recorder, "keypoints", part.points.N())
+	runs := vk.ScratchOf[layout.SiftRun](p.Recorder, "keypoints of bands", part.runs.N())
+	directions := vk.ScratchOf[[2]float32](p.Recorder, "directions", part.angles.N())
+	descriptors := vk.ScratchOf[uint32](p.Recorder, "descriptors", part.descriptors.N())
+	p.Copy(at.View, part.points.View)
+	p.Copy(runs.View, part.runs.View)
+	run := 0
+	p.each(func(o *octave, b *band, levels vk.Slice[float32]) {
+		grids := runs.At(run, 1)
+		p.Dispatch(&shaders.SiftOrient{Points: at, Levels: levels, Angles: directions, Runs: runs,
+			Push: shaders.SiftOrientPush{Band: b.on(o), Run: uint32(run)}}, vk.Indirect(grids.View))
+		p.Dispatch(&shaders.SiftDescribe{Points: at, Angles: vk.Cast[float32](directions.View), Levels: levels,
+			Descriptors: descriptors, Runs: runs, Push: shaders.SiftDescribePush{Band: b.on(o), Run: uint32(run)}},
+			vk.Indirect(grids.Slice(12, 12)))
+		run++
+	})
+	p.Copy(part.angles.View, directions.View)
+	p.Copy(part.descriptors.View, descriptors.View)
+	return p.Recorder
+}
+
+// share gives candidates of a part to its bands, to be described, and says whether there are any.
+func (p *part) share(found []candidate) bool {
+	points, runs, n := vk.Host(p.points), vk.Host(p.runs)[:0], 0
+	for i := range p.octaves {
+		o := &p.octaves[i]
 		for k := range o.bands {
-			b := &o.bands[k]
-			b.points = len(points)
-			for _, c := range found {
+			b, first := &o.bands[k], n
+			for j := range found {
+				c := &found[j]
 				if y := int(c.Y); c.octave == o.index && y >= b.begin && y < b.end {
-					points = append(points, c)
+					points[n] = c.SiftPoint
+					c.part, c.place = p, n
+					n++
 				}
 			}
-			b.n = len(points) - b.points
+			runs = append(runs, layout.SiftRun{Orient: vk.Groups(n - first).Words(),
+				Describe: vk.Groups(2 * (n - first)).Words(), First: uint32(first), N: uint32(n - first)})
 		}
 	}
-	return points
+	return n > 0
 }
 
-// describe finds the directions and descriptors of those candidates that are of octaves.
-func (e *Extractor) describe(octaves []octave, width, height int, found []candidate) ([]described, error) {
-	points := share(octaves, found)
-	if len(points) == 0 {
-		return nil, nil
-	}
-	staged, err1 := grow(e.dev, &e.points, vk.Upload, len(points), "keypoints")
-	angles, err2 := grow(e.dev, &e.angles, vk.Readback, len(points), "directions")
-	words, err3 := grow(e.dev, &e.descriptors, vk.Readback, 64*len(points), "descriptors")
-	if err := errors.Join(err1, err2, err3); err != nil {
-		return nil, err
-	}
-	for i := range points {
-		vk.Host(staged)[i] = points[i].SiftPoint
-	}
-	p := e.begin(octaves, width, height, describedLevels)
-	at := vk.ScratchOf[layout.SiftPoint](p.Recorder, "keypoints", len(points))
-	directions := vk.ScratchOf[[2]float32](p.Recorder, "directions", len(points))
-	descriptors := vk.ScratchOf[uint32](p.Recorder, "descriptors", 64*len(points))
-	p.Copy(at.View, staged.View)
-	p.each(func(o *octave, b *band, levels vk.Slice[float32]) {
-		p.Dispatch(&shaders.SiftOrient{Points: at, Levels: levels, Angles: directions, Push: shaders.SiftOrientPush{
-			Band: b.on(o), First: uint32(b.points), NPoints: uint32(b.n)}}, vk.Groups(b.n))
-		p.Dispatch(&shaders.SiftDescribe{Points: at, Angles: vk.Cast[float32](directions.View), Levels: levels,
-			Descriptors: descriptors, Push: shaders.SiftDescribePush{Band: b.on(o), First: uint32(b.points),
-				NPoints: uint32(b.n)}}, vk.Groups(2*b.n))
-	})
-	p.Copy(angles.View, directions.View)
-	p.Copy(words.View, descriptors.View)
-	if err := e.run(p, "features: describe"); err != nil {
-		return nil, err
-	}
-	return gather(points, vk.Host(angles), words.Host()), nil
-}
-
-// gather makes a keypoint of each direction of a candidate.
-func gather(points []candidate, angles [][2]float32, bytes []byte) (all []described) {
-	bytes = slices.Clone(bytes) // the next photo overwrites them
-	for i := range points {
-		c := &points[i]
+// gather makes a keypoint of each direction of a candidate. Its bytes are the lane's.
+func gather(found []candidate) (all []described) {
+	all = make([]described, 0, len(found)*5/4)
+	for i := range found {
+		c := &found[i]
 		pixel := float32(math.Exp2(float64(c.octave)))
-		for k, angle := range angles[i] {
+		for k, angle := range vk.Host(c.part.angles)[c.place] {
 			if angle >= 0 {
 				all = append(all, described{Keypoint{c.X*pixel + 0.5, c.Y*pixel + 0.5, c.scale, angle},
-					bytes[(2*i+k)*DescriptorBytes:][:DescriptorBytes]})
+					c.part.descriptors.Host()[(2*c.place+k)*DescriptorBytes:][:DescriptorBytes]})
 			}
 		}
 	}

@@ -47,16 +47,17 @@ type Set struct {
 	Descriptors []byte // [Points][DescriptorBytes]
 }
 
-// Extractor finds keypoints on a device. Its methods may be called from several goroutines; photos are gone through one
-// after the other.
+// Extractor finds keypoints on a device. Its methods may be called from several goroutines: the device goes through
+// photos one after the other, the host through several at a time.
 type Extractor struct {
 	dev     *vk.Device
 	options Options
+	timed   func(passes []vk.PassTime) // of each program, for measurements; nil: nothing is timed
+	running chan struct{}              // one for each lane that is in use
 
-	mu     sync.Mutex
-	pool   *vk.ScratchPool
-	memory                            // of the host
-	timed  func(passes []vk.PassTime) // of each program, for measurements; nil: nothing is timed
+	mu   sync.Mutex
+	pool *vk.ScratchPool
+	free []*lane
 }
 
 // New makes an Extractor, which takes memory when it gets its first photo.
@@ -66,21 +67,28 @@ func New(d *vk.Device, o Options) (*Extractor, error) {
 		return nil, fmt.Errorf("find features: options %+v are out of range", o)
 	}
 	o.MaxBytes = min(o.MaxBytes, (d.Budget()-d.Stats().InUse)/2)
-	return &Extractor{dev: d, options: o, pool: d.NewScratchPool()}, nil
+	e := &Extractor{dev: d, options: o, pool: d.NewScratchPool(), running: make(chan struct{}, lanes)}
+	for range lanes {
+		e.free = append(e.free, &lane{})
+	}
+	return e, nil
 }
 
-// Close frees the memory.
-func (e *Extractor) Close() error {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return errors.Join(e.pool.Close(), e.memory.free(e.dev))
+// Close waits for photos that are gone through, and frees the memory.
+func (e *Extractor) Close() (err error) {
+	for range lanes {
+		e.running <- struct{}{}
+		defer func() { <-e.running }()
+	}
+	for _, l := range e.free {
+		err = errors.Join(err, l.close(e.dev))
+	}
+	return errors.Join(err, e.pool.Close())
 }
 
 // Extract finds the keypoints of a photo [height][width], black 0 and white 255. The same photo gives the same bytes on
 // one device and driver.
 func (e *Extractor) Extract(ctx context.Context, width, height int, grey []byte) (Set, error) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
 	set, err := e.extract(ctx, width, height, grey)
 	if err != nil {
 		return Set{}, fmt.Errorf("find features: %w", smallerHint(err))
@@ -96,33 +104,36 @@ func (e *Extractor) extract(ctx context.Context, width, height int, grey []byte)
 	if w != width {
 		grey = reduce(grey, width, height, w, h)
 	}
-	parts, err := e.octavesOf(w, h)
+	l, err := e.acquire(ctx, w, h)
 	if err != nil {
 		return Set{}, err
 	}
-	if err := e.upload(grey); err != nil {
+	defer e.release(l)
+	if err := e.fit(l, w, h); err != nil {
 		return Set{}, err
 	}
+	copy(l.photo.Host(), grey)
 	var found []candidate
-	for _, octaves := range parts {
+	for _, p := range l.parts {
 		if len(found) >= e.options.Max {
 			break
 		}
-		more, err := e.detect(octaves, w, h)
+		err := e.run(&p.detect)
 		if err = errors.Join(err, ctx.Err()); err != nil {
 			return Set{}, err
 		}
-		found = choose(append(found, more...), e.options.Max) // octaves of larger keypoints come first
+		found = choose(p.detected(found), e.options.Max) // octaves of larger keypoints come first
 	}
-	var all []described
-	for _, octaves := range parts {
-		more, err := e.describe(octaves, w, h, found)
-		if err = errors.Join(err, ctx.Err()); err != nil {
-			return Set{}, err
+	var programs []*program
+	for _, p := range l.parts {
+		if p.share(found) {
+			programs = append(programs, &p.describe)
 		}
-		all = append(all, more...)
 	}
-	return e.set(all, float32(width)/float32(w), float32(height)/float32(h)), nil
+	if err = errors.Join(e.run(programs...), ctx.Err()); err != nil {
+		return Set{}, err
+	}
+	return e.set(gather(found), float32(width)/float32(w), float32(height)/float32(h)), nil
 }
 
 // candidate is a keypoint without a direction.
@@ -130,13 +141,18 @@ type candidate struct {
 	octave int
 	scale  float32 // of its Keypoint
 	layout.SiftPoint
+	part  *part // that describes it
+	place int   // among the part's points
 }
 
 // choose returns the largest candidates, at most so many, once each: neighbours may have moved to one place.
 func choose(all []candidate, most int) []candidate {
 	slices.SortFunc(all, func(a, b candidate) int {
-		return cmp.Or(cmp.Compare(b.scale, a.scale), cmp.Compare(a.octave, b.octave), cmp.Compare(a.Y, b.Y),
-			cmp.Compare(a.X, b.X), cmp.Compare(a.Nearest, b.Nearest))
+		if a.scale != b.scale {
+			return cmp.Compare(b.scale, a.scale)
+		}
+		return cmp.Or(cmp.Compare(a.octave, b.octave), cmp.Compare(a.Y, b.Y), cmp.Compare(a.X, b.X),
+			cmp.Compare(a.Nearest, b.Nearest))
 	})
 	all = slices.CompactFunc(all, func(a, b candidate) bool {
 		return a.octave == b.octave && a.X == b.X && a.Y == b.Y && a.Level == b.Level
@@ -152,9 +168,12 @@ type described struct {
 
 // set puts keypoints in order, in pixels of a photo that was reduced.
 func (e *Extractor) set(all []described, growX, growY float32) Set {
-	slices.SortFunc(all, func(a, b described) int {
-		return cmp.Or(cmp.Compare(b.Scale, a.Scale), cmp.Compare(a.Y, b.Y), cmp.Compare(a.X, b.X),
-			cmp.Compare(a.Angle, b.Angle), bytes.Compare(a.bytes, b.bytes))
+	slices.SortFunc(all, func(a, b described) int { // they are nearly sorted
+		if a.Scale != b.Scale {
+			return cmp.Compare(b.Scale, a.Scale)
+		}
+		return cmp.Or(cmp.Compare(a.Y, b.Y), cmp.Compare(a.X, b.X), cmp.Compare(a.Angle, b.Angle),
+			bytes.Compare(a.bytes, b.bytes))
 	})
 	all = all[:min(len(all), e.options.Max)]
 	s := Set{Points: make([]Keypoint, len(all)), Descriptors: make([]byte, 0, len(all)*DescriptorBytes)}

@@ -145,7 +145,7 @@ func TestSameBytes(t *testing.T) {
 		}
 	}
 	t.Setenv("VKSPLAT_SERIAL", "1")
-	if serial := must.Get(e.Extract(t.Context(), width, height, grey))(t); !equal(serial, whole) {
+	if serial := must.Get(extractor(t, d, nil).Extract(t.Context(), width, height, grey))(t); !equal(serial, whole) {
 		t.Error("running passes one by one gave other bytes")
 	}
 }
@@ -213,7 +213,7 @@ func BenchmarkExtract(b *testing.B) {
 				n = len(must.Get(e.Extract(b.Context(), side, side*2/3, grey))(b).Points)
 			}
 			b.ReportMetric(float64(n), "keypoints")
-			times := map[string]float64{}
+			times, e := map[string]float64{}, extractor(b, d, nil)
 			e.timed = func(passes []vk.PassTime) {
 				for _, p := range passes {
 					times[strings.Fields(p.Name)[0]] += float64(p.Nanoseconds) / 1e6
@@ -223,7 +223,6 @@ func BenchmarkExtract(b *testing.B) {
 			for name, ms := range times {
 				b.ReportMetric(ms, name+"-ms")
 			}
-			e.timed = nil
 		})
 	}
 }

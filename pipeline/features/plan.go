@@ -42,8 +42,6 @@ type band struct {
 	first      int // row that is the first in memory
 	rows       int // in memory
 	tile       int // number of its first tile
-	points     int // the first of its keypoints
-	n          int // number of its keypoints
 }
 
 // grid is the number of its tiles.

@@ -389,6 +389,16 @@ type SiftPoint struct {
 	Nearest uint32  // the level whose gradients describe it
 }
 
+// SiftRun is GLSL's SiftRun, 32 bytes; in sift_describe, sift_orient.
+//
+// The points of a band.
+type SiftRun struct {
+	Orient   [3]uint32 // workgroups of sift_orient
+	Describe [3]uint32 // and of sift_describe
+	First    uint32
+	N        uint32
+}
+
 // StepParams is GLSL's StepParams, 312 bytes; in adam_unseen, adam_unseen_mixed, appearance_adam, apply_appearance, apply_appearance_bwd, begin, count_pairs, count_tiles, depth_loss, emit_isects, find_appearance, find_outliers, find_places, finish, join_packets, look, loss, loss_grad, mcmc_draw, mcmc_place, mcmc_plan, mcmc_update, mcmc_weigh, normal_loss, pose_adam, pose_grad, pose_grad_mixed, project, project_bwd, project_bwd_adam, project_bwd_adam_depth, project_bwd_adam_depth_mixed, project_bwd_adam_lens, project_bwd_adam_lens_mixed, project_bwd_adam_mixed, project_bwd_adam_views, project_bwd_adam_views_depth, project_bwd_adam_views_depth_mixed, project_bwd_adam_views_mixed, project_lens, project_lens_mixed, project_mixed, project_pages, rasterize, rasterize_bwd, rasterize_bwd_depth, rasterize_depth, rasterize_depth_handed, rasterize_handed, reduce_slots, reduce_slots_depth, refine_classify, refine_place, refine_plan, refine_pose, refine_rank, refine_select, refine_update, reset_opacity, scan_spine, scan_tiles, send_grads, send_grads_depth, send_visible, settle, tile_offsets, track_errors, verify.
 //
 // The parameters of a unit of work. Settings that kernels read as they are come from settings.schema; the other members
@@ -619,6 +629,11 @@ var (
 	_ = [1]struct{}{}[unsafe.Offsetof(SiftPoint{}.Y)-4]
 	_ = [1]struct{}{}[unsafe.Offsetof(SiftPoint{}.Level)-8]
 	_ = [1]struct{}{}[unsafe.Offsetof(SiftPoint{}.Nearest)-12]
+	_ = [1]struct{}{}[unsafe.Sizeof(SiftRun{})-32]
+	_ = [1]struct{}{}[unsafe.Offsetof(SiftRun{}.Orient)-0]
+	_ = [1]struct{}{}[unsafe.Offsetof(SiftRun{}.Describe)-12]
+	_ = [1]struct{}{}[unsafe.Offsetof(SiftRun{}.First)-24]
+	_ = [1]struct{}{}[unsafe.Offsetof(SiftRun{}.N)-28]
 	_ = [1]struct{}{}[unsafe.Sizeof(StepParams{})-312]
 	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.View)-0]
 	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.Unit)-112]

@@ -31,6 +31,14 @@ struct SiftBand {
     uint rows;
 };
 
+// The points of a band.
+struct SiftRun {
+    uint orient[3];     // workgroups of sift_orient
+    uint describe[3];   // and of sift_describe
+    uint first;
+    uint n;
+};
+
 // Standard deviation of the blur at a level, in pixels of the octave.
 float sigma_of(float level) {
     return SIFT_SIGMA * exp2(level / 3.0);
