@@ -4,5 +4,6 @@
 // The largest keypoints are kept. So the octaves of the photo as it is come first, and the doubled photo only where
 // they leave room (features.go). Each goes over the device twice: once to detect (detect.go), and once, when the host
 // has chosen among all that is there, to describe. Between them nothing is kept, and octaves that are large pass
-// through a fixed budget in bands of rows (plan.go), whose size changes no byte.
+// through a fixed budget in bands of rows (plan.go), whose size changes no byte. Programs and memory stay for the next
+// photo of the size (lane.go).
 package features

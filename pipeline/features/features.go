@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"sync"
 
@@ -104,11 +105,11 @@ func (e *Extractor) extract(ctx context.Context, width, height int, grey []byte)
 	if w != width {
 		grey = reduce(grey, width, height, w, h)
 	}
-	l, err := e.acquire(ctx, w, h)
-	if err != nil {
+	l := e.acquire(w, h)
+	defer e.release(l)
+	if err := ctx.Err(); err != nil {
 		return Set{}, err
 	}
-	defer e.release(l)
 	if err := e.fit(l, w, h); err != nil {
 		return Set{}, err
 	}
@@ -130,7 +131,7 @@ func (e *Extractor) extract(ctx context.Context, width, height int, grey []byte)
 			programs = append(programs, &p.describe)
 		}
 	}
-	if err = errors.Join(e.run(programs...), ctx.Err()); err != nil {
+	if err := errors.Join(e.run(programs...), ctx.Err()); err != nil {
 		return Set{}, err
 	}
 	return e.set(gather(found), float32(width)/float32(w), float32(height)/float32(h)), nil
@@ -147,6 +148,7 @@ type candidate struct {
 
 // choose returns the largest candidates, at most so many, once each: neighbours may have moved to one place.
 func choose(all []candidate, most int) []candidate {
+	all = bySize(all)
 	slices.SortFunc(all, func(a, b candidate) int {
 		if a.scale != b.scale {
 			return cmp.Compare(b.scale, a.scale)
@@ -158,6 +160,20 @@ func choose(all []candidate, most int) []candidate {
 		return a.octave == b.octave && a.X == b.X && a.Y == b.Y && a.Level == b.Level
 	})
 	return all[:min(len(all), most)]
+}
+
+// bySize returns candidates in the order of their sizes alone. Sorting numbers is several times as fast as sorting
+// candidates, which is fast where few are out of order.
+func bySize(all []candidate) []candidate {
+	keys, sorted := make([]uint64, len(all)), make([]candidate, len(all))
+	for i := range all {
+		keys[i] = uint64(^math.Float32bits(all[i].scale))<<32 | uint64(i)
+	}
+	slices.Sort(keys)
+	for i, key := range keys {
+		sorted[i] = all[uint32(key)]
+	}
+	return sorted
 }
 
 // described is a keypoint with what describes it.

@@ -203,15 +203,19 @@ func TestReduce(t *testing.T) {
 	}
 }
 
-// BenchmarkExtract measures photos of several sizes, the kernels in a run of their own.
+// BenchmarkExtract measures photos of several sizes, several at a time, the kernels in a run of their own.
 func BenchmarkExtract(b *testing.B) {
 	d := vktest.Device(b)
 	for _, side := range []int{500, 1000, 2000, 3200} {
-		grey, e, n := spots(side, side*2/3), extractor(b, d, nil), 0
+		grey, e := spots(side, side*2/3), extractor(b, d, nil)
 		b.Run(fmt.Sprint(side), func(b *testing.B) {
-			for b.Loop() {
-				n = len(must.Get(e.Extract(b.Context(), side, side*2/3, grey))(b).Points)
-			}
+			n := len(must.Get(e.Extract(b.Context(), side, side*2/3, grey))(b).Points)
+			b.ResetTimer()
+			b.RunParallel(func(pb *testing.PB) {
+				for pb.Next() {
+					must.Get(e.Extract(b.Context(), side, side*2/3, grey))(b)
+				}
+			})
 			b.ReportMetric(float64(n), "keypoints")
 			times, e := map[string]float64{}, extractor(b, d, nil)
 			e.timed = func(passes []vk.PassTime) {

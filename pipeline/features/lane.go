@@ -1,7 +1,6 @@
 package features
 
 import (
-	"context"
 	"errors"
 	"slices"
 
@@ -41,20 +40,14 @@ type program struct {
 }
 
 // acquire waits for a lane that is free, one for photos of a size if there is one.
-func (e *Extractor) acquire(ctx context.Context, width, height int) (*lane, error) {
-	select {
-	case e.running <- struct{}{}:
-	case <-ctx.Done():
-	}
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
+func (e *Extractor) acquire(width, height int) *lane {
+	e.running <- struct{}{}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	i := max(0, slices.IndexFunc(e.free, func(l *lane) bool { return l.width == width && l.height == height }))
 	l := e.free[i]
 	e.free = slices.Delete(e.free, i, i+1)
-	return l, nil
+	return l
 }
 
 func (e *Extractor) release(l *lane) {

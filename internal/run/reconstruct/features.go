@@ -26,8 +26,8 @@ type Features struct {
 	Width, Height int    // of the photo
 }
 
-// Find finds the features of photos, which has photos decoded ahead of the device. done is called after each. The same
-// photos give the same bytes on one device and driver.
+// Find finds the features of several photos at a time. done is called after each. The same photos give the same bytes
+// on one device and driver.
 func Find(ctx context.Context, d *pipeline.Device, photos []Photo, o features.Options, done func(n int)) (
 	[]Features, error) {
 	e, err := d.NewFeatures(o)
@@ -35,40 +35,35 @@ func Find(ctx context.Context, d *pipeline.Device, photos []Photo, o features.Op
 		return nil, err
 	}
 	defer e.Close() // what it found is with the host
-	type decoded struct {
-		image scene.Image
-		err   error
+	type result struct {
+		Features
+		err error
 	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	ahead := make(chan chan decoded, runtime.GOMAXPROCS(0)) // bounds the pictures in memory
+	ahead := make(chan chan result, runtime.GOMAXPROCS(0)) // bounds the pictures in memory
 	go func() {
 		defer close(ahead)
 		for i := range photos {
-			one := make(chan decoded, 1)
+			one := make(chan result, 1)
 			select {
 			case ahead <- one:
 			case <-ctx.Done():
 				return
 			}
 			go func() {
-				image, err := decode(&photos[i])
-				one <- decoded{image, err}
+				f, err := findIn(ctx, e, &photos[i])
+				one <- result{f, err}
 			}()
 		}
 	}()
 	found := make([]Features, 0, len(photos))
 	for one := range ahead {
-		p := <-one
-		if p.err != nil {
-			return nil, p.err
+		f := <-one
+		if f.err != nil {
+			return nil, f.err
 		}
-		f, err := findIn(ctx, e, p.image)
-		photo.Recycle(p.image)
-		if err != nil {
-			return nil, err
-		}
-		found = append(found, f)
+		found = append(found, f.Features)
 		done(len(found))
 	}
 	return found, ctx.Err()
@@ -83,8 +78,13 @@ func decode(p *Photo) (scene.Image, error) {
 	return photo.Decode(scene.Camera{Name: p.Name, Path: p.Path, Mask: p.Mask, Width: w, Height: h})
 }
 
-// findIn finds the features of a picture where its mask says that pixels count.
-func findIn(ctx context.Context, e *features.Extractor, m scene.Image) (Features, error) {
+// findIn finds the features of a photo where its mask says that pixels count.
+func findIn(ctx context.Context, e *features.Extractor, p *Photo) (Features, error) {
+	m, err := decode(p)
+	if err != nil {
+		return Features{}, err
+	}
+	defer photo.Recycle(m)
 	grey := make([]byte, m.Width*m.Height)
 	for i := range grey { // luma of Rec. 601
 		grey[i] = byte((299*int(m.Pix[4*i]) + 587*int(m.Pix[4*i+1]) + 114*int(m.Pix[4*i+2]) + 500) / 1000)
