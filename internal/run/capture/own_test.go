@@ -133,7 +133,8 @@ func TestOwnMissing(t *testing.T) {
 	o := drawn(t, 8)
 	must.Do(t, writePhoto(filepath.Join(o.Inputs[0], "plain.png"), 200, 150, 0))
 	noise := rand.New(rand.NewPCG(1, 2))
-	writePicture(t, filepath.Join(o.Inputs[0], "other.png"), 200, 150, func(int, int) uint8 { return uint8(noise.Uint32()) })
+	writePicture(t, filepath.Join(o.Inputs[0], "other.png"), 200, 150,
+		func(int, int) uint8 { return uint8(noise.Uint32()) })
 	said := must.Get(run(t.Context(), o))(t)
 	why := map[string]string{}
 	for _, d := range reportOf(t, o).Dropped {
