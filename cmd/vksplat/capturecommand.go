@@ -14,11 +14,12 @@ func captureCommand(console *cli.Console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   capture.Name + " PHOTOS|VIDEO... -o SCENE",
 		Short: "Find the cameras of photos or a video, for training",
-		Long: "Make a SCENE that train reads from folders of photos, or from videos. Runs ffmpeg and COLMAP, which\n" +
-			"must be installed. Run the same command again to continue after a stop.\n\n" +
-			"SCENE gets images/, sparse/0/, database.db, components/ and logs/; verdict.json for scripts; and\n" +
-			"coverage.png, which shows points and cameras from above. docs/capture.md says how frames, cameras and\n" +
-			"pairs of photos are chosen.",
+		Long: "Make a SCENE that train reads from folders of photos, or from videos, which need ffmpeg. Finds the\n" +
+			"cameras itself, on any GPU. If you ask for what COLMAP alone has, COLMAP runs, and must be installed.\n" +
+			"Run the same command again to continue after a stop.\n\n" +
+			"SCENE gets images/, sparse/0/ and components/; features.bin and matches.bin, or COLMAP's database.db and\n" +
+			"logs/; verdict.json for scripts; and coverage.png, which shows points and cameras from above.\n" +
+			"docs/capture.md says how frames, cameras and pairs of photos are chosen.",
 		Example: "  vksplat capture my_photos -o my_scene\n" +
 			"  vksplat capture walk.mp4 -o my_scene --frames 200",
 		Args: func(_ *cobra.Command, args []string) error {
@@ -44,19 +45,21 @@ func captureTable(o *capture.Options) []optionGroup {
 		text(&o.Masks, "masks", "ignore regions where masks in `DIR` are black").isFolder(),
 		chosen(&o.Cameras, "cameras",
 			"how photos share cameras, `HOW`: one, many or folder; auto: by sizes and EXIF", capture.Sharings...),
-		chosen(&o.CameraModel, "camera-model", "COLMAP camera `MODEL`; auto: OPENCV, or SIMPLE_RADIAL for many",
+		chosen(&o.CameraModel, "camera-model",
+			"have COLMAP find cameras of this `MODEL`; its auto: OPENCV, or SIMPLE_RADIAL for many",
 			capture.CameraModels...),
 		chosen(&o.Features, "features", "kind of features; aliked needs COLMAP 4", capture.FeaturesSIFT,
 			capture.FeaturesALIKED),
-		integer(&o.MaxSize, "max-size", "detect features at `N` pixels on the longer side (default: COLMAP's)").
+		integer(&o.MaxSize, "max-size", "detect features at `N` pixels on the longer side (default: 3200)").
 			within(64, 65536),
 		chosen(&o.Matching, "matching",
 			"match `PAIRS`: exhaustive, sequential or tree; auto: by number and kind of photos", capture.Matchings...),
-		truth(&o.Loops, "loops", "match sequentially, with loop detection"),
-		text(&o.VocabTree, "vocab-tree", "COLMAP vocabulary tree `FILE`; for --loops, and for many photos"),
+		truth(&o.Loops, "loops", "match sequentially, and places that are seen again"),
+		text(&o.VocabTree, "vocab-tree", "COLMAP vocabulary tree `FILE`; for its --loops, and for many photos"),
 		chosen(&o.Mapper, "mapper", "what finds cameras: own, or COLMAP's incremental or global (COLMAP 4 or glomap); "+
 			"auto: own, unless an option is COLMAP's", capture.Mappers...),
-		chosen(&o.GPU, "gpu", "run COLMAP on the GPU; auto: if it has CUDA", capture.Auto, capture.On, capture.Off),
+		chosen(&o.GPU, "gpu", "have COLMAP find cameras, on the GPU or not; its auto: if it has CUDA", capture.Auto,
+			capture.On, capture.Off),
 		integer(&o.Model, "model", "use component `N` (default: the one with most photos)").within(0, 1e6),
 		progressOption(&o.Progress),
 		overwriteOption(&o.Overwrite, "files in SCENE that this command did not write"),

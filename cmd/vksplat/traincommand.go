@@ -154,7 +154,7 @@ func trainScene(console *cli.Console, o *train.Options, scene string) error {
 		if scene, err = captureFor(console, o, scene); err != nil {
 			return err
 		}
-		o.Begun = time.Now() // COLMAP takes what it takes
+		o.Begun = time.Now() // finding cameras takes what it takes
 	}
 	o.Scene = scene
 	o.Checkpoints.Off = o.DryRun && o.Checkpoints.Resume == "" // one that goes on compares the photos
@@ -164,7 +164,7 @@ func trainScene(console *cli.Console, o *train.Options, scene string) error {
 
 // captureFor makes a scene of photos or a video in the folder of the run, or the part of it that is missing.
 func captureFor(console *cli.Console, o *train.Options, footage string) (scene string, err error) {
-	if err := o.Check(); err != nil { // sooner than after minutes of COLMAP
+	if err := o.Check(); err != nil { // sooner than after the search for cameras
 		return "", err
 	}
 	if err := output.RefusePlace(o.Out, "model-path", append(output.RunMarks, captured.OwnFolder)...); err != nil {

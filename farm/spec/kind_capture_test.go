@@ -34,6 +34,7 @@ source = "@scene"
 		line             int
 	}{
 		{"source = \"p\"\nfps = 2\nframes = 20", "fps and frames exclude each other", "give one", 7},
+		{"source = \"p\"\nmapper = \"own\"", "have no device", "leave it out", 6},
 		{"source = \"p\"\nmatching = \"tree\"", "needs a vocabulary tree", "add: vocab_tree", 6},
 		{"source = \"p\"\nloops = true\nmatching = \"exhaustive\"", "loops and exhaustive matching exclude", "", 7},
 		{"source = \"p\"\ncamera_model = \"OPENCB\"", "is not one of", "OPENCV", 6},

@@ -22,8 +22,8 @@ type Options struct {
 	FirstOctave int     // -1: the first one is the doubled photo; 0: the photo as it is
 	Peak        float32 // least difference of levels, of 1; 0.02/3
 	Edge        float32 // greatest ratio of principal curvatures; 10
-	// MaxBytes is the ceiling of the device memory of an octave's levels, 5/6 of what a photo takes; 256 MiB, or half of
-	// what the device's budget leaves if that is less. No byte depends on it.
+	// MaxBytes is the ceiling of the device memory of an octave's levels, 5/6 of what a photo takes; 256 MiB, or half
+	// of what the device's budget leaves if that is less. No byte depends on it.
 	MaxBytes int64
 }
 

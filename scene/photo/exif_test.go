@@ -127,6 +127,42 @@ func lightBlock(order binary.AppendByteOrder, time [2]uint32, iso uint16, f [2]u
 	return b
 }
 
+// TestFocalLength reads the focal length on film of 36 mm, and nothing where EXIF has none.
+func TestFocalLength(t *testing.T) {
+	for _, order := range []binary.AppendByteOrder{binary.LittleEndian, binary.BigEndian} {
+		whole := filmBlock(order, 27)
+		for name, data := range withExif(t, whole) {
+			if got, known := FocalLength(scenetest.PhotoFile(t, "photo", data)); !known || got != 0.75 {
+				t.Errorf("%s, %v: %g, %t", name, order, got, known)
+			}
+		}
+		blocks := [][]byte{filmBlock(order, 0), cameraBlock(order, "Phone", 42)}
+		for n := range 48 { // up to the number itself
+			blocks = append(blocks, whole[:n])
+		}
+		for i, block := range blocks {
+			for name, data := range withExif(t, block) {
+				if got, known := FocalLength(scenetest.PhotoFile(t, "photo", data)); known {
+					t.Errorf("%s, block %d: %g", name, i, got)
+				}
+			}
+		}
+	}
+	if got, known := FocalLength("none"); known {
+		t.Errorf("no file has a focal length of %g", got)
+	}
+}
+
+// filmBlock is an EXIF block with a focal length on film of 36 mm.
+func filmBlock(order binary.AppendByteOrder, focal uint16) []byte {
+	b := cameraBlock(order, "Phone", 42)
+	at := b[40:52] // the entry of the focal length
+	clear(at)
+	copy(at, order.AppendUint32(order.AppendUint16(order.AppendUint16(nil, tagFocalIn35mm), 3), 1))
+	copy(at[8:], order.AppendUint16(nil, focal))
+	return b[:56+len("Phone")+1]
+}
+
 // cameraBlock is an EXIF block with the model of a camera and a focal length in tenths of millimetres.
 func cameraBlock(order binary.AppendByteOrder, model string, focal uint32) []byte {
 	head := "II*\x00"

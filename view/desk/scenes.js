@@ -281,7 +281,7 @@ const aboutScene = (box, path) => {
 
 const aboutFootage = (box, l) => box.append(h('section', { class: 'card' },
     h('h2', {}, footage(l)),
-    h('p', {}, 'The cameras are not known yet. COLMAP finds them, which takes minutes; you can leave this page ' +
+    h('p', {}, 'The cameras are not known yet. To find them takes seconds to minutes; you can leave this page ' +
         'meanwhile.'),
     h('div', { class: 'row' }, action('Find the cameras', async () => {
         await post('capture', { path: l.path });

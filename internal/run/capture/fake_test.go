@@ -393,3 +393,15 @@ func wantFiles(t *testing.T, dir string, names ...string) {
 		}
 	}
 }
+
+// writePicture writes a grey PNG.
+func writePicture(t *testing.T, path string, w, h int, pixel func(x, y int) uint8) {
+	t.Helper()
+	img := image.NewGray(image.Rect(0, 0, w, h))
+	for i := range img.Pix {
+		img.Pix[i] = pixel(i%w, i/w)
+	}
+	var b bytes.Buffer
+	must.Do(t, png.Encode(&b, img))
+	must.Do(t, os.WriteFile(path, b.Bytes(), 0o666))
+}

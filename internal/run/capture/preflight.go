@@ -90,8 +90,8 @@ func (r *running) gpuThere() error {
 	return nil
 }
 
-// leaveOut takes photos with odd names, and those that are broken, out of the sources, with a warning: of a file that is
-// cut short the half that is there would be seen.
+// leaveOut takes photos with odd names, and those that are broken, out of the sources, with a warning: of a file that
+// is cut short the half that is there would be seen.
 func (r *running) leaveOut() error {
 	for _, s := range r.sources {
 		why := make([]string, len(s.photos))

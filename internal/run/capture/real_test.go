@@ -8,7 +8,6 @@ import (
 	"image"
 	"image/png"
 	"io"
-	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -94,7 +93,7 @@ func TestRealColmap(t *testing.T) {
 		}
 	}
 	// COLMAP's threads take turns as they like, so that every run has another result; 1.4 % was seen.
-	worst, size := misfit(there, here)
+	worst, size := capturetest.Misfit(there, here)
 	t.Logf("cameras are off by up to %.3f %% of the path's size", 100*worst/size)
 	if worst > 0.04*size {
 		t.Errorf("a camera is %.3g off, the path has a size of %.3g", worst, size)
@@ -115,64 +114,6 @@ func centers(t *testing.T, dir string) map[string]geom.Vec {
 	return list
 }
 
-// misfit brings points onto others by the best similarity, and gives the largest distance that is left, and the size of
-// the others: the diagonal of their box. The rotation is Horn's: the eigenvector of a matrix of 4x4 with the largest
-// eigenvalue is its quaternion.
-func misfit(from, to []geom.Vec) (worst, size float64) {
-	a, b := centred(from), centred(to)
-	var m [3][3]float64
-	var sa, sb float64
-	low, high := b[0], b[0]
-	for i := range a {
-		for j := range 3 {
-			for k := range 3 {
-				m[j][k] += a[i][j] * b[i][k]
-			}
-			low[j], high[j] = min(low[j], b[i][j]), max(high[j], b[i][j])
-		}
-		sa, sb = sa+a[i].Dot(a[i]), sb+b[i].Dot(b[i])
-	}
-	horn := [4][4]float64{
-		{m[0][0] + m[1][1] + m[2][2], m[1][2] - m[2][1], m[2][0] - m[0][2], m[0][1] - m[1][0]},
-		{0, m[0][0] - m[1][1] - m[2][2], m[0][1] + m[1][0], m[2][0] + m[0][2]},
-		{0, 0, m[1][1] - m[0][0] - m[2][2], m[1][2] + m[2][1]},
-		{0, 0, 0, m[2][2] - m[0][0] - m[1][1]}}
-	q := [4]float64{1, 0.1, 0.2, 0.3}
-	shift := math.Sqrt(sa * sb) // no eigenvalue is below -shift
-	for range 20000 {
-		var next [4]float64
-		for j := range 4 {
-			next[j] = shift * q[j]
-			for k := range 4 {
-				next[j] += horn[min(j, k)][max(j, k)] * q[k]
-			}
-		}
-		length := math.Sqrt(next[0]*next[0] + next[1]*next[1] + next[2]*next[2] + next[3]*next[3])
-		for j := range 4 {
-			q[j] = next[j] / length
-		}
-	}
-	scale := math.Sqrt(sb / sa)
-	u := geom.Vec{q[1], q[2], q[3]}
-	for i := range a {
-		turned := a[i].Add(u.Cross(u.Cross(a[i]).Add(a[i].Mul(q[0]))).Mul(2))
-		worst = max(worst, turned.Mul(scale).Sub(b[i]).Length())
-	}
-	return worst, high.Sub(low).Length()
-}
-
-// centred moves the mean of points to the origin.
-func centred(points []geom.Vec) (list []geom.Vec) {
-	var mean geom.Vec
-	for _, p := range points {
-		mean = mean.Add(p.Mul(1 / float64(len(points))))
-	}
-	for _, p := range points {
-		list = append(list, p.Sub(mean))
-	}
-	return list
-}
-
 // TestMisfit finds a similarity that is known.
 func TestMisfit(t *testing.T) {
 	var from, to []geom.Vec
@@ -181,11 +122,11 @@ func TestMisfit(t *testing.T) {
 		from = append(from, p)
 		to = append(to, geom.Vec{3 - 2*p[1], 2*p[0] + 1, 2 * p[2]}) // a quarter turn, twice as large, moved
 	}
-	if worst, size := misfit(from, to); worst > 1e-6*size {
+	if worst, size := capturetest.Misfit(from, to); worst > 1e-6*size {
 		t.Errorf("off by %g of %g", worst, size)
 	}
 	to[3][0]++
-	if worst, _ := misfit(from, to); worst < 0.3 {
+	if worst, _ := capturetest.Misfit(from, to); worst < 0.3 {
 		t.Errorf("a point that is off by 1 is off by %g", worst)
 	}
 }

@@ -94,7 +94,7 @@ func TestRealPanoramas(t *testing.T) {
 	if len(here) < len(places) {
 		t.Fatalf("%d of %d panoramas have a camera:\n%s", len(here), len(places), said)
 	}
-	worst, size := misfit(there, here)
+	worst, size := capturetest.Misfit(there, here)
 	t.Logf("cameras are off by up to %.3f %% of the path's size", 100*worst/size)
 	if worst > 0.01*size {
 		t.Errorf("a camera is %.3g off, the path has a size of %.3g", worst, size)

@@ -1,4 +1,4 @@
-// Package capturetest draws photos of a scene whose cameras COLMAP finds, for tests that run it.
+// Package capturetest draws photos of a scene whose cameras can be found, for tests that do.
 package capturetest
 
 import (

@@ -1,0 +1,225 @@
+//go:build unix
+
+package capture
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"vksplat/internal/fault"
+	must "vksplat/internal/musttest"
+	"vksplat/internal/run/capture/capturetest"
+	"vksplat/internal/run/output"
+	"vksplat/internal/run/runtest"
+)
+
+// drawn gives options for photos whose cameras this program finds.
+func drawn(t *testing.T, n int) *Options {
+	t.Helper()
+	runtest.NeedDevice(t)
+	dir := t.TempDir()
+	must.Do(t, capturetest.Photos(dir, n, 200, 150))
+	o := optionsOf(t, dir)
+	o.Mapper, o.Again = Auto, "vksplat capture again"
+	return o
+}
+
+// modelBytes reads the model that training would read.
+func modelBytes(t *testing.T, o *Options) string {
+	t.Helper()
+	var b bytes.Buffer
+	for _, name := range []string{"cameras.bin", "images.bin", "points3D.bin"} {
+		b.Write(must.Get(os.ReadFile(o.in(modelFolder, name)))(t))
+	}
+	return b.String()
+}
+
+// TestOwn finds cameras without COLMAP; what earlier calls stored is used, or made again where it is damaged.
+func TestOwn(t *testing.T) {
+	o := drawn(t, 8)
+	t.Setenv("PATH", t.TempDir()) // no COLMAP there
+	said := must.Get(run(t.Context(), o))(t)
+	if !strings.Contains(said, "cameras:  8 of 8 photos (100 %)") {
+		t.Fatal(said)
+	}
+	if r := reportOf(t, o); r.Registered != 8 || r.Colmap != "" || r.Coverage == "" {
+		t.Errorf("the report is %+v", r)
+	}
+	want := modelBytes(t, o)
+	for name, damage := range map[string]func(data []byte) []byte{
+		featuresFile: func(data []byte) []byte { return data[:len(data)/2] },
+		matchesFile:  func(data []byte) []byte { data[len(data)/2] ^= 1; return data },
+	} {
+		path := o.in(name)
+		must.Do(t, os.WriteFile(path, damage(must.Get(os.ReadFile(path))(t)), 0o666))
+		must.Do(t, os.RemoveAll(o.in(componentsFolder)))
+		said := must.Get(run(t.Context(), o))(t)
+		if !strings.Contains(said, path+" is made again: ") {
+			t.Errorf("damage of %s: %s", name, said)
+		}
+		if modelBytes(t, o) != want {
+			t.Errorf("after damage of %s the model is another", name)
+		}
+	}
+	if said := must.Get(run(t.Context(), o))(t); !strings.Contains(said, "mapping:  done before") {
+		t.Error(said)
+	}
+}
+
+// TestOwnStopped stops each stage by Ctrl-C; the same command goes on to the same bytes.
+func TestOwnStopped(t *testing.T) {
+	o := drawn(t, 8)
+	must.Get(run(t.Context(), o))(t)
+	want := modelBytes(t, o)
+	for stage, file := range map[string]string{stageFeatures: featuresFile, stageMatches: matchesFile,
+		stageMapping: componentsFolder} {
+		must.Do(t, os.RemoveAll(o.in(file)))
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() {
+			for s := readState(o.in(stateFile)); s.Stages[len(s.Stages)-1].Name != stage; {
+				time.Sleep(time.Millisecond)
+				if now := readState(o.in(stateFile)); len(now.Stages) > 0 {
+					s = now
+				}
+			}
+			cancel()
+		}()
+		_, err := run(ctx, o)
+		if !errors.Is(err, fault.ErrInterrupted) || !strings.Contains(fault.Hint(err), o.Again) {
+			t.Errorf("%s: stopped: %v; %s", stage, err, fault.Hint(err))
+		}
+		if r := reportOf(t, o); r.ExitCode != fault.ExitInterrupted {
+			t.Errorf("%s: stopped: the report has exit code %d", stage, r.ExitCode)
+		}
+		must.Get(run(t.Context(), o))(t)
+		if modelBytes(t, o) != want {
+			t.Errorf("%s: after a stop the model is another", stage)
+		}
+	}
+}
+
+// TestStored reads back what was stored, and refuses what is damaged.
+func TestStored(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "file")
+	want := []string{"a", "longer text"}
+	must.Do(t, store(path, want))
+	whole := must.Get(os.ReadFile(path))(t)
+	if got := must.Get(stored[[]string](path))(t); !slices.Equal(got, want) {
+		t.Errorf("got %q", got)
+	}
+	for i := range whole {
+		bad := slices.Clone(whole)
+		bad[i] ^= 4
+		for _, data := range [][]byte{whole[:i], bad} {
+			must.Do(t, os.WriteFile(path, data, 0o666))
+			if got, err := stored[[]string](path); err == nil {
+				t.Fatalf("byte %d of %d: got %q", i, len(whole), got)
+			}
+		}
+	}
+}
+
+// TestOwnMissing says why photos have no camera.
+func TestOwnMissing(t *testing.T) {
+	o := drawn(t, 8)
+	must.Do(t, writePhoto(filepath.Join(o.Inputs[0], "plain.png"), 200, 150, 0))
+	noise := rand.New(rand.NewPCG(1, 2))
+	writePicture(t, filepath.Join(o.Inputs[0], "other.png"), 200, 150,
+		func(int, int) uint8 { return uint8(noise.Uint32()) })
+	said := must.Get(run(t.Context(), o))(t)
+	why := map[string]string{}
+	for _, d := range reportOf(t, o).Dropped {
+		why[d.Photo] = d.Why
+	}
+	if len(why) != 2 || !strings.Contains(why["plain.png"], "0 features") && !strings.Contains(why["plain.png"], "blurred") ||
+		!strings.Contains(why["other.png"], "overlap") {
+		t.Errorf("dropped are %v:\n%s", why, said)
+	}
+}
+
+// TestOwnRefuses gives photos whose cameras cannot be found, and wants words that help.
+func TestOwnRefuses(t *testing.T) {
+	for name, c := range map[string]struct {
+		n, w, h int
+		pixel   func(i, x, y int) uint8
+		hint    string
+	}{
+		"black":     {4, 100, 80, func(int, int, int) uint8 { return 0 }, "most photos are dark"},
+		"grey":      {4, 100, 80, func(int, int, int) uint8 { return 128 }, "with detail"},
+		"few":       {2, 100, 80, func(int, int, int) uint8 { return 128 }, "at least 3 photos"},
+		"tiny":      {3, 16, 12, func(i, x, y int) uint8 { return uint8(200 + i + x*y) }, "with detail"},
+		"alike":     {4, 120, 90, func(_, x, y int) uint8 { return scatter(0, x, y) }, "from different places"},
+		"unrelated": {4, 120, 90, scatter, "overlap by two thirds"},
+	} {
+		runtest.NeedDevice(t)
+		o := optionsOf(t, t.TempDir())
+		o.Mapper = Auto
+		for i := range c.n {
+			writePicture(t, filepath.Join(o.Inputs[0], fmt.Sprintf("%d.png", i)), c.w, c.h,
+				func(x, y int) uint8 { return c.pixel(i, x, y) })
+		}
+		_, err := run(t.Context(), o)
+		if fault.ExitCode(err) != fault.ExitData || !strings.Contains(fault.Hint(err), c.hint) {
+			t.Errorf("%s: %v; %s", name, err, fault.Hint(err))
+		}
+	}
+}
+
+// scatter is a grey that differs everywhere.
+func scatter(i, x, y int) uint8 {
+	return uint8(uint32(x/3+1)*2654435761>>13 ^ uint32(y/3+1)*2246822519>>11 ^ uint32(i)*3266489917>>9)
+}
+
+// TestOwnChoice wants COLMAP only where something is asked for that it alone has, or where it has begun.
+func TestOwnChoice(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(o *Options)
+		own    bool
+	}{
+		"default":  {func(*Options) {}, true},
+		"own":      {func(o *Options) { o.Mapper = MapOwn }, true},
+		"sequence": {func(o *Options) { o.Matching = MatchSequential }, true},
+		"panorama": {func(o *Options) { o.CameraModel = Panorama }, false},
+		"aliked":   {func(o *Options) { o.Features = FeaturesALIKED }, false},
+		"tree":     {func(o *Options) { o.VocabTree = "tree.bin" }, false},
+		"global":   {func(o *Options) { o.Mapper = MapGlobal }, false},
+	} {
+		o := NewOptions()
+		o.Out = t.TempDir()
+		c.change(o)
+		if o.choosesOwn() != c.own {
+			t.Errorf("%s: own is %v", name, !c.own)
+		}
+	}
+	o := NewOptions()
+	o.Out = t.TempDir()
+	must.Do(t, os.WriteFile(o.in(databaseFile), nil, 0o666))
+	if o.choosesOwn() {
+		t.Error("what COLMAP began goes on without it")
+	}
+	o.Mapper, o.CameraModel = MapOwn, Panorama
+	if err := o.check(); !errors.Is(err, fault.ErrUsage) || !strings.Contains(err.Error(), "camera-model") {
+		t.Errorf("own and a model of COLMAP: %v", err)
+	}
+}
+
+// TestOwnFiles refuses files of others in the place of its own, and replaces them where it may.
+func TestOwnFiles(t *testing.T) {
+	for _, name := range []string{featuresFile, matchesFile} {
+		o := drawn(t, 3)
+		must.Do(t, os.MkdirAll(o.Out, 0o777))
+		must.Do(t, os.WriteFile(o.in(name), []byte("mine"), 0o666))
+		if _, err := run(t.Context(), o); !errors.Is(err, fault.ErrUsage) || !output.IsFile(o.in(name)) {
+			t.Errorf("%s was there: %v", name, err)
+		}
+	}
+}
