@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	must "vksplat/internal/musttest"
@@ -147,6 +148,26 @@ func TestSameBytes(t *testing.T) {
 	t.Setenv("VKSPLAT_SERIAL", "1")
 	if serial := must.Get(extractor(t, d, nil).Extract(t.Context(), width, height, grey))(t); !equal(serial, whole) {
 		t.Error("running passes one by one gave other bytes")
+	}
+}
+
+// TestTogether has photos of more sizes than there are lanes, and of several at a time.
+func TestTogether(t *testing.T) {
+	d := vktest.Device(t)
+	e := extractor(t, d, nil)
+	var all sync.WaitGroup
+	defer all.Wait()
+	for i := range lanes + 2 {
+		width, height := 60+10*i, 80
+		grey := spots(width, height)
+		want := must.Get(extractor(t, d, nil).Extract(t.Context(), width, height, grey))(t)
+		all.Go(func() {
+			for range 3 {
+				if got, err := e.Extract(t.Context(), width, height, grey); err != nil || !equal(got, want) {
+					t.Errorf("%d keypoints of %dx%d (%v), want %d", len(got.Points), width, height, err, len(want.Points))
+				}
+			}
+		})
 	}
 }
 
