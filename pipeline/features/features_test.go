@@ -164,7 +164,8 @@ func TestTogether(t *testing.T) {
 		all.Go(func() {
 			for range 3 {
 				if got, err := e.Extract(t.Context(), width, height, grey); err != nil || !equal(got, want) {
-					t.Errorf("%d keypoints of %dx%d (%v), want %d", len(got.Points), width, height, err, len(want.Points))
+					t.Errorf("%d keypoints of %dx%d (%v), want %d", len(got.Points), width, height, err,
+						len(want.Points))
 				}
 			}
 		})
