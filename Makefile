@@ -29,8 +29,8 @@ VALIDATE := VKSPLAT_VALIDATE=1
 # The commit, for version, stats.json and bench; Go records none in some checkouts.
 REVISION = $(shell git describe --always --dirty=+dirty --abbrev=12 --exclude='*' 2>/dev/null)
 WINDOWS := GOOS=windows GOARCH=amd64 CGO_ENABLED=1 CC=x86_64-w64-mingw32-gcc
-# Full sizes in tests that are smaller otherwise.
-LONG := VKSPLAT_LONG=1
+# Full sizes in tests that are smaller otherwise, and where tools/kernelstat/mesa.sh put a newer Mesa.
+LONG := VKSPLAT_LONG=1 VKSPLAT_MESA="$(CURDIR)/$(OUT)/mesa"
 # Python with what reads our files, in front of others for the tests, once python-env has made it. VKSPLAT_PACKAGES=1
 # says that it is complete: tests that need it fail where they would be skipped.
 PYTHON := $(OUT)/python
