@@ -18,7 +18,6 @@ import (
 	"vksplat/internal/run/captured"
 	"vksplat/internal/run/meter"
 	"vksplat/internal/run/output"
-	"vksplat/internal/run/plans"
 	"vksplat/internal/run/runtest"
 	"vksplat/scene"
 	"vksplat/scene/colmap"
@@ -97,8 +96,8 @@ func TestRefineCameras(t *testing.T) {
 func TestRefineMoving(t *testing.T) {
 	runtest.NeedDevice(t)
 	o := nativeOptions(written(t, synth.Options{Images: 10, Width: 64, Height: 48, Points: 200, Shutter: 0.15}),
-		filepath.Join(t.TempDir(), "out"))
-	o.Config.NativeLens, o.Config.RefineCameras = false, true
+		filepath.Join(t.TempDir(), "out"), false)
+	o.Config.RefineCameras = true
 	o.Config.Iterations, o.Config.PoseGain, o.Config.PoseStart = 6, -1, 2
 	var log bytes.Buffer
 	if _, err := Do(cli.New(nil, io.Discard, &log), o); err != nil {
@@ -106,6 +105,23 @@ func TestRefineMoving(t *testing.T) {
 	}
 	if !strings.Contains(log.String(), "photos moved while their rows were read out, which is ignored") {
 		t.Error(&log)
+	}
+}
+
+// TestRefinedBytes wants the plan to count what it takes to read the capture again with refined cameras.
+func TestRefinedBytes(t *testing.T) {
+	dir := runtest.SmallScene(t, 5000)
+	process := map[bool]int64{}
+	for _, refines := range []bool{false, true} {
+		o := NewOptions()
+		o.Scene, o.Out, o.Progress, o.Config.RefineCameras = dir, filepath.Join(t.TempDir(), "out"), meter.None, refines
+		r := NewRun(o, cli.New(nil, io.Discard, io.Discard))
+		must.Do(t, r.Begin(t.Context()))
+		process[refines] = r.plan.Host.Process
+		must.Do(t, r.Close())
+	}
+	if more := process[true] - process[false]; more < 5000*(250+loadedPointBytes) {
+		t.Errorf("the plan counts %d bytes", more)
 	}
 }
 
@@ -133,8 +149,7 @@ func TestRefuseCameras(t *testing.T) {
 		word string
 	}{
 		{func(r *Run) { r.TimeLimit = LimitFlag(time.Minute) }, "time-limit"},
-		{func(r *Run) { r.TimeLimit, r.Divided = 0, &plans.Plan{} }, "blocks"},
-		{func(r *Run) { r.Divided, r.Config.PoseStart = nil, r.Config.Iterations }, "training ends with"},
+		{func(r *Run) { r.TimeLimit, r.Config.PoseStart = 0, r.Config.Iterations }, "training ends with"},
 	} {
 		refused.set(r)
 		if err := judged(); err == nil || !strings.Contains(err.Error(), refused.word) {

@@ -32,13 +32,13 @@ type dataset struct {
 	cameras []scene.Camera  // to be written: in the capture's own frame, less the origin
 	points  []ply.FilePoint // likewise
 	nPoints int             // of capture, those left out aside; it gives them up when the splats are made
+	ignored int             // points left out because they are close to a camera
 
-	training  *scene.Capture // what training knows: Capture without held-out cameras, in the same frame
-	known     knowns         // of the photos that are trained on
-	depths    []scene.Depths // of the points that each camera in training sees
-	shell     float64        // radius of the far shell that training began with, 0 without
-	takers    map[string]int // numbers of the cameras that took the photos, by cameraName
-	nearestTo map[string]scene.Nearest
+	training *scene.Capture // what training knows: Capture without held-out cameras, in the same frame
+	known    knowns         // of the photos that are trained on
+	depths   []scene.Depths // of the points that each camera in training sees
+	shell    float64        // radius of the far shell that training began with, 0 without
+	takers   map[string]int // numbers of the cameras that took the photos, by cameraName
 
 	calibrated *calibrate.Result // nil where no calibration was asked for
 	latest     *refinement       // what refined returned last
@@ -78,9 +78,7 @@ func (d *dataset) load(ctx context.Context) (err error) {
 		}
 	}
 	c := d.Capture
-	if d.Config.RefineCameras {
-		d.choices.unbending = unbending(c.Cameras)
-	}
+	d.choices.asTaken = d.worthTaking(c.Cameras)
 	d.configure()
 	all := c.Points
 	if d.Divided != nil {
@@ -112,34 +110,35 @@ func (d *dataset) load(ctx context.Context) (err error) {
 
 // calibrate checks the capture's cameras, and replaces them by better ones.
 func (d *dataset) calibrate(ctx context.Context) error {
-	bytes, err := pipeline.HeapLimit(d.Options.Device)
-	if err != nil {
+	var err error
+	d.Capture, d.calibrated, err = captured.Calibrate(ctx, d.Capture, d.Scene, &d.Load, d.Options.Device,
+		d.console.Note, d.noteLater)
+	if err != nil || d.calibrated == nil {
 		return err
 	}
-	var res *calibrate.Result
-	d.Capture, res, err = captured.Calibrate(ctx, d.Capture, d.Scene, &d.Load, bytes/2, d.console.Note)
-	d.choices.bent = d.Capture.Undistorted && anyBent(d.Capture)
-	if err != nil || res == nil {
-		return err
-	}
-	d.calibrated = res
-	captured.TellCalibration(res, d.noteLater)
-	if reason := res.Reason(); reason != "" {
+	if reason := d.calibrated.Reason(); reason != "" {
 		d.detailLater("the cameras stay as they are: " + reason)
 	}
 	return nil
 }
 
-// unbending reports whether cameras are refined on pictures without distortion alone: a lens cannot be drawn through,
-// or a camera moved while its photo was read out.
-func unbending(cams []scene.Camera) bool {
-	_, _, err := captured.AsTaken(cams)
-	return err != nil || slices.ContainsFunc(cams, func(c scene.Camera) bool { return c.Moved() })
-}
-
-// anyBent reports whether a camera of a capture has a lens with distortion.
-func anyBent(c *scene.Capture) bool {
-	return slices.ContainsFunc(c.Cameras, func(cam scene.Camera) bool { return cam.Lens != nil })
+// worthTaking reports whether photos are trained on as taken unless settings say otherwise: a lens distorts, the camera
+// moved, or lenses are learnt. Other trainers undistort, so the capture's own cameras, where they are asked for, are
+// trained on as they do. A fisheye may show the dark ring around its image circle.
+func (o *Options) worthTaking(cams []scene.Camera) bool {
+	has := func(f func(c *scene.Camera) bool) bool {
+		return slices.ContainsFunc(cams, func(c scene.Camera) bool { return f(&c) })
+	}
+	moved := has((*scene.Camera).Moved)
+	if _, _, err := scene.AsTaken(cams); err != nil || scene.CheckTravel(cams) != nil {
+		return false
+	}
+	if o.Config.RefineCameras {
+		return !moved
+	}
+	return o.Load.Cameras != captured.CamerasGiven && o.Divided == nil &&
+		(moved || has(func(c *scene.Camera) bool { return c.Lens != nil })) &&
+		!has(func(c *scene.Camera) bool { return c.Lens != nil && c.Model == scene.Fisheye })
 }
 
 // refuseSmall refuses held-out photos that are too small to be measured once the model is trained.
@@ -188,22 +187,24 @@ func (d *dataset) clear() {
 			d.depths[i].Median *= t.Frame.Scale
 		}
 	}
-	if n := t.Clear(d.depths); n > 0 {
+	if d.ignored = t.Clear(d.depths); d.ignored > 0 {
 		say := d.detailLater
-		if n > len(t.Points)/20 {
+		if d.ignored > len(t.Points)/20 {
 			say = d.noteLater
 		}
-		say(fmt.Sprintf("ignored %s close to a camera", cli.Count(n, "outlier point")))
+		say(fmt.Sprintf("ignored %s close to a camera", cli.Count(d.ignored, "outlier point")))
 	}
 	d.nPoints = len(t.Points)
 }
 
-// nearest says how far the held-out photos' cameras are from those that are trained on. Neither moves.
+// nearest says how far the held-out photos' cameras are from those that are trained on, as the files of the run have
+// them.
 func (d *dataset) nearest() map[string]scene.Nearest {
-	if d.nearestTo == nil {
-		d.nearestTo = scene.NearestTo(d.training.Cameras, captured.Pick(d.Capture.Cameras, d.Test))
+	cams := d.Capture.Cameras
+	if d.latest != nil && d.latest.files != nil {
+		cams = d.latest.cameras
 	}
-	return d.nearestTo
+	return scene.NearestTo(captured.Pick(cams, d.Train), captured.Pick(cams, d.Test))
 }
 
 // heldOutNames are those of the cameras that are held out.
