@@ -128,6 +128,7 @@ test-long: ## what takes longer: subgroup sizes, both bindings in full, fuzzing,
 	@.ci/install long
 	@$(MAKE) --no-print-directory check windows macos widths python-env schedulers
 	$(WINDOWS) go build -tags $(SECOND) -o $(BIN)/vksplat-second.exe ./cmd/vksplat
+	tools/kernelstat/mesa.sh $(OUT)/mesa
 	$(WITH_ALL) $(LONG) $(VALIDATE) go test -count=1 -timeout 120m ./...
 	$(WITH_ALL) $(LONG) $(VALIDATE) go test -count=1 -timeout 120m -tags $(SECOND) ./...
 	$(LONG) $(MAKE) --no-print-directory test-farmd
