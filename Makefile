@@ -98,6 +98,7 @@ macos: ## vet for macOS by zig's C compiler; to link a program takes Apple's fra
 	@ln -sf cc $(OUT)/zig/cc-aarch64-macos
 	GOOS=darwin GOARCH=arm64 CGO_ENABLED=1 CC="$(CURDIR)/$(OUT)/zig/cc-aarch64-macos" go vet \
 	  $$(go list ./... | grep -v /tools/)
+	@rm -f ./-.o # which zig leaves behind
 
 docs: ## write the pages and the schema that are made from tables in the code
 	go test -count=1 ./cmd/vksplat -run 'TestTrainPage|TestRenderPage|TestFarmSettings|TestFarmPage' -update
