@@ -92,10 +92,13 @@ windows: ## build bin/vksplat.exe for Windows on x86-64 by mingw-w64
 	$(WINDOWS) go build -o $(BIN)/vksplat.exe ./cmd/vksplat
 	$(WINDOWS) go vet $$(go list ./... | grep -v /tools/)
 
-macos: ## vet for macOS, as far as cgo allows: the packages that do without Vulkan
-	GOOS=darwin GOARCH=arm64 CGO_ENABLED=0 go vet $$(go list -f \
-	  '{{$$p := .ImportPath}}{{range .Deps}}{{if eq . "vksplat/vk"}}{{$$p = ""}}{{end}}{{end}}{{$$p}}' ./... | \
-	  grep -vx -e vksplat/vk -e 'vksplat/tools/.*')
+macos: ## vet for macOS by zig's C compiler; to link a program takes Apple's frameworks (docs/install.md)
+	@.ci/install python
+	@.ci/zig $(OUT)/zig
+	@ln -sf cc $(OUT)/zig/cc-aarch64-macos
+	GOOS=darwin GOARCH=arm64 CGO_ENABLED=1 CC="$(CURDIR)/$(OUT)/zig/cc-aarch64-macos" go vet \
+	  $$(go list ./... | grep -v /tools/)
+	@rm -f ./-.o # which zig leaves behind
 
 docs: ## write the pages and the schema that are made from tables in the code
 	go test -count=1 ./cmd/vksplat -run 'TestTrainPage|TestRenderPage|TestFarmSettings|TestFarmPage' -update
