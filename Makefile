@@ -29,8 +29,8 @@ VALIDATE := VKSPLAT_VALIDATE=1
 # The commit, for version, stats.json and bench; Go records none in some checkouts.
 REVISION = $(shell git describe --always --dirty=+dirty --abbrev=12 --exclude='*' 2>/dev/null)
 WINDOWS := GOOS=windows GOARCH=amd64 CGO_ENABLED=1 CC=x86_64-w64-mingw32-gcc
-# Full sizes in tests that are smaller otherwise.
-LONG := VKSPLAT_LONG=1
+# Full sizes in tests that are smaller otherwise, and where tools/kernelstat/mesa.sh put a newer Mesa.
+LONG := VKSPLAT_LONG=1 VKSPLAT_MESA="$(CURDIR)/$(OUT)/mesa"
 # Python with what reads our files, in front of others for the tests, once python-env has made it. VKSPLAT_PACKAGES=1
 # says that it is complete: tests that need it fail where they would be skipped.
 PYTHON := $(OUT)/python
@@ -92,10 +92,13 @@ windows: ## build bin/vksplat.exe for Windows on x86-64 by mingw-w64
 	$(WINDOWS) go build -o $(BIN)/vksplat.exe ./cmd/vksplat
 	$(WINDOWS) go vet $$(go list ./... | grep -v /tools/)
 
-macos: ## vet for macOS, as far as cgo allows: the packages that do without Vulkan
-	GOOS=darwin GOARCH=arm64 CGO_ENABLED=0 go vet $$(go list -f \
-	  '{{$$p := .ImportPath}}{{range .Deps}}{{if eq . "vksplat/vk"}}{{$$p = ""}}{{end}}{{end}}{{$$p}}' ./... | \
-	  grep -vx -e vksplat/vk -e 'vksplat/tools/.*')
+macos: ## vet for macOS by zig's C compiler; to link a program takes Apple's frameworks (docs/install.md)
+	@.ci/install python
+	@.ci/zig $(OUT)/zig
+	@ln -sf cc $(OUT)/zig/cc-aarch64-macos
+	GOOS=darwin GOARCH=arm64 CGO_ENABLED=1 CC="$(CURDIR)/$(OUT)/zig/cc-aarch64-macos" go vet \
+	  $$(go list ./... | grep -v /tools/)
+	@rm -f ./-.o # which zig leaves behind
 
 docs: ## write the pages and the schema that are made from tables in the code
 	go test -count=1 ./cmd/vksplat -run 'TestTrainPage|TestRenderPage|TestFarmSettings|TestFarmPage' -update
@@ -128,6 +131,7 @@ test-long: ## what takes longer: subgroup sizes, both bindings in full, fuzzing,
 	@.ci/install long
 	@$(MAKE) --no-print-directory check windows macos widths python-env schedulers
 	$(WINDOWS) go build -tags $(SECOND) -o $(BIN)/vksplat-second.exe ./cmd/vksplat
+	tools/kernelstat/mesa.sh $(OUT)/mesa
 	$(WITH_ALL) $(LONG) $(VALIDATE) go test -count=1 -timeout 120m ./...
 	$(WITH_ALL) $(LONG) $(VALIDATE) go test -count=1 -timeout 120m -tags $(SECOND) ./...
 	$(LONG) $(MAKE) --no-print-directory test-farmd

@@ -98,6 +98,9 @@ func (c *pipelineCache) write(data []byte) error {
 	if err == nil {
 		err = os.Rename(f.Name(), c.path)
 	}
+	if errors.Is(err, fs.ErrPermission) { // as on Windows while another process reads the file
+		return os.Remove(f.Name())
+	}
 	if err != nil {
 		return errors.Join(fault.WithHint(&callError{Call: "write pipeline cache", Object: c.path, Err: err},
 			"free some disk space, or delete the file"), os.Remove(f.Name()))

@@ -15,6 +15,8 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+
+	"vksplat/internal/fault"
 )
 
 // folder is a root on a local disk or a share. os.Root keeps keys and links inside.
@@ -72,7 +74,7 @@ func (f *folder) patiently(op, key string, do func() error) error {
 	if err == nil {
 		err = f.again(tries, isAwayShare, do)
 	}
-	if before != nil && isFull(before.why) && op != opPut && op != opPublish {
+	if before != nil && fault.IsFull(before.why) && op != opPut && op != opPublish {
 		f.gaveUp.CompareAndSwap(nil, before)
 	}
 	return err
@@ -85,7 +87,9 @@ const (
 )
 
 // isAwayShare reports whether an error is of a share that is away or full.
-func isAwayShare(err error) bool { return errors.Is(err, syscall.EIO) || isStale(err) || isFull(err) }
+func isAwayShare(err error) bool {
+	return errors.Is(err, syscall.EIO) || isStale(err) || fault.IsFull(err)
+}
 
 func (f *folder) Open(key string) (io.ReadCloser, error) {
 	r := &reader{folder: f, key: key}

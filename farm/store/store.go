@@ -199,9 +199,6 @@ func setupError(where, hint, format string, args ...any) error {
 	return &fault.Error{Op: "open root", Path: where, Err: fmt.Errorf(format, args...), Hint: hint, Kind: ErrSetup}
 }
 
-// isFull reports whether an error is of a full disk or quota.
-func isFull(err error) bool { return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) }
-
 // IsAway reports whether an error is of a store that is away or full, which passes.
 func IsAway(err error) bool {
 	return isAwayShare(err) || isAway(err) || isFullBucket(err)
@@ -213,7 +210,7 @@ func Explain(op, path string, err error) error {
 	switch {
 	case err == nil, errors.As(err, &known) && known.Kind != nil:
 		return err
-	case isFull(err):
+	case fault.IsFull(err):
 		return &fault.Error{Op: op, Path: path, Err: err,
 			Hint: "make room there; the task continues when it is retried", Kind: fault.ErrTryAgain}
 	case errors.Is(err, syscall.EROFS), errors.Is(err, syscall.EACCES), errors.Is(err, syscall.EPERM):

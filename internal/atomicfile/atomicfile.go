@@ -9,9 +9,11 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"syscall"
 
 	"vksplat/internal/fault"
+	"vksplat/internal/wording"
 )
 
 // WriteBuffer is the size in bytes of the buffer between encoders and files.
@@ -101,7 +103,7 @@ func completeFile(f *os.File, path string) error {
 	if err := f.Close(); err != nil {
 		return err
 	}
-	if err := os.Rename(f.Name(), path); err != nil {
+	if err := rename(f.Name(), path); err != nil {
 		return err
 	}
 	return syncDir(filepath.Dir(path))
@@ -125,7 +127,7 @@ func WriteError(op, path string, err error) error {
 func WriteHint(err error, path string) string {
 	dir := filepath.Dir(path)
 	switch {
-	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+	case fault.IsFull(err):
 		hint := fmt.Sprintf("the disk or quota that holds %s is full: free some space or write to another folder", dir)
 		if _, err := os.Lstat(path); err == nil {
 			hint += "; the earlier file is untouched"
@@ -135,6 +137,10 @@ func WriteHint(err error, path string) string {
 		return fmt.Sprintf("%s cannot be written to: choose another output folder or change its permissions", dir)
 	case errors.Is(err, os.ErrNotExist):
 		return fmt.Sprintf("create the folder %s first", dir)
+	case runtime.GOOS == "windows":
+		if why, hint := wording.BadName(filepath.Base(path)); why != "" {
+			return why + ": " + hint
+		}
 	}
 	return ""
 }

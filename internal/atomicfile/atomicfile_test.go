@@ -28,6 +28,16 @@ func TestWriteFile(t *testing.T) {
 	}
 }
 
+// TestNoRename writes where a folder has the name: the error says nothing of the temporary file.
+func TestNoRename(t *testing.T) {
+	dir := t.TempDir()
+	must.Do(t, os.MkdirAll(filepath.Join(dir, "f", "g"), 0o777))
+	err := atomicfile.WriteText(filepath.Join(dir, "f"), "text")
+	if err == nil || strings.Contains(err.Error(), ".tmp") {
+		t.Errorf("a folder in the place of a file: %v", err)
+	}
+}
+
 // TestTempOf wants the name of a temporary file to tell the file's.
 func TestTempOf(t *testing.T) {
 	dir := t.TempDir()

@@ -2,9 +2,7 @@ package child
 
 import "syscall"
 
-func attributes(apart bool) *syscall.SysProcAttr {
-	if !apart {
-		return nil
-	}
+// attributes make a group of its own of every child, because a Ctrl-Break goes to a group: see stop.
+func attributes(bool) *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{CreationFlags: syscall.CREATE_NEW_PROCESS_GROUP}
 }

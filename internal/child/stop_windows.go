@@ -1,7 +1,16 @@
 package child
 
-import "os"
+import (
+	"os"
 
-// stop ends a process of this program: there is no way to ask it. One that shares the console has had the Ctrl-C, too,
-// and its checkpoints are whole.
-func stop(p *os.Process) error { return p.Kill() }
+	"golang.org/x/sys/windows"
+)
+
+// stop asks a process of this program to save and stop, by a Ctrl-Break. Without a console there is no way to ask it:
+// its checkpoints are whole.
+func stop(p *os.Process) error {
+	if windows.GenerateConsoleCtrlEvent(windows.CTRL_BREAK_EVENT, uint32(p.Pid)) == nil {
+		return nil
+	}
+	return p.Kill()
+}

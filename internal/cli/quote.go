@@ -9,6 +9,7 @@ import (
 var (
 	safeWord    = regexp.MustCompile(`^[\w./:=,%+@-]+$`)
 	safeWindows = regexp.MustCompile(`^[\w./:=,+@\\-]+$`) // cmd.exe expands %
+	lastSlashes = regexp.MustCompile(`\\+$`)              // one before a quote would escape it
 )
 
 // Quoted is a word as the shells of a system take it.
@@ -17,6 +18,7 @@ func Quoted(w string) string { return quotedFor(runtime.GOOS, w) }
 func quotedFor(system, w string) string {
 	switch {
 	case system == "windows" && !safeWindows.MatchString(w):
+		w = lastSlashes.ReplaceAllString(w, "$0$0")
 		return `"` + strings.ReplaceAll(w, `"`, `\"`) + `"`
 	case system != "windows" && !safeWord.MatchString(w):
 		return "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"

@@ -10,7 +10,7 @@ func TestQuoted(t *testing.T) {
 		}
 	}
 	for word, want := range map[string]string{`C:\x\y.toml`: `C:\x\y.toml`, `C:\my scene`: `"C:\my scene"`,
-		"80%": `"80%"`} {
+		`C:\my scene\`: `"C:\my scene\\"`, "80%": `"80%"`} {
 		if got := quotedFor("windows", word); got != want {
 			t.Errorf("%q quoted for Windows is %s, want %s", word, got, want)
 		}

@@ -15,9 +15,21 @@ type named struct {
 var (
 	kindNames = []named{{"interrupted", ErrInterrupted}, {"usage", ErrUsage}, {"setup", ErrSetup},
 		{"device-lost", ErrDeviceLost}, {"data", ErrData}, {"try-again", ErrTryAgain}, {"machine", ErrMachine}}
-	causeNames = []named{{"device-lost", ErrDeviceLost}, {"disk-full", syscall.ENOSPC},
-		{"quota-exceeded", syscall.EDQUOT}, {"not-installed", ErrMissing}}
+	causeNames = []named{{"device-lost", ErrDeviceLost}, {diskFull, syscall.ENOSPC},
+		{quotaExceeded, syscall.EDQUOT}, {"not-installed", ErrMissing}}
 )
+
+const (
+	diskFull      = "disk-full"
+	quotaExceeded = "quota-exceeded"
+)
+
+// IsFull reports whether an error is of a full disk or quota.
+func IsFull(err error) bool {
+	return slices.ContainsFunc(causeNames, func(n named) bool {
+		return (n.name == diskFull || n.name == quotaExceeded) && errors.Is(err, n.err)
+	})
+}
 
 // Names gives the names of an error's kind, "" for ErrFailure, and of those causes that a parent may want to tell
 // apart: errors do not cross processes, and their texts are for people.

@@ -30,6 +30,9 @@ func TempOf(name string) (base string, cut bool) {
 // TrimPath drops the name of the temporary file from an error of package os:
 // it says nothing to the user, and Error names the file that was meant.
 func TrimPath(err error) error {
+	if link, ok := errors.AsType[*os.LinkError](err); ok { // of a temporary file that could not be renamed
+		return link.Err
+	}
 	var pathError *os.PathError
 	if !errors.As(err, &pathError) {
 		return err

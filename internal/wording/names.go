@@ -2,7 +2,7 @@ package wording
 
 import (
 	"fmt"
-	"path/filepath"
+	"path"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -62,7 +62,7 @@ func BadName(name string) (why, hint string) {
 
 // PlainName makes a name that BadName finds nothing in of what a browser sends or a disk has, "" where nothing is left.
 func PlainName(name string) string {
-	name = filepath.Base(filepath.ToSlash(strings.ReplaceAll(name, `\`, "/")))
+	name = path.Base(strings.ReplaceAll(name, `\`, "/"))
 	name = strings.Map(func(r rune) rune {
 		if isHidden(r) || strings.ContainsRune("/"+unfit, r) {
 			return '_'
@@ -73,7 +73,7 @@ func PlainName(name string) string {
 		return strings.ContainsRune(".- ", r) || unicode.IsMark(r)
 	}), ". ")
 	if room := MaxName - len("_"); len(name) > room {
-		ext := filepath.Ext(name)
+		ext := path.Ext(name)
 		if len(ext) > room/2 {
 			ext = "" // which is none, but a name with a dot
 		}

@@ -268,7 +268,7 @@ func (r *refined) judge(t *trial, plan ref.RefinePlan, target bool, want []uint3
 }
 
 // compareRefined requires the bytes of everything but revised opacities, and the children of splits, whose means go
-// through exp, log, sin and cos: a sample is up to 6 standard deviations away, and these are right to 2^-20 or so.
+// through exp, log, sin and cos, and whose parents are 1.6 times larger.
 func compareRefined(got, want *ref.Model[float32]) {
 	rows := ref.ParamRows(want.Degree)
 	for i := range want.N {
@@ -278,7 +278,7 @@ func compareRefined(got, want *ref.Model[float32]) {
 			switch {
 			case !layout.Changed(r, layout.ChangeSplit|layout.ChangeRevise):
 			case r < layout.RowQuats:
-				limit = 3e-6 + 1e-6*math.Abs(float64(w))
+				limit = 1e-6 + 1e-6*math.Abs(float64(w)) + 1.6*sampledWithin(&want.Params, i, 1)
 			case r < layout.RowLogitOpacities:
 				limit = 1e-6
 			default:

@@ -43,9 +43,11 @@ func openSpill(dir string, most, total int64, n int) (*spill, error) {
 	}
 	// A cache that is in use loses its name at most: where files in use have names that can be removed, caches have
 	// none.
-	old, _ := filepath.Glob(filepath.Join(dir, spillPattern))
-	for _, name := range old {
-		_ = os.Remove(name)
+	old, _ := os.ReadDir(dir)
+	for _, e := range old {
+		if is, _ := filepath.Match(spillPattern, e.Name()); is {
+			_ = os.Remove(filepath.Join(dir, e.Name()))
+		}
 	}
 	if most <= 0 || most > total {
 		most = total

@@ -171,8 +171,8 @@ func (k *foreignKind) hint(path string) string {
 // ShellWord gives a path as a word of a shell's command, in quotes if the shell would take it apart.
 func ShellWord(path string) string {
 	special := func(r rune) bool {
-		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("/._-+:,@%", r) ||
-			r == utf8.RuneError
+		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("/._-+:,@%", r) &&
+			r != filepath.Separator || r == utf8.RuneError
 	}
 	if path != "" && !strings.ContainsFunc(path, special) {
 		return path

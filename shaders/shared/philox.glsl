@@ -13,11 +13,12 @@ uvec4 philox(uvec4 counter, uvec2 key) {
     return counter;
 }
 
-// Two normal samples from two words (Box and Muller 1958). The uniform inside the logarithm is in (0, 1].
+// Two normal samples from two words (Box and Muller 1958). The uniform inside the logarithm is in (0, 1]. Near 1,
+// Vulkan lets a logarithm be off by 2^-21, and so be above 0.
 vec2 normal_pair(uint a, uint b) {
     float u = (float(a) + 0.5) * 2.3283064365386963e-10;
     float phi = 6.283185307179586 * (float(b) * 2.3283064365386963e-10);
-    float r = sqrt(-2.0 * log(min(u, 1.0)));
+    float r = sqrt(max(-2.0 * log(u), 0.0));
     return vec2(r * cos(phi), r * sin(phi));
 }
 

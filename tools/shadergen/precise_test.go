@@ -21,14 +21,20 @@ func TestPrecise(t *testing.T) {
 		t.Fatal("no kernels")
 	}
 	for _, path := range files {
-		kernel := strings.TrimSuffix(filepath.Base(path), ".spv")
-		for _, variant := range []string{"_handed", "_depth", "_mixed", "_packed"} {
-			kernel = strings.TrimSuffix(kernel, variant)
-		}
+		kernel := plainName(path)
 		if n := preciseOps(must.Get(os.ReadFile(path))(t)); n > allowed[kernel] {
 			t.Errorf("%s: %d precise sums and products, %d are known to be needed", path, n, allowed[kernel])
 		}
 	}
+}
+
+// plainName is the name of a compiled kernel without those of its variants.
+func plainName(path string) string {
+	kernel := strings.TrimSuffix(filepath.Base(path), ".spv")
+	for _, variant := range []string{"_handed", "_depth", "_mixed", "_packed"} {
+		kernel = strings.TrimSuffix(kernel, variant)
+	}
+	return kernel
 }
 
 // preciseOps counts a module's sums, differences and products with the decoration NoContraction.

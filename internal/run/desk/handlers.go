@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"vksplat/internal/fault"
@@ -123,7 +122,7 @@ func statusOf(err error) int {
 	switch {
 	case errors.As(err, &own):
 		return own.status
-	case errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT):
+	case fault.IsFull(err):
 		return http.StatusInsufficientStorage
 	case errors.Is(err, fault.ErrUsage) || errors.Is(err, fault.ErrData):
 		return http.StatusBadRequest

@@ -3,7 +3,6 @@ package train
 import (
 	"errors"
 	"fmt"
-	"syscall"
 
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
@@ -105,7 +104,7 @@ func (e *ending) divergedHint(err error) error {
 
 // fullHint adds to the error of a full disk what of the run is complete, and how to continue.
 func (e *ending) fullHint(err error) error {
-	if !errors.Is(err, syscall.ENOSPC) && !errors.Is(err, syscall.EDQUOT) {
+	if !fault.IsFull(err) {
 		return err
 	}
 	state, then, model := "no model of this run has been written", "try again", e.out.written

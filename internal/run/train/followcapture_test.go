@@ -8,6 +8,7 @@ import (
 
 	"vksplat/internal/cli"
 	must "vksplat/internal/musttest"
+	"vksplat/internal/run/captured"
 	"vksplat/internal/run/meter"
 	"vksplat/internal/run/runtest"
 	"vksplat/pipeline/recipe"
@@ -55,7 +56,9 @@ func TestFollowTakenPhotos(t *testing.T) {
 	}
 	for native, want := range map[bool]int{true: count(taken), false: count(given.Cameras)} {
 		o := NewOptions()
-		o.SplatsFactor, o.Config.NativeLens = 1, native
+		if o.SplatsFactor = 1; !native {
+			o.Load.Cameras = captured.CamerasGiven
+		}
 		if said := must.Get(o.Choose(dir))(t); o.Config.Splats != want {
 			t.Errorf("native lens %v: %d splats, want %d: %s", native, o.Config.Splats, want, said)
 		}

@@ -21,3 +21,5 @@ func syncDir(dir string) error {
 	}
 	return errors.Join(err, d.Close())
 }
+
+func rename(from, to string) error { return os.Rename(from, to) }
