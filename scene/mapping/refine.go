@@ -70,7 +70,7 @@ func (d *draft) adjustPhotos(photos []int) error {
 	}
 	slices.SortStableFunc(near, func(a, b int) int { return cmp.Compare(shared[b], shared[a]) })
 	if d.count > 2 {
-		for _, i := range near[:min(mostNear, len(near)-1)] {
+		for _, i := range near[:max(0, min(mostNear, len(near)-1))] {
 			free[i] = true
 		}
 	}
@@ -277,18 +277,14 @@ func (d *draft) dropPhotos() {
 
 // finish adjusts all to the end, with those principal points that are well determined.
 func (d *draft) finish() error {
-	if err := d.adjustWhole(final); err != nil {
+	if err := d.releasePrincipal(); err != nil {
 		return err
 	}
-	moves, err := d.releasePrincipal()
-	if err == nil && moves {
-		err = d.adjustWhole(final)
-	}
-	return err
+	return d.adjustWhole(final)
 }
 
 // releasePrincipal lets principal points move from now on that the observations would determine well.
-func (d *draft) releasePrincipal() (moves bool, err error) {
+func (d *draft) releasePrincipal() error {
 	for i := range d.principal {
 		d.principal[i] = true
 	}
@@ -301,10 +297,9 @@ func (d *draft) releasePrincipal() (moves bool, err error) {
 		}
 		sigmas, err := p.Sigmas(loss, i, info.Focals, info.Focals+1)
 		if err != nil {
-			return false, err
+			return err
 		}
 		d.principal[i] = max(sigmas[0], sigmas[1]) < leastSure*float64(max(l.Width, l.Height))
-		moves = moves || d.principal[i]
 	}
-	return moves, nil
+	return nil
 }
