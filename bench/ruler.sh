@@ -25,11 +25,13 @@
 # DOWNSCALE   of the photos, in train and eval (1)         ARGS         more flags of train, for every recipe
 # RECIPES     the file of recipes (recipes.txt here)       LPIPS        file for eval --lpips-weights
 # DEVICE      index of the first device (0)                GPUS         n devices take a run each at a time (1)
+# TAKEN       1: scores are of whole photos as they were taken, drawn through their lenses, which recipes that change
+#             cameras need. The cameras that stand beside a model judge it
 # KEEP        a folder that gets the runs, as SCENE-SPLIT-RECIPE-SEED (none is kept); none is replaced
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 export DATA=${DATA:-.} ROWS=${ROWS:-ruler.jsonl} DOWNSCALE=${DOWNSCALE:-1} DEVICE=${DEVICE:-0}
-export LPIPS=${LPIPS:-} VKSPLAT=${VKSPLAT:-vksplat} KEEP=${KEEP:-}
+export LPIPS=${LPIPS:-} VKSPLAT=${VKSPLAT:-vksplat} KEEP=${KEEP:-} TAKEN=${TAKEN:-}
 recipes=${RECIPES:-$here/recipes.txt}
 usage() { sed -n '2,5s/^# //p' "$0" >&2 && exit 2; }
 
@@ -84,7 +86,7 @@ for c in json.load(sys.stdin)["cameras"]:
 # shellcheck disable=SC2329 # xargs calls it
 # one SCENE CAPTURE_FLAGS SPLIT RECIPE FLAGS SEED BUILD: one run and its row. SLOT is the number of the device.
 one() {
-	local scene=$1 view=$2 split=$3 recipe=$4 flags=$5 seed=$6 build=$7 capture held=() weights=() device kept
+	local scene=$1 view=$2 split=$3 recipe=$4 flags=$5 seed=$6 build=$7 capture held=() weights=() device kept judged
 	capture=$(realpath "$DATA/$scene") device=$((DEVICE + SLOT))
 	kept=$KEEP/$scene-$split-$recipe-$seed
 	if [[ $KEEP && -e $kept ]]; then
@@ -99,18 +101,21 @@ one() {
 	fi
 	[[ -z $LPIPS ]] || weights=(--lpips-weights "$(realpath "$LPIPS")")
 	mkdir "$work/alone"
-	# shellcheck disable=SC2086
+	judged=$view${TAKEN:+ --native-lens}
+	# shellcheck disable=SC2086,SC2046
 	if "$VKSPLAT" train "$capture" -m "$work/out" --eval "${held[@]}" --device "$device" --downscale "$DOWNSCALE" \
 		--strict --checkpoint-every 0 --progress none $view $flags --seed "$seed" >"$work/log" 2>&1 &&
 		cp "$work"/out/point_cloud/iteration_*/point_cloud.ply "$work/alone/model.ply" &&
+		if [[ -d $work/out/sparse ]]; then cp -r "$work/out/sparse" "$work/alone"; fi &&
 		(cd "$work/alone" && "$JUDGE" eval model.ply --capture "$capture" "${held[@]}" --device "$device" \
-			--downscale "$DOWNSCALE" "${weights[@]}" $view -o scores) >>"$work/log" 2>&1 &&
-		python3 - "$work" "$ROWS" "$@" >>"$work/log" 2>&1 <<'PY'; then
+			--downscale "$DOWNSCALE" "${weights[@]}" $judged $([[ ! -d sparse ]] || echo --cameras sparse/0) \
+			-o scores) >>"$work/log" 2>&1 &&
+		python3 - "$work" "$ROWS" "$scene" "$judged" "${@:3}" >>"$work/log" 2>&1 <<'PY'; then
 import json, os, statistics, sys
 work, rows, scene, view, split, recipe, flags, seed, build = sys.argv[1:]
 def scores(path):
-    of = json.load(open(path))  # ours_7000, ours_30000
-    return of[max(of, key=lambda method: int(method.split("_")[-1]))]
+    of = json.load(open(path))  # ours_7000, ours_30000_as_taken
+    return of[max(of, key=lambda method: int(method.split("_")[1]))]
 file, printed = scores(work + "/alone/scores/per_view.json"), scores(work + "/out/per_view.json")
 stats = json.load(open(work + "/out/stats.json"))
 of = {k: file[k] for k in ("PSNR", "SSIM", "LPIPS", "cc_psnr", "nearest_degrees", "nearest_distance") if k in file}
@@ -123,8 +128,8 @@ row = dict(scene=scene, split=split, recipe=recipe, seed=int(seed), flags=flags,
 row.update({k.lower(): statistics.mean(v.values()) for k, v in of.items() if not k.startswith("nearest")})
 # what the file does not hold and train alone measures
 row.update({k: statistics.mean(printed[k].values()) for k in ("lens_psnr", "aligned_psnr") if k in printed})
-# the largest difference of a view's PSNR between the file alone and what train printed
-row["worst_difference"] = max(abs(printed["PSNR"][k] - v) for k, v in file["PSNR"].items())
+if not os.environ["TAKEN"]:  # of the same pixels: the largest difference of a view's PSNR from what train printed
+    row["worst_difference"] = max(abs(printed["PSNR"][k] - v) for k, v in file["PSNR"].items())
 row["views"] = views
 line = json.dumps(row).encode() + b"\n"
 with open(rows, "a+b", buffering=0) as f:  # one write: rows of several devices do not mix
@@ -232,8 +237,9 @@ for line in open(rows) if os.path.exists(rows) else []:
         there.add((r["scene"], r["capture_flags"], r["split"], r["recipe"], r["flags"], str(r["seed"]), r["build"],
                    r["downscale"]))
 cells = open(jobs).read().split("\0")[:-1]
+judged = " --native-lens" if os.environ["TAKEN"] else ""
 for job in zip(*[iter(cells)] * 7):
-    if job + (int(os.environ["DOWNSCALE"]),) not in there:
+    if (job[0], job[1] + judged, *job[2:], int(os.environ["DOWNSCALE"])) not in there:
         print(*job, sep="\0", end="\0")
 PY
 	xargs -0 -r -n 7 -P "${GPUS:-1}" --process-slot-var=SLOT bash -c 'set -euo pipefail; one "$@"' one &

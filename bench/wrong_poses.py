@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""wrong_poses.py CAPTURE COPY [all]: copies a COLMAP capture with poses that are wrong by 0.5 degrees, about an axis at
-random, and by 0.5 % of the median distance of the cameras from their mean, in a direction at random. Every 8th photo,
-which train --eval holds out, keeps its pose unless all are asked for. The same capture gives the same copy."""
+"""wrong_poses.py CAPTURE COPY [all [DEGREES]]: copies a COLMAP capture with poses that are wrong by 0.5 degrees, or as
+many as are given, about an axis at random, and by 0.5 % of the median distance of the cameras from their mean, in a
+direction at random. Every 8th photo, which train --eval holds out, keeps its pose unless all are asked for. The same
+capture gives the same copy."""
 import math
 import pathlib
 import random
@@ -43,7 +44,7 @@ def read(data):
     return images
 
 
-def main(source, copy, which="training"):
+def main(source, copy, which="training", degrees=DEGREES):
     random.seed(SEED)
     shutil.copytree(source, copy)
     path = pathlib.Path(copy, "sparse/0/images.bin")
@@ -54,7 +55,7 @@ def main(source, copy, which="training"):
     held = set(sorted(range(len(images)), key=lambda i: images[i][1])[::8])
     out = [struct.pack("<Q", len(images))]
     for i, (head, name, points) in enumerate(images):
-        half, axis, aside = math.radians(DEGREES) / 2, direction(), direction()
+        half, axis, aside = math.radians(float(degrees)) / 2, direction(), direction()
         q, centre = head[1:5], centres[i]
         if which == "all" or i not in held:
             q = product((math.cos(half), *(math.sin(half) * x for x in axis)), q)

@@ -59,9 +59,8 @@ type Capture struct {
 	Synthetic bool              // a Blender scene: the background is white, the object within 1.3 units of the origin
 	Applied   *AppliedTransform // what nerfstudio did to the poses; nil: nothing that it recorded
 
-	Text        bool  // the model that is used is in text form
-	Calibrated  Files // a COLMAP model with other cameras than Model's; nil: none
-	Undistorted bool  // of Calibrated: no lens of Model's distorts
+	Text       bool  // the model that is used is in text form
+	Calibrated Files // a COLMAP model with other cameras than Model's; nil: none
 }
 
 // Files opens the files of a reconstruction by name, and says how many bytes each has.

@@ -114,8 +114,9 @@ type Config struct {
 	WhiteBalance bool `json:"white_balance"`
 	// learn how each camera darkens its photos away from the centre
 	Vignetting bool `json:"vignetting"`
-	// train on the original photos, modelling lens distortion and rolling shutter; off: photos are
-	// undistorted first, and cameras are assumed still
+	// train on the original photos, modelling lens distortion and rolling shutter: the default where
+	// either is known, but for fisheyes; off: photos are undistorted first, and cameras are assumed
+	// still
 	NativeLens bool `json:"native_lens"`
 	// ignore what moves: leave out regions that differ strongly from a photo where other photos agree
 	// with the model
@@ -415,8 +416,9 @@ var Settings = []Setting{
 	{
 		Name:  "native_lens",
 		Group: "Training",
-		Help: "train on the original photos, modelling lens distortion and rolling shutter; off: photos are " +
-			"undistorted first, and cameras are assumed still",
+		Help: "train on the original photos, modelling lens distortion and rolling shutter: the default where " +
+			"either is known, but for fisheyes; off: photos are undistorted first, and cameras are assumed " +
+			"still",
 		Of: func(c *Config) any { return &c.NativeLens },
 	},
 	{

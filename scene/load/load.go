@@ -95,8 +95,7 @@ func readRecords(c *scene.Capture, what found, o scene.LoadOptions) (records []s
 }
 
 // compareOwn notes which photos of the capture's own model the cameras that are used omit: they count where every n-th
-// photo is held out, so that a run and those that use its cameras hold out the same ones. It also notes whether its own
-// lenses distort.
+// photo is held out, so that a run and those that use its cameras hold out the same ones.
 func compareOwn(c *scene.Capture, form *colmap.Form, records []scene.Record, o scene.LoadOptions) error {
 	own, err := form.Records(c.Model)
 	if err != nil {
@@ -110,15 +109,10 @@ func compareOwn(c *scene.Capture, form *colmap.Form, records []scene.Record, o s
 	for _, r := range records {
 		used[r.Cam.Path] = true
 	}
-	maker := viewMaker{made: map[string]scene.Camera{}}
-	c.Undistorted = true
 	for _, r := range own {
 		if r.Cam.Path != "" && !used[r.Cam.Path] {
 			c.LeaveOut(r.Cam.Name, true)
 		}
-		k := r.Lens.Calibration(0, 0)
-		views, err := maker.views(r, k.Width, k.Height, 1)
-		c.Undistorted = c.Undistorted && err == nil && views[0].Lens == nil
 	}
 	return nil
 }

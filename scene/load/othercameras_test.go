@@ -31,8 +31,8 @@ func TestOtherCameras(t *testing.T) {
 	if len(c.Cameras) != 11 || !maps.Equal(c.HeldOut, own.HeldOut) {
 		t.Errorf("%d cameras, held out %v, want %v", len(c.Cameras), c.HeldOut, own.HeldOut)
 	}
-	if !c.Undistorted || c.Cameras[0].Lens == nil || len(c.Warnings) != len(own.Warnings) {
-		t.Errorf("undistorted %v, warnings %v", c.Undistorted, c.Warnings)
+	if c.Cameras[0].Lens == nil || len(c.Warnings) != len(own.Warnings) {
+		t.Errorf("lens %v, warnings %v", c.Cameras[0].Lens, c.Warnings)
 	}
 	for i := range m.Images { // of the same photos by other names, none is omitted
 		m.Images[i].Name = "/elsewhere/" + m.Images[i].Name

@@ -3,6 +3,7 @@ package train
 import (
 	"bytes"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"vksplat/internal/fault"
 	"vksplat/internal/geom"
 	must "vksplat/internal/musttest"
+	"vksplat/internal/run/captured"
 	"vksplat/internal/run/evaluate"
 	"vksplat/internal/run/meter"
 	"vksplat/internal/run/runtest"
@@ -43,28 +45,37 @@ func written(t *testing.T, o synth.Options) string {
 	return dir
 }
 
-// nativeOptions are those of a short run through the lens.
-func nativeOptions(dir, out string) *Options {
+// nativeOptions are those of a short run on photos as taken, or on undistorted ones.
+func nativeOptions(dir, out string, native bool) *Options {
 	o := NewOptions()
 	o.Scene, o.Out, o.Eval, o.Progress = dir, out, true, meter.None
-	o.Config.Iterations, o.Config.RefineEvery, o.Config.NativeLens = 200, 0, true
+	o.Config.Iterations, o.Config.RefineEvery = 200, 0
+	if !native {
+		o.Load.Cameras = captured.CamerasGiven
+	}
 	return o
 }
 
-// TestNativeLens trains through a lens: the scores of the file are no worse than those of resampled photos, and on the
-// photos as taken they are better.
+// TestNativeLens trains on photos of a lens that distorts, as taken, which is the default, and undistorted, as other
+// trainers do: the scores of undistorted photos are no worse, and those of photos as taken are better.
 func TestNativeLens(t *testing.T) {
 	dir := bentCapture(t)
 	plain, taken := map[bool]float64{}, map[bool]float64{}
 	for _, native := range []bool{true, false} {
-		o := nativeOptions(dir, filepath.Join(t.TempDir(), "out"))
-		o.Config.NativeLens = native
+		o := nativeOptions(dir, filepath.Join(t.TempDir(), "out"), native)
 		st, err := Do(cli.New(nil, io.Discard, io.Discard), o)
 		if err != nil {
 			t.Fatal(err, fault.Hint(err))
 		}
-		plain[native] = st.PSNR
-		taken[native] = asTaken(t, o.Out, evaluate.SplitTest)
+		plain[native] = scored(t, o.Out, evaluate.SplitTest, false)
+		taken[native] = scored(t, o.Out, evaluate.SplitTest, true)
+		trained := plain[native]
+		if native {
+			trained = taken[native]
+		}
+		if math.Abs(st.PSNR-trained) > 1e-3 {
+			t.Errorf("as taken %v: train's score is %g dB, eval's of the same pixels %g", native, st.PSNR, trained)
+		}
 	}
 	t.Logf("without distortion %.2f and %.2f dB, as taken %.2f and %.2f dB", plain[true], plain[false], taken[true],
 		taken[false])
@@ -73,11 +84,12 @@ func TestNativeLens(t *testing.T) {
 	}
 }
 
-// asTaken scores the file of a run against the photos of a split as taken.
-func asTaken(t *testing.T, out, split string) float64 {
+// scored scores the file of a run against the photos of a split, as taken or undistorted.
+func scored(t *testing.T, out, split string, taken bool) float64 {
 	t.Helper()
 	o := evaluate.NewOptions()
-	o.Models, o.AsTaken, o.Split = []string{out}, true, split
+	o.Models, o.AsTaken, o.Split = []string{out}, taken, split
+	o.Given = func(flag string) bool { return flag == "native-lens" }
 	d, err := pipeline.OpenDevice(pipeline.DeviceOptions{Select: os.Getenv("VKSPLAT_DEVICE")})
 	if err != nil {
 		t.Fatal(err)
@@ -87,7 +99,7 @@ func asTaken(t *testing.T, out, split string) float64 {
 	if err != nil {
 		t.Fatal(err, fault.Hint(err))
 	}
-	if !strings.HasSuffix(r.Method, "_as_taken") || !strings.Contains("96x72 64x48", r.Drawn.Photos) {
+	if strings.HasSuffix(r.Method, "_as_taken") != taken || taken && !strings.Contains("96x72 64x48", r.Drawn.Photos) {
 		t.Errorf("the scores are called %s, of photos of %s", r.Method, r.Drawn.Photos)
 	}
 	return meanPSNR(r.Views)
@@ -108,14 +120,14 @@ func TestRollingShutter(t *testing.T) {
 	dir := written(t, synth.Options{Images: 24, Width: 64, Height: 48, Points: 800, Shutter: 0.15})
 	still, taken, told := map[bool]float64{}, map[bool]float64{}, map[bool]string{}
 	for _, native := range []bool{true, false} {
-		o := nativeOptions(dir, filepath.Join(t.TempDir(), "out"))
-		o.Config.NativeLens, o.Config.Iterations = native, 300
+		o := nativeOptions(dir, filepath.Join(t.TempDir(), "out"), native)
+		o.Config.Iterations = 300
 		var log bytes.Buffer
 		st, err := Do(cli.New(nil, io.Discard, &log), o)
 		if err != nil {
 			t.Fatal(err, fault.Hint(err))
 		}
-		still[native], taken[native], told[native] = st.PSNR, asTaken(t, o.Out, evaluate.SplitTrain), log.String()
+		still[native], taken[native], told[native] = st.PSNR, scored(t, o.Out, evaluate.SplitTrain, true), log.String()
 	}
 	t.Logf("of still cameras %.2f and %.2f dB, as taken %.2f and %.2f dB", still[true], still[false], taken[true],
 		taken[false])
@@ -137,7 +149,8 @@ func TestNativeLensRefused(t *testing.T) {
 		"depths":   func(o *Options) { o.Depth.Points = true },
 		"normals":  func(o *Options) { o.Normal.Maps = normalMaps(t, dir, "normals", 0) },
 	} {
-		o := nativeOptions(dir, filepath.Join(t.TempDir(), "out"))
+		o := nativeOptions(dir, filepath.Join(t.TempDir(), "out"), true)
+		o.Config.NativeLens = true
 		change(o)
 		var told bytes.Buffer
 		if _, err := Do(cli.New(nil, io.Discard, &told), o); err == nil || fault.Hint(err) == "" {
@@ -146,14 +159,21 @@ func TestNativeLensRefused(t *testing.T) {
 	}
 }
 
-// TestNativeLensNoPolynomial: a lens that kernels have no formula of is refused, with what to do.
+// TestNativeLensNoPolynomial: a lens that kernels have no formula of is refused where photos as taken are asked for.
 func TestNativeLensNoPolynomial(t *testing.T) {
 	runtest.NeedDevice(t)
 	dir := captureThrough(t, &synth.Lens{Model: scene.LensFOV, Focal: 0.6, Distortion: []float64{0.9}})
-	_, err := Do(cli.New(nil, io.Discard, io.Discard), nativeOptions(dir, filepath.Join(t.TempDir(), "out")))
+	o := nativeOptions(dir, filepath.Join(t.TempDir(), "out"), true)
+	o.Config.NativeLens = true
+	_, err := Do(cli.New(nil, io.Discard, io.Discard), o)
 	if err == nil || !strings.Contains(err.Error(), "FOV is not a polynomial") ||
 		!strings.Contains(fault.Hint(err), "leave out --native-lens") {
 		t.Errorf("error %v, hint %q", err, fault.Hint(err))
+	}
+	o = nativeOptions(dir, filepath.Join(t.TempDir(), "out"), true) // unless it is asked for, photos are undistorted
+	o.Config.Iterations = 1
+	if _, err := Do(cli.New(nil, io.Discard, io.Discard), o); err != nil {
+		t.Error(err, fault.Hint(err))
 	}
 }
 

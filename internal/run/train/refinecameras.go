@@ -164,7 +164,7 @@ func (s *scorer) heldOut(ctx context.Context) ([]scene.Camera, error) {
 		moved.NormaliseTo(s.Capture.Frame, s.Capture.SceneScale)
 		cams = moved.Cameras
 	}
-	if s.o.scoresAsTaken() {
+	if s.o.Config.NativeLens {
 		cams, _, err = captured.AsTaken(cams)
 	}
 	return cams, err

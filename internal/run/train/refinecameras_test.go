@@ -97,8 +97,8 @@ func TestRefineCameras(t *testing.T) {
 func TestRefineMoving(t *testing.T) {
 	runtest.NeedDevice(t)
 	o := nativeOptions(written(t, synth.Options{Images: 10, Width: 64, Height: 48, Points: 200, Shutter: 0.15}),
-		filepath.Join(t.TempDir(), "out"))
-	o.Config.NativeLens, o.Config.RefineCameras = false, true
+		filepath.Join(t.TempDir(), "out"), false)
+	o.Config.RefineCameras = true
 	o.Config.Iterations, o.Config.PoseGain, o.Config.PoseStart = 6, -1, 2
 	var log bytes.Buffer
 	if _, err := Do(cli.New(nil, io.Discard, &log), o); err != nil {

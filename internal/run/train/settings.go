@@ -52,8 +52,7 @@ type choices struct {
 	adapts    bool             // the preset follows the capture, even where a number of steps is given
 	followed  *recipe.Followed // nil: the capture has not been read
 	synthetic bool             // the capture is made for a white background
-	bent      bool             // other cameras than the capture's are used: they have distortion, its own none
-	unbending bool             // cameras are not refined on photos as taken, because of one of them
+	asTaken   bool             // photos may be trained on as taken, and undistorting them would lose something
 	room      int              // splats that memory has room for, if they are fewer than follow the capture
 	limited   *limited         // nil: no time limit has chosen the steps
 	resolved  *recipe.Resolved // what came of all; nil: not asked for yet
@@ -113,23 +112,17 @@ func (c *choices) white(below *recipe.Resolved) map[string]any {
 	return map[string]any{"background": [3]float32{1, 1, 1}}
 }
 
-// takenAsIs trains on photos as they were taken where a lens was found for cameras that had none: without it, their
-// pixels would have been trained on, too, and undistorting them blurs. Refined cameras change their lenses on the way.
+// takenAsIs trains on photos as they were taken where lenses distort: undistorting them blurs (docs/cameras.md has how
+// much that costs).
 func takenAsIs(o *Options) func(below *recipe.Resolved) map[string]any {
 	return func(below *recipe.Resolved) map[string]any {
 		c := &below.Config
-		if !o.choices.bent && !c.RefineCameras || o.choices.unbending || below.Chosen("native_lens") || c.Robust ||
-			o.Depth.used() || o.Normal.used() || o.Devices != "" {
+		if !o.choices.asTaken || below.Chosen("native_lens") || c.Robust || o.Depth.used() || o.Normal.used() ||
+			o.Devices != "" {
 			return nil
 		}
 		return map[string]any{"native_lens": true}
 	}
-}
-
-// scoresAsTaken reports whether scores are of whole photos, drawn through their lenses: those are the pixels that would
-// be compared without calibration.
-func (o *Options) scoresAsTaken() bool {
-	return o.Config.NativeLens && (o.Load.Calibrated() || o.Config.RefineCameras)
 }
 
 // fit limits splats that follow the capture to as many as memory has room for.

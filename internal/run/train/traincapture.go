@@ -78,9 +78,7 @@ func (d *dataset) load(ctx context.Context) (err error) {
 		}
 	}
 	c := d.Capture
-	if d.Config.RefineCameras {
-		d.choices.unbending = unbending(c.Cameras)
-	}
+	d.choices.asTaken = d.worthTaking(c.Cameras)
 	d.configure()
 	all := c.Points
 	if d.Divided != nil {
@@ -118,7 +116,6 @@ func (d *dataset) calibrate(ctx context.Context) error {
 	}
 	var res *calibrate.Result
 	d.Capture, res, err = captured.Calibrate(ctx, d.Capture, d.Scene, &d.Load, bytes/2, d.console.Note)
-	d.choices.bent = d.Capture.Undistorted && anyBent(d.Capture)
 	if err != nil || res == nil {
 		return err
 	}
@@ -130,16 +127,23 @@ func (d *dataset) calibrate(ctx context.Context) error {
 	return nil
 }
 
-// unbending reports whether cameras are refined on pictures without distortion alone: a lens cannot be drawn through,
-// or a camera moved while its photo was read out.
-func unbending(cams []scene.Camera) bool {
-	_, _, err := captured.AsTaken(cams)
-	return err != nil || slices.ContainsFunc(cams, func(c scene.Camera) bool { return c.Moved() })
-}
-
-// anyBent reports whether a camera of a capture has a lens with distortion.
-func anyBent(c *scene.Capture) bool {
-	return slices.ContainsFunc(c.Cameras, func(cam scene.Camera) bool { return cam.Lens != nil })
+// worthTaking reports whether photos are trained on as taken unless settings say otherwise: a lens distorts, the camera
+// moved, or lenses are learnt. Other trainers undistort, so the capture's own cameras, where they are asked for, are
+// trained on as they do. A fisheye may show the dark ring around its image circle.
+func (o *Options) worthTaking(cams []scene.Camera) bool {
+	has := func(f func(c *scene.Camera) bool) bool {
+		return slices.ContainsFunc(cams, func(c scene.Camera) bool { return f(&c) })
+	}
+	moved := has((*scene.Camera).Moved)
+	if _, _, err := captured.AsTaken(cams); err != nil || scene.CheckTravel(cams) != nil {
+		return false
+	}
+	if o.Config.RefineCameras {
+		return !moved
+	}
+	return o.Load.Cameras != captured.CamerasGiven && o.Divided == nil &&
+		(moved || has(func(c *scene.Camera) bool { return c.Lens != nil })) &&
+		!has(func(c *scene.Camera) bool { return c.Lens != nil && c.Model == scene.Fisheye })
 }
 
 // refuseSmall refuses held-out photos that are too small to be measured once the model is trained.

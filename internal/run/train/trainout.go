@@ -203,7 +203,7 @@ func (o *outputs) captureRecord() captured.Record {
 	c := &o.Config
 	rec := captured.Record{Source: captured.SourceOf(o.Scene, &o.Load, captured.ModelFolder), HeldOut: o.heldOutNames(),
 		Background: c.Background,
-		Near:       c.Near, Exposure: c.Appearance(), Resplit: o.prev.resplit, AsTaken: o.scoresAsTaken()}
+		Near:       c.Near, Exposure: c.Appearance(), Resplit: o.prev.resplit, AsTaken: o.Config.NativeLens}
 	if o.prev.from != nil {
 		if before, err := captured.ReadRecord(o.Out); err == nil && before != nil {
 			rec.Resplit = rec.Resplit || before.Resplit
