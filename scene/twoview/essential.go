@@ -24,7 +24,7 @@ var cubicAt = func() (at [4][4][4]int) {
 }()
 
 // fivePoint appends the essential matrices, at most 10, that agree with 5 matches: b' E a = 0 (Nistér: An Efficient
-// Solution to the Five-Point Relative Pose Problem, PAMI 2004). They are exact to about 1e-11.
+// Solution to the Five-Point Relative Pose Problem, PAMI 2004). Nearly all are exact to 1e-11.
 func fivePoint(list []couple, sample []int32, out []matrix) []matrix {
 	var rows [5]matrix
 	var basis [4]matrix // E = x basis[0] + y basis[1] + z basis[2] + basis[3]
@@ -49,20 +49,19 @@ func fivePoint(list []couple, sample []int32, out []matrix) []matrix {
 			}
 		}
 	}
-	first, second := minor(&rest, 1, 2), minor(&rest, 2, 0)
-	third := minor(&rest, 0, 1)
-	var whole polynomial
-	for k, p := range []*polynomial{&first, &second, &third} {
-		q := product(p, &rest[2][k])
-		for i := range whole {
-			whole[i] += q[i]
-		}
+	var cofactors [3]polynomial // of the last row
+	var whole polynomial        // the determinant
+	for k := range cofactors {
+		i, j := (k+1)%3, (k+2)%3
+		cofactors[k].addProduct(&rest[0][i], &rest[1][j], 1)
+		cofactors[k].addProduct(&rest[0][j], &rest[1][i], -1)
+		whole.addProduct(&cofactors[k], &rest[2][k], 1)
 	}
 	var roots [2 * maxDegree]float64
 	for _, z := range whole.realRoots(10, roots[:0]) {
-		x, _ := first.at(z, 7)
-		y, _ := second.at(z, 7)
-		w, _ := third.at(z, 6)
+		x, _ := cofactors[0].at(z, 7)
+		y, _ := cofactors[1].at(z, 7)
+		w, _ := cofactors[2].at(z, 6)
 		var e matrix
 		for i := range e {
 			e[i] = x/w*basis[0][i] + y/w*basis[1][i] + z*basis[2][i] + basis[3][i]
@@ -147,27 +146,4 @@ func eliminate(m *[10][20]float64) (ok bool) {
 		}
 	}
 	return true
-}
-
-// minor is that of the first two rows at two columns.
-func minor(m *[3][3]polynomial, i, j int) (p polynomial) {
-	p = product(&m[0][i], &m[1][j])
-	q := product(&m[0][j], &m[1][i])
-	for k := range p {
-		p[k] -= q[k]
-	}
-	return p
-}
-
-// product is that of polynomials whose degrees sum to maxDegree at most.
-func product(a, b *polynomial) (p polynomial) {
-	for i, x := range a {
-		if x == 0 {
-			continue
-		}
-		for j := range maxDegree + 1 - i {
-			p[i+j] += x * b[j]
-		}
-	}
-	return p
 }

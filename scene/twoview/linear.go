@@ -7,23 +7,14 @@ import "math"
 func nullSpace(rows, basis []matrix) {
 	for k := range rows {
 		v := &rows[k]
-		sum := 0.0
-		for i := range 9 {
-			if i < k {
-				v[i] = 0
-			}
-			sum += v[i] * v[i]
-		}
+		clear(v[:k])
+		sum := product(v, v)
 		if sum == 0 {
 			continue
 		}
 		v[k] += math.Copysign(math.Sqrt(sum), v[k])
-		sum = 0
-		for i := k; i < 9; i++ {
-			sum += v[i] * v[i]
-		}
-		scale := math.Sqrt(2 / sum)
-		for i := k; i < 9; i++ {
+		scale := math.Sqrt(2 / product(v, v))
+		for i := range v {
 			v[i] *= scale
 		}
 		for j := k + 1; j < len(rows); j++ {
@@ -53,11 +44,17 @@ func nullSpace(rows, basis []matrix) {
 	}
 }
 
-func mirror(v, x *matrix) {
-	d := 0.0
-	for i, c := range v {
-		d += c * x[i]
+// product sums the products of elements.
+func product(a, b *matrix) (sum float64) {
+	for i, x := range a {
+		sum += x * b[i]
 	}
+	return sum
+}
+
+// mirror reflects x in the plane orthogonal to v, of length root 2.
+func mirror(v, x *matrix) {
+	d := product(v, x)
 	for i, c := range v {
 		x[i] -= d * c
 	}
@@ -74,6 +71,15 @@ func (p *polynomial) at(x float64, degree int) (y, slope float64) {
 		y = y*x + p[i]
 	}
 	return y, slope
+}
+
+// addProduct adds s a b, of degree maxDegree at most.
+func (p *polynomial) addProduct(a, b *polynomial, s float64) {
+	for i, x := range a {
+		for j := range maxDegree + 1 - i {
+			p[i+j] += s * x * b[j]
+		}
+	}
 }
 
 // realRoots appends the real roots of a polynomial. Those of more than 1 are found as inverses of the roots of the

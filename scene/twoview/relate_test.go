@@ -148,3 +148,34 @@ func BenchmarkRelate(b *testing.B) {
 		}
 	}
 }
+
+// A photo and itself are a rotation by nothing; what is not finite is no match.
+func TestDegenerate(t *testing.T) {
+	m := recipe{lens: openCV, turn: 0.1, move: vec{-1, 0.1, 0.2}, n: 100}.make(t, 1)
+	if r := Relate(m.a, m.a, m.matches, Options{}); r.Kind != Rotation || apart(r.R, geom.Identity) > 1e-9 {
+		t.Errorf("a photo and itself: kind %v, rotation %v", r.Kind, r.R)
+	}
+	for i := range m.a.Points {
+		m.a.Points[i][0], m.b.Points[i][1] = float32(math.NaN()), float32(math.Inf(1))
+	}
+	for _, known := range []bool{true, false} {
+		m.a.FocalKnown = known
+		if r := Relate(m.a, m.b, m.matches, Options{}); r.Kind != Unrelated {
+			t.Errorf("kind %v of what is not finite", r.Kind)
+		}
+	}
+}
+
+// A short way between two photos, of a few pixels, is not taken for a rotation.
+func TestShortWay(t *testing.T) {
+	rotations := 0
+	for seed := range uint32(8) {
+		m := recipe{lens: openCV, turn: 0.1, move: vec{-0.03, 0, 0}, n: 300, noise: 0.3, outliers: 0.2}.make(t, seed)
+		if r := Relate(m.a, m.b, m.matches, Options{Key: uint64(seed)}); r.Kind == Rotation {
+			rotations++
+		}
+	}
+	if rotations > 0 {
+		t.Errorf("%d of 8 are rotations", rotations)
+	}
+}

@@ -43,12 +43,9 @@ func unit(x vec) vec { return geom.Scale(x, 1/geom.Length(x)) }
 
 // normalised returns a matrix divided by the root of its sum of squares.
 func normalised(m matrix) matrix {
-	s := 0.0
-	for _, x := range m {
-		s += x * x
-	}
+	s := math.Sqrt(product(&m, &m))
 	for i := range m {
-		m[i] /= math.Sqrt(s)
+		m[i] /= s
 	}
 	return m
 }
