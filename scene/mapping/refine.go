@@ -15,8 +15,8 @@ const (
 	mostNear = 8
 	// leastOwn is how many observations a photo keeps, or else it is not placed any more.
 	leastOwn = 12
-	// A principal point of leastPrincipal photos moves, from a guess whose standard deviation is principalSigma of the
-	// photo's longer side, if then its own is below leastSure.
+	// A principal point of leastPrincipal photos moves, with a prior of principalSigma, if then its standard deviation
+	// is below leastSure: shares of the photo's longer side.
 	leastPrincipal            = 5
 	principalSigma, leastSure = 0.01, 0.001
 	// leastAgreement is the share of a photo's matches that the model confirms, or else its pose is wrong.
@@ -275,12 +275,20 @@ func (d *draft) dropPhotos() {
 	}
 }
 
-// finish adjusts all to the end, with those principal points that are well determined.
+// finish adjusts all to the end, with those principal points that are well determined, and places photos again that turn
+// out to be wrong.
 func (d *draft) finish() error {
-	if err := d.releasePrincipal(); err != nil {
-		return err
+	before := d.count
+	err := d.releasePrincipal()
+	if err == nil {
+		err = d.adjustWhole(final)
 	}
-	return d.adjustWhole(final)
+	if err == nil && d.count < before {
+		if err = d.grow(); err == nil {
+			err = d.adjustWhole(final)
+		}
+	}
+	return err
 }
 
 // releasePrincipal lets principal points move from now on that the observations would determine well.
