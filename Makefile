@@ -42,7 +42,7 @@ WITH_PYTHON = PATH="$$($(HAS_PYTHON) && echo "$(CURDIR)/$(PYTHON)/bin:")$$PATH" 
 SCHEDULERS := $(OUT)/schedulers
 WITH_ALL = $(WITH_PYTHON) PATH="$(CURDIR)/$(SCHEDULERS):$$PATH" VKSPLAT_SCHEDULERS=1
 
-.PHONY: help demo bench build farmd test-farmd release try-release windows macos docs quick test \
+.PHONY: help demo bench build farmd test-farmd release try-release windows macos docs kernels quick test \
   test-all test-long check vet staticcheck others gen messages tests python-env schedulers second-binding \
   same-bindings widths fuzz same-bytes twice golden clean
 
@@ -102,6 +102,11 @@ docs: ## write the pages and the schema that are made from tables in the code
 	go test -count=1 ./farm/spec -run TestSchemaIsMade -update
 	go test -count=1 ./farm/task -run TestCommandLines -update
 	go test -count=1 ./pipeline -run TestPassTable -update
+
+kernels: ## compile the kernels for other GPUs, by compilers that it downloads, into bench/kernels.md
+	tools/kernelstat/mesa.sh $(OUT)/mesa
+	go run ./tools/kernelstat -mesa $(OUT)/mesa > $(OUT)/kernels.md
+	cp $(OUT)/kernels.md bench
 
 quick: ## a verdict on a change in a minute or two, after the first build
 	@.ci/install demo

@@ -65,8 +65,8 @@ var freePasses = []string{"begin", "scan_spine", "find_appearance", "appearance_
 var otherKernels = []string{"bench_copy", "bench_fma", "bench_shared", "count_pairs", "lpips_conv", "lpips_distance",
 	"lpips_input", "lpips_pool", "pack", "project_bwd", "project_pages", "verify"}
 
-// recordedOf records the units of a training that is planned, so that nothing is allocated or compiled.
-func recordedOf(t *testing.T, d *Device, v variation) (units map[recipe.Kind]*vk.Recorder) {
+// recordedOf records the units of a training.
+func recordedOf(t *testing.T, d *Device, v variation) map[recipe.Kind]*vk.Recorder {
 	t.Helper()
 	cams, cfg, o := planCameras(8, 64, 48), recipe.Default(), TrainerOptions{Depths: make([]scene.Depths, 8)}
 	cfg.Carve = 1
@@ -74,14 +74,7 @@ func recordedOf(t *testing.T, d *Device, v variation) (units map[recipe.Kind]*vk
 		v.change(&cfg, &o, cams)
 	}
 	t.Setenv("VKSPLAT_LOOKBACK", cmp.Or(v.lookback, "1"))
-	s := must.Get(plannedSetup(d.dev, world{0, max(v.devices, 1)}, cams, &cfg, &o))(t)
-	s.model.setUnit(1000)
-	units = map[recipe.Kind]*vk.Recorder{}
-	for i, r := range s.recordPlanned(1, minIsects, 1) {
-		must.Do(t, r.Err())
-		units[s.kinds[i]] = r
-	}
-	return units
+	return must.Get(Record(d.dev, max(v.devices, 1), cams, cfg, o))(t)
 }
 
 // dispatch is a recorded pass: its kernel without the suffix of a precision or of processors.

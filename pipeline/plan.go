@@ -352,6 +352,25 @@ func phantom[T any](dev *vk.Device, n int, bytes int64) vk.Slice[T] {
 	return vk.Cast[T](dev.Phantom(int64(n)*bytes, "planned"))
 }
 
+// Record records each kind of unit of a training on n devices like dev, with phantoms for buffers: its passes and
+// kernels are those that such a training runs.
+func Record(dev *vk.Device, n int, cams []scene.Camera, cfg recipe.Config, o TrainerOptions) (
+	map[recipe.Kind]*vk.Recorder, error) {
+	s, err := plannedSetup(dev, world{0, n}, cams, &cfg, &o)
+	if err != nil {
+		return nil, err
+	}
+	s.model.setUnit(1000)
+	units := map[recipe.Kind]*vk.Recorder{}
+	for i, r := range s.recordPlanned(1, minIsects, 1) {
+		if r.Err() != nil {
+			return nil, r.Err()
+		}
+		units[s.kinds[i]] = r
+	}
+	return units, nil
+}
+
 // scratchBytes returns the sum of scratchRegions in whole pages.
 func (s *setup) scratchBytes(units, isects, bands int) (sum int64, err error) {
 	regions, err := s.scratchRegions(units, isects, bands)

@@ -51,15 +51,49 @@ func (c Camera) Undistorted() Camera {
 // AsTaken gives the camera whose photo is not resampled, but for its size: the distortion of the lens is the camera's.
 // A camera that stood still without distortion, and the face of a panorama, stays as it is. Errors are of type
 // *fault.Error.
-func (c Camera) AsTaken() (Camera, error) {
+func (c Camera) AsTaken() (Camera, error) { return c.asTaken(nil) }
+
+// AsTaken gives those of several photos, and how many are distorted or moved. It looks once through each lens.
+func AsTaken(cams []Camera) (taken []Camera, bent int, err error) {
+	lenses := map[string]*Camera{}
+	for _, c := range cams {
+		var lens string
+		if c.Lens != nil {
+			lens = fmt.Sprint(*c.Lens)
+		}
+		out, err := c.asTaken(lenses[lens])
+		if err != nil {
+			return nil, 0, err
+		}
+		if out.Distortion != nil {
+			bent++
+			if c.Lens != nil {
+				lenses[lens] = &out
+			}
+		}
+		taken = append(taken, out)
+	}
+	return taken, bent, nil
+}
+
+// asTaken is AsTaken; same is what it gave for another photo of the same lens, if there was one.
+func (c Camera) asTaken(same *Camera) (Camera, error) {
 	if err := c.checkMotion(); err != nil {
 		return c, err
 	}
+	out := c
+	out.Lens = nil
 	switch {
 	case c.Photo != "" || c.Lens == nil && !c.Moved():
 		return c, nil
 	case c.Lens == nil:
 		return c.Straight(), nil
+	case same != nil:
+		d := *same.Distortion
+		d.undistorted = &c
+		out.Width, out.Height, out.Model, out.Distortion = same.Width, same.Height, same.Model, &d
+		out.Fx, out.Fy, out.Cx, out.Cy = same.Fx, same.Fy, same.Cx, same.Cy
+		return out, nil
 	}
 	o, err := c.Lens.Calibration.Optics(c.Lens.Width, c.Lens.Height)
 	if err == nil && !o.polynomial() {
@@ -69,8 +103,6 @@ func (c Camera) AsTaken() (Camera, error) {
 		return c, &fault.Error{Kind: fault.ErrData, Op: "use calibration", Path: c.Name, Err: err,
 			Hint: "leave out " + fault.Setting("native-lens") + ": the photos are resampled then"}
 	}
-	out := c
-	out.Lens = nil
 	out.Width, out.Height = c.Lens.Width, c.Lens.Height
 	out.Fx, out.Fy, out.Cx, out.Cy = o.fx, o.fy, o.cx, o.cy
 	out.Model = Pinhole

@@ -3,6 +3,7 @@ package scene
 import (
 	"errors"
 	"math"
+	"reflect"
 	"slices"
 	"testing"
 
@@ -63,6 +64,31 @@ func TestAsTaken(t *testing.T) {
 		if !(d.Min[0] < 0 && d.Min[1] < 0 && d.Max[0] > 0 && d.Max[1] > 0) || math.Hypot(d.Max[0], d.Max[1]) > d.Limit {
 			t.Errorf("%s: it shows %v to %v, the limit is %v", lensName(i), d.Min, d.Max, d.Limit)
 		}
+	}
+}
+
+// TestAsTakenList looks once through a lens that photos share, and gives each photo the camera that it has alone.
+func TestAsTakenList(t *testing.T) {
+	var cams []Camera
+	lenses := [][]float64{{300, 310, 386, 511, -0.3, 0, 0, 0}, {300, 310, 386, 511, -0.31, 0, 0, 0}}
+	for i, name := range []string{"a", "b", "c", "d"} {
+		k := Calibration{Model: LensOpenCVFisheye, Width: 800, Height: 1000, Params: slices.Clone(lenses[i%2])}
+		cams = append(cams, must.Get(k.Views(Camera{Name: name, R: geom.Identity}, 800, 1000, 1+i/3))(t)...)
+	}
+	cams = append(cams, Camera{Name: "plain", Width: 8, Height: 8, Fx: 8, Fy: 8})
+	taken, bent, err := AsTaken(cams)
+	must.Do(t, err)
+	if bent != 4 || len(taken) != 5 {
+		t.Fatalf("%d cameras, %d of them bent", len(taken), bent)
+	}
+	for i, c := range cams {
+		if alone := must.Get(c.AsTaken())(t); !reflect.DeepEqual(taken[i], alone) {
+			t.Errorf("%s: %+v, alone %+v", c.Name, taken[i], alone)
+		}
+	}
+	edge := func(i int) *float64 { return &taken[i].Distortion.reach[0] }
+	if edge(0) != edge(2) || edge(0) == edge(1) || edge(1) == edge(3) {
+		t.Error("photos of one lens and size do not share the walk along its edge, or others do")
 	}
 }
 

@@ -157,6 +157,33 @@ func (d *Device) Compile(lists ...*Recorder) error {
 	return err
 }
 
+// Form is a kernel with specialization constants, in the order of Kernel.Specs.
+type Form struct {
+	Kernel *Kernel
+	Spec   []uint32
+}
+
+// Forms returns the forms of kernels that a list dispatches, each where it is first.
+func (r *Recorder) Forms() (list []Form) {
+	r.flush()
+	for _, i := range formsOf(r.ops) {
+		list = append(list, Form{r.ops[i].kernel, r.ops[i].spec})
+	}
+	return list
+}
+
+// formsOf returns the first op that dispatches each form of a kernel.
+func formsOf(ops []op) (first []int) {
+	seen := map[pipeKey]bool{}
+	for i := range ops {
+		if key := keyOf(ops[i].kernel, ops[i].spec); ops[i].dispatches() && !seen[key] {
+			seen[key] = true
+			first = append(first, i)
+		}
+	}
+	return first
+}
+
 // compileAll compiles what the ops need, and returns the pipeline of each that dispatches.
 func (ks *kernels) compileAll(ops []op) ([]*pipeline, error) {
 	start, before := time.Now(), ks.compiled.Load()
@@ -164,15 +191,7 @@ func (ks *kernels) compileAll(ops []op) ([]*pipeline, error) {
 	each := func(i int) { pipes[i], errs[i] = ks.pipeline(ops[i].kernel, ops[i].spec) }
 	// First one op of each kernel's form: the others would wait for it, each in the place of a kernel that could be
 	// compiled meanwhile. And the largest first: nothing is left to do beside the one that is compiled last.
-	needs := func(i int) bool { return ops[i].kind == opDispatch && !ops[i].skipped() }
-	var first []int
-	seen := map[pipeKey]bool{}
-	for i := range ops {
-		if key := keyOf(ops[i].kernel, ops[i].spec); needs(i) && !seen[key] {
-			seen[key] = true
-			first = append(first, i)
-		}
-	}
+	first := formsOf(ops)
 	slices.SortStableFunc(first, func(i, j int) int { return len(ops[j].kernel.SPIRV) - len(ops[i].kernel.SPIRV) })
 	room := make(chan struct{}, runtime.GOMAXPROCS(0))
 	var wg sync.WaitGroup
@@ -185,7 +204,7 @@ func (ks *kernels) compileAll(ops []op) ([]*pipeline, error) {
 	}
 	wg.Wait()
 	for i := range ops {
-		if needs(i) && pipes[i] == nil && errs[i] == nil {
+		if ops[i].dispatches() && pipes[i] == nil && errs[i] == nil {
 			each(i)
 		}
 	}

@@ -95,6 +95,8 @@ func (m *memory) begin(d *Device, budget int64) error {
 	}
 	m.local = newArena(m, budget)
 	m.host = m.local
+	// Callers plan to keep to a limit of their own, as pipeline does to --max-ram, in which this memory counts. Half of
+	// what is available stops an error of a plan before the system swaps, and plans that have more than that.
 	if m.heaps[Upload] != m.heaps[DeviceLocal] || m.heaps[Readback] != m.heaps[DeviceLocal] {
 		m.host = newArena(m, min(availableRAM()/2, 1<<50))
 	}

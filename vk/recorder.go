@@ -291,6 +291,8 @@ func (o *op) skipped() bool {
 	return o.views[0].size == 0
 }
 
+func (o *op) dispatches() bool { return o.kind == opDispatch && !o.skipped() }
+
 // serialVariable, set to 1, makes every program serial: see BuildOptions.
 const serialVariable = "VKSPLAT_SERIAL"
 

@@ -59,6 +59,9 @@ func (c *Compiler) Close() {
 	c.d.in.open.Add(-1)
 }
 
+// Device returns the device that lists are recorded for, whose forms Compile compiles. Programs cannot be built for it.
+func (c *Compiler) Device() *Device { return c.d }
+
 // Compile compiles k for the specialization constants spec (in the order of k.Specs) exactly as a pass would be, and
 // returns what the driver tells.
 func (c *Compiler) Compile(k *Kernel, spec []uint32) (KernelStats, error) {

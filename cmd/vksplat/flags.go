@@ -10,6 +10,7 @@ import (
 	"vksplat/internal/wording"
 	"vksplat/pipeline"
 	"vksplat/scene"
+	"vksplat/scene/colmap"
 )
 
 // memoryTable lists the options of sharing memory out.
@@ -106,10 +107,14 @@ type camerasFlag string
 func (f *camerasFlag) Type() string   { return "CAMERAS" }
 func (f *camerasFlag) String() string { return string(*f) }
 
-// Set takes any text but none, as of a variable of a shell that is not set.
+// Set parses auto, given or a folder. Whether a model in that is whole is seen when it is read.
 func (f *camerasFlag) Set(s string) error {
-	if s == "" {
-		return fault.Usagef("give auto, given, or the folder of a COLMAP model", "an empty name says no cameras")
+	const hint = "give auto, given, or the folder of a COLMAP model, as OUT/sparse/0 of a run"
+	if s == "" { // as of a variable of a shell that is not set
+		return fault.Usagef(hint, "an empty name says no cameras")
+	}
+	if _, found := colmap.FormOf(s); !found && s != captured.CamerasAuto && s != captured.CamerasGiven {
+		return fault.Usagef(hint, "%q holds no COLMAP model", s)
 	}
 	*f = camerasFlag(s)
 	return nil

@@ -48,6 +48,10 @@ func trainPlan(console *cli.Console, o *train.Options, fs *pflag.FlagSet, dir st
 		return fault.Usagef("make a plan with vksplat partition --eval, or leave --eval out",
 			"flag --eval: the plan %s holds no photo out", dir)
 	}
+	if o.Config.RefineCameras {
+		return fault.Usagef("refine those of the whole capture, and give OUT/sparse/0 of that run to vksplat partition "+
+			"--cameras", "flag --refine-cameras: %s is a plan, and each block would move its photos independently", dir)
+	}
 	if o.Block == plans.NoBlock {
 		return merge.TrainBlocks(console, o, plan)
 	}

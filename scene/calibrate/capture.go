@@ -168,10 +168,12 @@ const bytesPerByte = 12
 
 // bytes is about how much memory an adjustment takes.
 func (n *network) bytes() int64 {
-	const perObservation, perPoint = 550, 250
 	variables := int64(6*len(n.photos) + scene.MaxCalibrated*len(n.lenses))
-	return perObservation*int64(len(n.seen)) + perPoint*int64(len(n.points)) + 4*variables*variables
+	return pointBytes(int64(len(n.seen)), int64(len(n.points))) + 4*variables*variables
 }
+
+// pointBytes is about how much memory the adjustment of points alone takes.
+func pointBytes(observations, points int64) int64 { return 550*observations + 250*points }
 
 // files returns those of a model with the network's lenses, poses and points. Training photos that stand apart are not
 // in it.

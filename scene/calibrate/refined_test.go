@@ -36,7 +36,12 @@ func TestRefined(t *testing.T) {
 		return cams
 	}
 	given, right := as(s.m, s.m.Cameras[1]), as(s.true, lens)
-	files, note, ok, err := Refined(context.Background(), s.c, given, right, Options{Bytes: 1 << 30})
+	n := newNetwork(s.c, s.m)
+	need, planned := pointBytes(int64(len(n.seen)), int64(len(n.points))), RefinedBytes(s.c, len(s.m.Points))
+	if planned < need || planned > need*6/5 {
+		t.Errorf("%d bytes are planned, %d are needed", planned, need)
+	}
+	files, note, ok, err := Refined(context.Background(), s.c, given, right, Options{Bytes: planned})
 	must.Do(t, err)
 	if !ok || note != "" {
 		t.Fatalf("ok %v, note: %s", ok, note)
@@ -70,7 +75,49 @@ func TestRefined(t *testing.T) {
 		t.Errorf("without memory, held-out photos are off by %.4f, others by %g; note: %s", stay, s.off(m, false), note)
 	}
 	other := &scene.Capture{Format: scene.FormatTransforms}
-	if _, _, ok, err := Refined(context.Background(), other, nil, nil, Options{}); ok || err != nil {
+	if _, _, ok, err := Refined(context.Background(), other, nil, nil, Options{}); ok || err != nil ||
+		RefinedBytes(other, 9) != 0 {
 		t.Errorf("a capture without a model: %v, %v", ok, err)
+	}
+}
+
+// TestRefinedSizes refines the lenses of photos of one camera in two sizes otherwise, and wants each photo's own in the
+// model, of held-out photos that of their size.
+func TestRefinedSizes(t *testing.T) {
+	s := ring(pinhole(700), pinhole(700))
+	s.c.Calibrated = s.m.Files()
+	var given, refined []scene.Camera
+	grown := map[bool]float64{false: 1.01, true: 0.98} // by whether the photo is small
+	small := func(i int) bool { return i%3 == 1 }
+	for i := range s.c.Cameras {
+		c := &s.c.Cameras[i]
+		c.Width, c.Height = 800, 600
+		if small(i) {
+			c.Width, c.Height = 400, 300
+		}
+		if s.c.HeldOut[c.Name] {
+			continue
+		}
+		k := must.Get(s.m.Cameras[1].Views(scene.Camera{Name: c.Name}, c.Width, c.Height, 1))(t)[0]
+		k.R, _ = geom.RotationFromQuat(s.m.Images[i].Quat)
+		k.T = s.m.Images[i].T
+		given = append(given, k)
+		k.Fx, k.Fy = k.Fx*grown[small(i)], k.Fy*grown[small(i)]
+		refined = append(refined, k)
+	}
+	files, _, _, err := Refined(context.Background(), s.c, given, refined, Options{})
+	must.Do(t, err)
+	again := *s.c
+	again.Calibrated = files
+	m, _, err := colmap.ReadModel(&again)
+	must.Do(t, err)
+	for i := range m.Images {
+		img := &m.Images[i]
+		if got, want := m.Cameras[img.Camera].Params[0], 700*grown[small(i)]; math.Abs(got-want) > 1e-9 {
+			t.Errorf("%s, held out %v: focal length %g, want %g", img.Name, s.c.HeldOut[img.Name], got, want)
+		}
+	}
+	if len(m.Cameras) != 2 {
+		t.Errorf("%d cameras", len(m.Cameras))
 	}
 }

@@ -168,8 +168,12 @@ func (f *Form) read(c *scene.Capture, name string, parse func(r io.Reader) error
 		return err
 	}
 	defer r.Close() // only read from
+	if file, ok := r.(*os.File); ok {
+		name = file.Name()
+	}
 	if err := parse(sized{r, size}); err != nil {
-		return fault.Data("read cameras", name, "train again: the file is damaged", "%w", err)
+		return fault.Data("read cameras", name, "the file is cut short or damaged: copy the model again, or train again if "+
+			"a run wrote it", "%w", err)
 	}
 	return nil
 }
@@ -181,8 +185,8 @@ func Folder(dir string) scene.Files {
 		r, size, err := fault.Open(path)
 		if err != nil {
 			return nil, 0, &fault.Error{Op: "read cameras", Path: path, Err: err, Kind: fault.ReadKind(err),
-				Hint: fault.Setting("cameras") + " takes auto, given, or the folder of a COLMAP model; OUT/sparse/0 of a " +
-					"run belongs to it: put it back"}
+				Hint: "these cameras are used in place of the capture's own, and a COLMAP model has three readable files: " +
+					"restore them, or give " + fault.Setting("cameras") + " given"}
 		}
 		return r, size, nil
 	}
@@ -264,7 +268,11 @@ func (f *Form) records(c *scene.Capture) ([]scene.Record, error) {
 	if err != nil {
 		return nil, err
 	}
-	return recordsOf(filepath.Join(c.Model, "images"+f.Ext), cameras, views)
+	file := "images" + f.Ext
+	if c.Calibrated == nil {
+		file = filepath.Join(c.Model, file)
+	}
+	return recordsOf(file, cameras, views)
 }
 
 func recordsOf(file string, cameras map[uint32]Camera, views []Image) ([]scene.Record, error) {

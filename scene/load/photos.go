@@ -350,6 +350,9 @@ func refusePhotos(c *scene.Capture, all, kept int, lost lostPhotos) error {
 	if len(lost.missing) == 0 {
 		hint = "copy or export these photos again as JPEG or PNG"
 	}
+	if c.Calibrated != nil {
+		hint += "; " + fault.Setting("cameras") + " takes a model of the same photos alone"
+	}
 	hint = cmp.Or(photo.ConversionHint(lost.foreign), fault.Hint(lost.cause), hint)
 	if kept >= scene.MinPhotos {
 		hint = "leave out " + fault.Setting("strict") + " to train without them, or " + hint

@@ -171,6 +171,7 @@ var layers = []layer{
 		"internal/*"},
 		"it enlarges the made-up scene of package synth", true},
 	{"tools/city", []string{"scene", "scene/splatfile"}, "it repeats a model", true},
-	{"tools/kernelstat", []string{"shaders", "vk"}, "it compiles the committed kernels", false},
+	{"tools/kernelstat", []string{"pipeline", "pipeline/recipe", "scene", "shaders", "vk"},
+		"it compiles the committed kernels, as training runs them", false},
 	{"tools", nil, "tools for developers stand beside the program", true},
 }

@@ -1,92 +1,147 @@
 package main
 
 import (
-	"encoding/json"
+	"flag"
+	"fmt"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
+	must "vksplat/internal/musttest"
 	"vksplat/vk"
 )
 
+var update = flag.Bool("update", false, "write testdata/baseline.tsv")
+
 // TestMain lets this binary be its own child, as the command is.
 func TestMain(m *testing.M) {
-	if len(os.Args) == 4 && os.Args[1] == "-child" {
-		if err := run(options{child: true, kernels: os.Args[3]}, os.Stdout); err != nil {
-			os.Stderr.WriteString(err.Error() + "\n")
-			os.Exit(1)
-		}
+	if len(os.Args) > 1 && os.Args[1] == "-child" {
+		main()
 		os.Exit(0)
 	}
 	os.Exit(m.Run())
 }
 
-func TestVariants(t *testing.T) {
-	limits := vk.Limits{SubgroupSize: 64, MinSubgroupSize: 32, MaxSubgroupSize: 64}
-	plain := &vk.Kernel{Name: "plain", Local: [3]uint32{256, 1, 1}, LocalSpecID: -1,
-		Specs: []vk.Spec{{Name: "ON", ID: 1}}}
-	sort := &vk.Kernel{Name: "sort", Local: [3]uint32{256, 1, 1}, LocalSpecID: 0, Specs: []vk.Spec{
-		{Name: "WorkgroupSize", ID: 0, Default: 256}, {Name: "N_SUBGROUPS", ID: 3, Default: 8},
-		{Name: "SUBGROUP_SIZE", ID: 4, Default: 32}}}
-	single := &vk.Kernel{Name: "single", Local: [3]uint32{32, 1, 1}, LocalSpecID: 0, Specs: []vk.Spec{
-		{Name: "WorkgroupSize", ID: 0, Default: 32}, {Name: "SUBGROUP_SIZE", ID: 1, Default: 32}}}
+// baseline has what the kernels of training steps cost on GPUs that are not there. Its first line is the driver; the
+// others are, between tabs, the GPU, the kernel, its spilt registers, its bytes of scratch, and its cycles.
+const baseline = "testdata/baseline.tsv"
+
+// TestSteps compiles the kernels of training steps as older Mesa does for AMD. A new spill, or a tenth more cycles than
+// in the baseline, is to be avoided or to be written down: go test ./tools/kernelstat -update
+func TestSteps(t *testing.T) {
+	o := options{gpus: "vega10,navi21,gfx1100", step: true}
+	list, err := targets(o)
+	if err != nil {
+		t.Skip(err)
+	}
+	old := strings.Split(strings.TrimSpace(string(must.Get(os.ReadFile(baseline))(t))), "\n")
+	var now []string
+	for _, target := range list {
+		for _, r := range target.measure(o) {
+			if now == nil && r.Driver != old[0] && !*update {
+				t.Skipf("the baseline is of %s, here is %q %s", old[0], r.Driver, r.Error)
+			}
+			if now == nil {
+				now = append(now, r.Driver)
+			}
+			if r.Error != "" {
+				t.Fatalf("%s: %s %s", r.GPU, r.Name, r.Error)
+			}
+			now = append(now, fmt.Sprintf("%s\t%s\t%d\t%d\t%d", r.GPU, r.Name, r.value(spills), r.value(scratch),
+				r.cost()))
+		}
+	}
+	if *update {
+		must.Do(t, os.WriteFile(baseline, []byte(strings.Join(now, "\n")+"\n"), 0o666))
+		return
+	}
+	for _, text := range worse(old[1:], now[1:]) {
+		t.Error(text)
+	}
+}
+
+// worse lists what lines of now have more of than those of old.
+func worse(old, now []string) (list []string) {
+	was := map[string][]string{}
+	for _, line := range old {
+		f := strings.Split(line, "\t")
+		was[f[0]+" "+f[1]] = f
+	}
+	for _, line := range now {
+		f := strings.Split(line, "\t")
+		before, known := was[f[0]+" "+f[1]]
+		if !known {
+			list = append(list, "the baseline lacks "+f[0]+" "+f[1])
+			continue
+		}
+		for i, column := range []struct {
+			what string
+			room float64
+		}{{"spilt registers", 1}, {"bytes of scratch", 1}, {"cycles", 1.1}} {
+			if number(f[2+i]) > column.room*number(before[2+i]) {
+				list = append(list, fmt.Sprintf("%s %s has %s %s, not %s", f[0], f[1], f[2+i], column.what,
+					before[2+i]))
+			}
+		}
+	}
+	return list
+}
+
+func number(text string) float64 {
+	n, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		panic(err)
+	}
+	return n
+}
+
+func TestWorse(t *testing.T) {
+	old := []string{"a\tk\t0\t0\t100", "b\tk X\t2\t8\t10"}
 	for _, c := range []struct {
-		kernel *vk.Kernel
-		want   []variant
+		now  string
+		want bool
 	}{
-		{plain, []variant{{"plain", []uint32{0}}, {"plain ON", []uint32{1}}}},
-		{sort, []variant{{"sort", []uint32{256, 8, 32}}, {"sort", []uint32{256, 4, 64}}}},
-		{single, []variant{{"single", []uint32{32, 32}}, {"single", []uint32{64, 64}}}},
-		{&vk.Kernel{Name: "none"}, []variant{{"none", nil}}},
+		{"a\tk\t0\t0\t110", false}, {"a\tk\t0\t0\t111", true}, {"a\tk\t1\t0\t90", true},
+		{"a\tk\t0\t4\t90", true}, {"b\tk X\t2\t8\t9", false}, {"b\tk\t2\t8\t9", true},
 	} {
-		got := variants(c.kernel, limits)
-		if !slices.EqualFunc(got, c.want,
-			func(a, b variant) bool { return a.name == b.name && slices.Equal(a.spec, b.spec) }) {
-			t.Errorf("%s: %v, want %v", c.kernel.Name, got, c.want)
+		if got := worse(old, []string{c.now}); len(got) > 0 != c.want {
+			t.Errorf("%q: %q", c.now, got)
 		}
 	}
 }
 
-func TestTable(t *testing.T) {
-	text := table([]row{
-		{Kernel: "b", Device: "x", Workgroup: 64, Subgroup: 32,
-			Stats: map[string]float64{"VGPRs": 24, "SGPRs": 16, "Spilled VGPRs": 3}},
-		{Kernel: "a", Device: "y", Workgroup: 256, Subgroup: 16,
-			Stats: map[string]float64{"Instruction Count": 12, "Spill Count": 0}},
-		{Device: "z", Error: "gone"},
+func TestForms(t *testing.T) {
+	k := &vk.Kernel{Name: "k", LocalSpecID: 0, Specs: []vk.Spec{{Name: "WorkgroupSize", ID: 0, Default: 256},
+		{Name: "SUBGROUP_SIZE", ID: 3, Default: 32}, {Name: "KEEP_STATES", ID: 4}, {Name: "PACKED_STATES", ID: 5},
+		{Name: "BITS", ID: 6, Default: 8}}}
+	base := form{Form: vk.Form{Kernel: k, Spec: []uint32{128, 16, 0, 0, 4}}}
+	got := []string{base.name()}
+	for _, f := range switched(base.Form) {
+		got = append(got, (&form{Form: f}).name())
+	}
+	want := []string{"k BITS=4", "k KEEP_STATES BITS=4", "k KEEP_STATES PACKED_STATES BITS=4"}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+func TestPage(t *testing.T) {
+	text := page([]row{
+		{Name: "b", Vendor: "A", GPU: "x", Driver: "one 1", Step: true, Subgroup: 32,
+			Stats: map[string]float64{"VGPRs": 24, "Latency": 9, "Inverse Throughput": 4, "Spilled VGPRs": 3}},
+		{Name: "b", Vendor: "A", GPU: "y", Step: true, Subgroup: 64, Stats: map[string]float64{"VGPRs": 20, "Latency": 8}},
+		{Name: "a", Vendor: "B", GPU: "z", Driver: "two 2", Subgroup: 16,
+			Stats: map[string]float64{"GPRs": 5, "Instructions": 12, "Scratch": 8}},
+		{Vendor: "B", GPU: "z", Error: "gone"},
 	})
 	for _, want := range []string{
-		"| b | x | 64 | 32 | 24 | 16 | 3 | - | - | - | - | - | - |\n",
-		"| a | y | 256 | 16 | - | - | 0 | - | - | - | - | 12 | - |\n| b ",
-		"Spills and scratch:\n\n- b on x, subgroup 32: spilled vector 3\n",
-		"Not compiled:\n\n- z: gone\n",
+		"\n## A, one 1\n\n| kernel | x | y |\n|---|---|---|\n| b | 32: 24, 9/4, **3 spilt** | 64: 20, 8 |\n",
+		"| b | x 3 spilt |\n| a | z 8 B |\n", "\n- z: gone\n",
 	} {
 		if !strings.Contains(text, want) {
-			t.Errorf("table lacks %q:\n%s", want, text)
+			t.Errorf("the page lacks %q:\n%s", want, text)
 		}
-	}
-}
-
-func TestChoose(t *testing.T) {
-	if _, err := choose("no_such_kernel"); err == nil {
-		t.Error("an unknown kernel was accepted")
-	}
-}
-
-// TestAMD compiles one kernel for one GPU that is not there.
-func TestAMD(t *testing.T) {
-	const icd = "/usr/share/vulkan/icd.d/radeon_icd.x86_64.json"
-	if _, err := os.Stat(icd); err != nil {
-		t.Skip("mesa-vulkan-drivers is not installed")
-	}
-	list, err := targets(options{amd: "navi21", amdICD: icd})
-	if err != nil || len(list) != 1 {
-		t.Fatalf("%v, error %v", list, err)
-	}
-	rows := measure(list[0], "scan_reduce")
-	if len(rows) != 1 || rows[0].Error != "" || rows[0].Stats["VGPRs"] == 0 || rows[0].Stats["Instructions"] == 0 {
-		text, _ := json.Marshal(rows)
-		t.Errorf("%s", text)
 	}
 }

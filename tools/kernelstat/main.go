@@ -1,15 +1,14 @@
-// Command kernelstat compiles every committed kernel for GPUs that this machine does not have and prints, as a markdown
-// table, what their compilers say: registers, spills, scratch, shared memory, occupancy, instructions. A spill is a
-// finding. bench/kernels.md is its output.
+// Command kernelstat compiles the committed kernels for GPUs that this machine does not have, in the forms in which
+// training runs them there, and prints what the compilers say as a page: registers, spills, predicted cycles.
+// bench/kernels.md is that page.
 //
-//	go run ./tools/kernelstat                                   AMD families, by the null back end of Mesa's RADV
-//	go run ./tools/kernelstat -intel-stub libintel_noop.so      Intel too, by Mesa's ANV over a no-op kernel driver
-//	go run ./tools/kernelstat -here                             this machine's device too, if its driver tells
-//	go run ./tools/kernelstat -kernels rasterize,sort_scatter   only these
+//	tools/kernelstat/mesa.sh /tmp/mesa                      gets Mesa 26.1.6 from Debian, once
+//	go run ./tools/kernelstat -mesa /tmp/mesa               its compilers for AMD, Intel, NVIDIA, Qualcomm and Apple
+//	go run ./tools/kernelstat                               AMD alone, by the Mesa of this machine, up to version 25
+//	go run ./tools/kernelstat -here                         by the driver of this machine's device, if it tells
+//	go run ./tools/kernelstat -kernels rasterize,sort_scan  these kernels
 //
-// The drivers read the GPU's name from the environment when they load, so each GPU has a child process of its own. The
-// AMD driver comes with Debian's mesa-vulkan-drivers. tools/kernelstat/intel_stub.sh builds the no-op driver from the
-// source of exactly that Mesa.
+// Drivers read from the environment which GPU they have, so each GPU has a child process.
 package main
 
 import (
@@ -24,44 +23,31 @@ import (
 	"slices"
 	"strings"
 
-	"vksplat/shaders"
 	"vksplat/vk"
 )
 
 type options struct {
-	amd, intel, kernels         string
-	amdICD, intelICD, intelStub string
-	here, child                 bool
+	mesa, gpus, kernels string
+	here, child, step   bool
 }
 
-// target is one GPU to compile for and the environment in which its driver believes to have it.
-type target struct {
-	name string
-	env  []string
-}
-
-// row is one compiled kernel; the child prints them as JSON lines. Error rows have only Kernel, Device and Error.
+// row is one compiled form of a kernel; the child prints them as JSON lines. Error rows have only Name, GPU and Error.
 type row struct {
-	Kernel, Device      string
-	Workgroup, Subgroup uint32
-	Stats               map[string]float64
-	Error               string
+	Name, Vendor, GPU, Driver string
+	Step                      bool // training steps run it
+	Subgroup                  uint32
+	Stats                     map[string]float64
+	Error                     string
 }
 
 func main() {
 	var o options
-	flag.StringVar(&o.amd, "amd", "vega10,navi10,navi21,gfx1036,gfx1100",
-		"AMD `families` as RADV_FORCE_FAMILY spells them")
-	flag.StringVar(&o.amdICD, "amd-icd", "/usr/share/vulkan/icd.d/radeon_icd.x86_64.json", "RADV's driver `file`")
-	flag.StringVar(&o.intel, "intel", "skl,icl,tgl,adl,dg2",
-		"Intel `platforms` as INTEL_STUB_GPU_PLATFORM spells them; later Mesa knows mtl, lnl and bmg too")
-	flag.StringVar(&o.intelICD, "intel-icd", "/usr/share/vulkan/icd.d/intel_icd.x86_64.json", "ANV's driver `file`")
-	flag.StringVar(&o.intelStub, "intel-stub", "",
-		"Mesa's no-op Intel kernel driver, a shared `library`; without it Intel is left out")
+	flag.StringVar(&o.mesa, "mesa", "", "the `folder` that mesa.sh filled")
+	flag.StringVar(&o.gpus, "gpus", "", "compile only for these GPUs, by their `names` in the page")
 	flag.StringVar(&o.kernels, "kernels", "", "`names` of the kernels to compile, all by default")
-	flag.BoolVar(&o.here, "here", false, "compile for the device of this machine too")
-	flag.BoolVar(&o.child, "child", false,
-		"internal: compile for the one device that the environment offers, print JSON")
+	flag.BoolVar(&o.step, "step", false, "compile only what training steps run")
+	flag.BoolVar(&o.here, "here", false, "compile for the device of this machine")
+	flag.BoolVar(&o.child, "child", false, "internal: compile for the device that the environment offers, print JSON")
 	flag.Parse()
 	if err := run(o, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "kernelstat:", err)
@@ -70,97 +56,41 @@ func main() {
 }
 
 func run(o options, w io.Writer) error {
-	kernels, err := choose(o.kernels)
-	if err != nil {
-		return err
-	}
 	if o.child {
-		return compileAll(kernels, json.NewEncoder(w))
+		return compileAll(o, json.NewEncoder(w))
 	}
 	list, err := targets(o)
 	if err != nil {
 		return err
 	}
+	var rows []row
+	for _, t := range list {
+		rows = append(rows, t.measure(o)...)
+	}
+	_, err = io.WriteString(w, page(rows))
+	return err
+}
+
+// measure runs the child for one GPU. A driver that crashes costs the rest of its rows and says so.
+func (t *target) measure(o options) (rows []row) {
+	failed := func(err error) []row { return append(rows, row{Vendor: t.vendor, GPU: t.gpu, Error: err.Error()}) }
+	self, err := os.Executable()
+	if err != nil {
+		return failed(err)
+	}
 	// Mesa 22.3 crashes when asked for the free memory of an integrated GPU that is not there.
 	dir, err := os.MkdirTemp("", "kernelstat")
 	if err != nil {
-		return err
+		return failed(err)
 	}
 	defer os.RemoveAll(dir)
 	limits := filepath.Join(dir, "limits.json")
 	if err := os.WriteFile(limits, []byte(`{"memoryBudget": false}`), 0o600); err != nil {
-		return err
+		return failed(err)
 	}
-	var rows []row
-	for _, t := range list {
-		t.env = append(t.env, "VKSPLAT_LIMITS="+limits, "MESA_SHADER_CACHE_DISABLE=true")
-		rows = append(rows, measure(t, o.kernels)...)
-	}
-	_, err = io.WriteString(w, table(rows))
-	return err
-}
-
-func choose(names string) ([]*vk.Kernel, error) {
-	if names == "" {
-		return shaders.All, nil
-	}
-	var list []*vk.Kernel
-	for _, name := range strings.Split(names, ",") {
-		i := slices.IndexFunc(shaders.All, func(k *vk.Kernel) bool { return k.Name == name })
-		if i < 0 {
-			return nil, fmt.Errorf("there is no kernel %q", name)
-		}
-		list = append(list, shaders.All[i])
-	}
-	return list, nil
-}
-
-// targets lists the GPUs to compile for.
-func targets(o options) ([]target, error) {
-	var list []target
-	driver := func(icd string) []string {
-		return []string{"VK_ICD_FILENAMES=" + icd, "VK_DRIVER_FILES=" + icd}
-	}
-	if _, err := os.Stat(o.amdICD); err == nil {
-		for _, family := range split(o.amd) {
-			list = append(list, target{family, append(driver(o.amdICD), "RADV_FORCE_FAMILY="+family)})
-		}
-	} else {
-		fmt.Fprintf(os.Stderr, "kernelstat: AMD is left out: %v (Debian: apt-get install mesa-vulkan-drivers)\n", err)
-	}
-	if o.intelStub != "" {
-		stub, err := filepath.Abs(o.intelStub)
-		if err != nil {
-			return nil, err
-		}
-		for _, file := range []string{stub, o.intelICD} {
-			if _, err := os.Stat(file); err != nil {
-				return nil, err
-			}
-		}
-		for _, platform := range split(o.intel) {
-			list = append(list,
-				target{platform, append(driver(o.intelICD), "LD_PRELOAD="+stub, "INTEL_STUB_GPU_PLATFORM="+platform)})
-		}
-	}
-	if o.here {
-		list = append(list, target{"here", nil})
-	}
-	return list, nil
-}
-
-func split(list string) []string {
-	return strings.FieldsFunc(list, func(c rune) bool { return c == ',' || c == ' ' })
-}
-
-// measure runs the child for one GPU. A driver that crashes costs the rest of its rows and says so.
-func measure(t target, kernels string) []row {
-	self, err := os.Executable()
-	if err != nil {
-		return []row{{Device: t.name, Error: err.Error()}}
-	}
-	cmd := exec.Command(self, "-child", "-kernels", kernels)
-	cmd.Env = append(os.Environ(), t.env...)
+	args := append(slices.Clone(t.command), self, "-child", "-kernels="+o.kernels, fmt.Sprintf("-step=%t", o.step))
+	cmd := exec.Command(args[0], args[1:]...)
+	cmd.Env = append(append(os.Environ(), "VKSPLAT_LIMITS="+limits, "MESA_SHADER_CACHE_DISABLE=true"), t.env...)
 	var said strings.Builder
 	cmd.Stderr = &said
 	out, err := cmd.StdoutPipe()
@@ -168,27 +98,26 @@ func measure(t target, kernels string) []row {
 		err = cmd.Start()
 	}
 	if err != nil {
-		return []row{{Device: t.name, Error: err.Error()}}
+		return failed(err)
 	}
-	var rows []row
 	lines := bufio.NewScanner(out)
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
 		var r row
 		if json.Unmarshal(lines.Bytes(), &r) == nil {
-			r.Device = t.name
+			r.Vendor, r.GPU = t.vendor, t.gpu
 			rows = append(rows, r)
 		}
 	}
 	if err := cmd.Wait(); err != nil {
-		line, _, _ := strings.Cut(strings.TrimSpace(said.String()), "\n")
-		rows = append(rows, row{Device: t.name, Error: fmt.Sprintf("the driver's process ended: %v: %s", err, line)})
+		text := strings.TrimSpace(said.String())
+		return failed(fmt.Errorf("the driver's process ended: %w: %s", err, text[strings.LastIndex(text, "\n")+1:]))
 	}
 	return rows
 }
 
-// compileAll is the child: it compiles every variant of every kernel for the first device and prints a row each.
-func compileAll(kernels []*vk.Kernel, out *json.Encoder) error {
+// compileAll is the child: it compiles the forms of kernels for the first device and prints a row for each.
+func compileAll(o options, out *json.Encoder) error {
 	in, err := vk.Open(vk.InstanceOptions{})
 	if err != nil {
 		return err
@@ -202,22 +131,23 @@ func compileAll(kernels []*vk.Kernel, out *json.Encoder) error {
 		return err
 	}
 	defer compiler.Close()
-	for _, k := range kernels {
-		for _, v := range variants(k, list[0].Limits) {
-			r := row{Kernel: v.name}
-			c, err := compiler.Compile(k, v.spec)
-			if err != nil {
-				r.Error = err.Error()
-			} else {
-				r.Workgroup, r.Subgroup = c.Workgroup[0]*c.Workgroup[1]*c.Workgroup[2], c.SubgroupSize
-				r.Stats = map[string]float64{}
-				for _, s := range c.Stats {
-					r.Stats[s.Name] = s.Value
-				}
+	forms, err := formsFor(compiler.Device(), o)
+	if err != nil {
+		return err
+	}
+	for _, f := range forms {
+		r := row{Name: f.name(), Driver: list[0].Driver, Step: f.step}
+		c, err := compiler.Compile(f.Kernel, f.Spec)
+		if err != nil {
+			r.Error = err.Error()
+		} else {
+			r.Subgroup, r.Stats = c.SubgroupSize, map[string]float64{}
+			for _, s := range c.Stats {
+				r.Stats[s.Name] = s.Value
 			}
-			if err := out.Encode(r); err != nil {
-				return err
-			}
+		}
+		if err := out.Encode(r); err != nil {
+			return err
 		}
 	}
 	return nil

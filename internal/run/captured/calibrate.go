@@ -6,53 +6,35 @@ import (
 
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
+	"vksplat/pipeline"
 	"vksplat/scene"
 	"vksplat/scene/calibrate"
 	"vksplat/scene/load"
 )
 
-// Calibrate checks the cameras of a capture that was read at a path with load, and whose photos to hold out are chosen.
-// Where its own observations say so it returns the capture with better cameras, and load then reads it so. Otherwise it
-// returns c itself. res is nil where load says which cameras are used. bytes bounds the memory; 0: no bound. note gets
-// what CheckCameras says.
-func Calibrate(ctx context.Context, c *scene.Capture, path string, l *Options, bytes int64,
-	note func(text string)) (*scene.Capture, *calibrate.Result, error) {
+// Calibrate checks the cameras of a capture that was read at a path with l, and whose photos to hold out are chosen.
+// Where its own observations say so it returns the capture with better cameras, and l then reads it so; c has lost its
+// points then. Otherwise it returns c itself. res is nil where l says which cameras are used. slow gets a note where
+// that takes long, note what has changed.
+func Calibrate(ctx context.Context, c *scene.Capture, path string, l *Options, device pipeline.DeviceOptions,
+	slow, note func(text string)) (*scene.Capture, *calibrate.Result, error) {
 	if l.Cameras != CamerasAuto || l.files != nil {
 		return c, nil, nil
 	}
-	res, err := CheckCameras(ctx, c, calibrate.Options{Bytes: bytes}, note)
-	if err != nil || res.Cameras == nil {
-		return c, res, err
-	}
-	better := *l
-	better.files = &res.Cameras
-	again, err := load.Capture(path, better.Options())
+	res, err := CheckCameras(ctx, c, device, false, slow)
 	if err != nil {
 		return c, res, err
 	}
-	*l = better
-	again.HeldOut, again.Warnings = c.HeldOut, c.Warnings // photos that are left out are named by Text
-	return again, res, nil
-}
-
-// slowCheck is after how long CheckCameras says that it is at work. Tests change it.
-var slowCheck = 2 * time.Second
-
-// CheckCameras is calibrate.Capture, with a note where that takes long.
-func CheckCameras(ctx context.Context, c *scene.Capture, o calibrate.Options, note func(text string)) (
-	*calibrate.Result, error) {
-	slow := time.AfterFunc(slowCheck, func() {
-		note("checking the cameras of " + cli.Count(len(c.Cameras), "photo") + " (" + fault.Setting("cameras") +
-			" given leaves that out)")
-	})
-	defer slow.Stop()
-	return calibrate.Capture(ctx, c, o)
-}
-
-// TellCalibration notes what a calibration changed. res may be nil.
-func TellCalibration(res *calibrate.Result, note func(text string)) {
-	if res == nil {
-		return
+	if res.Cameras != nil {
+		better := *l
+		better.files = &res.Cameras
+		c.Points = nil // memory is planned for one capture
+		again, err := load.Capture(path, better.Options())
+		if err != nil {
+			return c, res, err
+		}
+		again.HeldOut, again.Warnings = c.HeldOut, c.Warnings // photos that are left out are named by Text
+		*l, c = better, again
 	}
 	if text := res.Text(); text != "" {
 		note("cameras: " + text + " (" + fault.Setting("cameras") + " given keeps those of the capture)")
@@ -60,4 +42,24 @@ func TellCalibration(res *calibrate.Result, note func(text string)) {
 	if text := res.UnplacedText(); text != "" {
 		note(text)
 	}
+	return c, res, nil
+}
+
+// slowCheck is after how long CheckCameras says that it is at work. Tests change it.
+var slowCheck = 2 * time.Second
+
+// CheckCameras is calibrate.Capture, within half of the memory that Go's heap may take, with a note where that takes
+// long. measure: the cameras are measured alone.
+func CheckCameras(ctx context.Context, c *scene.Capture, device pipeline.DeviceOptions, measure bool,
+	note func(text string)) (*calibrate.Result, error) {
+	bytes, err := pipeline.HeapLimit(device)
+	if err != nil {
+		return nil, err
+	}
+	slow := time.AfterFunc(slowCheck, func() {
+		note("checking the cameras of " + cli.Count(len(c.Cameras), "photo") + " (" + fault.Setting("cameras") +
+			" given leaves that out)")
+	})
+	defer slow.Stop()
+	return calibrate.Capture(ctx, c, calibrate.Options{Bytes: bytes / 2, Check: measure})
 }

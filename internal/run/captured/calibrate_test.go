@@ -10,8 +10,8 @@ import (
 	"time"
 
 	must "vksplat/internal/musttest"
+	"vksplat/pipeline"
 	"vksplat/scene"
-	"vksplat/scene/calibrate"
 	"vksplat/scene/colmap"
 )
 
@@ -29,7 +29,7 @@ func TestSlowCheck(t *testing.T) {
 		}}
 	check := func(after time.Duration) {
 		slowCheck = after
-		if res, err := CheckCameras(context.Background(), c, calibrate.Options{}, note); err != nil || res.Skipped == "" {
+		if res, err := CheckCameras(context.Background(), c, pipeline.DeviceOptions{}, false, note); err != nil || res.Skipped == "" {
 			t.Errorf("%+v, %v", res, err)
 		}
 	}

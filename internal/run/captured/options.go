@@ -74,6 +74,20 @@ func (f *Options) SaveCameras(dir, folder string) error {
 	return nil
 }
 
+// MadeBytes is the memory of a model that Calibrate made, until SaveCameras has written it.
+func (f *Options) MadeBytes() (sum int64) {
+	if f.files == nil {
+		return 0
+	}
+	for _, name := range colmap.ModelFiles {
+		if r, size, err := (*f.files)(name + colmap.BinaryModel.Ext); err == nil {
+			sum += size
+			r.Close() // nothing was read
+		}
+	}
+	return sum
+}
+
 func (f Options) Options() scene.LoadOptions {
 	return scene.LoadOptions{Images: f.Images, Downscale: int(f.Downscale), FullPhotos: f.Full, Model: int(f.Model),
 		Strict: f.Strict, Format: f.Format, Masks: f.Masks, InvertMasks: f.Inverted, GrowMasks: f.GrowMasks,

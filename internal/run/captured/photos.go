@@ -15,22 +15,6 @@ import (
 	"vksplat/scene/inspect"
 )
 
-// AsTaken returns the cameras that took the photos, whose lenses bend their pictures or which moved meanwhile, and how
-// many did either.
-func AsTaken(cams []scene.Camera) (taken []scene.Camera, bent int, err error) {
-	for _, c := range cams {
-		c, err := c.AsTaken()
-		if err != nil {
-			return nil, 0, err
-		}
-		if c.Distortion != nil {
-			bent++
-		}
-		taken = append(taken, c)
-	}
-	return taken, bent, nil
-}
-
 // PictureNames returns for each camera the relative path of its picture: the
 // photo's name with the extension .png, folders kept. Photos that differ in the
 // extension alone keep theirs in front of .png. No path leaves the folder it is

@@ -212,7 +212,7 @@ func (j *Job) measure(ctx context.Context, device *pipeline.Device) (err error) 
 	}
 	j.warnElsewhere(splats)
 	if j.o.AsTaken {
-		if j.cams, _, err = captured.AsTaken(j.cams); err != nil {
+		if j.cams, _, err = scene.AsTaken(j.cams); err != nil {
 			return err
 		}
 		j.Result.Drawn.Photos = captured.Resolution(j.cams)

@@ -87,12 +87,7 @@ func (o *Options) cameraErrors(ctx context.Context, c *scene.Capture, note func(
 			return nil, err
 		}
 	}
-	bytes, err := pipeline.HeapLimit(o.Device)
-	if err != nil {
-		return nil, err
-	}
-	res, err := captured.CheckCameras(ctx, c, calibrate.Options{Bytes: bytes / 2,
-		Check: o.Load.Cameras != captured.CamerasAuto}, note)
+	res, err := captured.CheckCameras(ctx, c, o.Device, o.Load.Cameras != captured.CamerasAuto, note)
 	switch {
 	case err != nil || res.Before == nil && o.Picture == "":
 		return nil, err

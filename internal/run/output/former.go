@@ -53,8 +53,15 @@ func namesOf(which func(f runFile) bool) (names []string) {
 // ScoreFiles are those that commands add to, and do not replace.
 var ScoreFiles = namesOf(func(f runFile) bool { return f.shared })
 
-// CameraFiles are those of the cameras that a run used in place of its capture's own.
-var CameraFiles = namesOf(func(f runFile) bool { return strings.HasPrefix(f.name, "sparse") })
+// CamerasIn lists the files in out with the cameras that a run used in place of its capture's own, and after them the
+// folders that they are in.
+func CamerasIn(out string) []string {
+	files := namesOf(func(f runFile) bool { return strings.HasPrefix(f.name, "sparse") })
+	return PathsIn(out, append(files, cameraFolders...))
+}
+
+// cameraFolders are those of the cameras that a run used or began with, inner ones first.
+var cameraFolders = []string{filepath.Join("sparse", "0"), "sparse", filepath.Join(CheckpointFolder, "cameras")}
 
 // RunPaths lists the files in out that a run writes, and that may be in its way.
 func RunPaths(out string) []string {
@@ -125,6 +132,7 @@ func Replaced(out string, after int) (list []string) {
 		there, _ := filepath.Glob(filepath.Join(EscapeGlob(out), f.name)) // the pattern is sound
 		list = append(list, there...)
 	}
+	list = append(list, PathsIn(out, cameraFolders)...)
 	if picture := filepath.Join(out, DemoPicture); own.Owns(picture) {
 		list = append(list, picture)
 	}

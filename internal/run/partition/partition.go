@@ -156,27 +156,18 @@ func Run(console *cli.Console, o *Options) error {
 	return printPartition(console, p)
 }
 
-// calibrate returns the capture with the cameras that all blocks are trained with. Which photos are held out, only the
-// calibration knows: split says it.
+// calibrate returns the capture with the cameras that all blocks are trained with. Only the calibration knows which
+// photos are held out: they are no part of the fingerprint, and split says it.
 func (o *Options) calibrate(console *cli.Console, c *scene.Capture) (*scene.Capture, error) {
 	ctx, stop := console.Interruptible(cli.Always("stopping"))
 	defer stop()
-	held := *c
-	if err := o.holdOut(&held); err != nil {
+	given := c.HeldOut
+	if err := o.holdOut(c); err != nil {
 		return nil, err
 	}
-	bytes, err := pipeline.HeapLimit(o.Device)
-	if err != nil {
-		return nil, err
-	}
-	better, res, err := captured.Calibrate(ctx, &held, o.Scene, &o.Load, bytes/2, console.Note)
-	if err != nil {
-		return nil, err
-	}
-	captured.TellCalibration(res, console.Note)
-	out := *better
-	out.HeldOut = c.HeldOut
-	return &out, nil
+	c, _, err := captured.Calibrate(ctx, c, o.Scene, &o.Load, o.Device, console.Note, console.Note)
+	c.HeldOut = given
+	return c, err
 }
 
 func (o *Options) holdOut(c *scene.Capture) error {

@@ -52,8 +52,12 @@ func (r *Run) equip(ctx context.Context) error {
 		return err
 	}
 	options.Anchors, options.OnTrial = r.known.trainedAnchors(r.Capture.Frame), noteTrial(r.Console)
-	options.HeldBytes += witnessBytes(&options)
-	options.LoadBytes += witnessBytes(&options)
+	refined, err := r.refinedBytes()
+	if err != nil {
+		return err
+	}
+	options.HeldBytes += witnessBytes(&options) + refined
+	options.LoadBytes += witnessBytes(&options) + r.Load.MadeBytes()
 	splats, err := r.setup.planStart(cams, &options)
 	if err != nil {
 		return err

@@ -72,6 +72,7 @@ type (
 		Seconds    float64 // since the last step
 		Model      string
 		Checkpoint string // "": none is kept
+		Report     string // "": none is written
 	}
 	// Replacing encloses the move of the run's files to the place of an earlier run. Who has one open closes it before,
 	// because Windows moves no file that is open, and opens it again after.
@@ -105,7 +106,7 @@ type Control interface {
 // observers make what shows and records a run. Each may refuse its options, and is nil where it is not asked for. They
 // get events in this order.
 var observers = []func(o *Options, console *cli.Console) (Observer, error){
-	newProgress, newMetricsFile, newBoard, newReport, newPreview,
+	newMetricsFile, newBoard, newReport, newProgress, newPreview,
 }
 
 // observe makes the observers of a run, with the one that the options bring.

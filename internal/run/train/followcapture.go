@@ -16,10 +16,15 @@ import (
 	"vksplat/scene/initial"
 )
 
-// followCapture chooses what follows the photos and points that training knows: steps, splats and penalties, and notes
-// what it chose. No point was dropped in empty space yet, so that a run that is resumed finds the same numbers.
+// followCapture chooses what follows the photos, in the size that they are trained on, and the points that training
+// knows: steps, splats and penalties, and notes what it chose. No point was dropped in empty space yet, so that a run
+// that is resumed finds the same numbers.
 func (s *setup) followCapture() {
 	cams, points := s.training.Cameras, len(s.training.Points)
+	if taken, _, err := scene.AsTaken(cams); s.Config.NativeLens && err == nil { // an error ends the run later
+		cams = taken
+	}
+	text := captureText(cams, points)
 	if s.Init.Kind == initial.InitRandom {
 		points = 0 // what is random says nothing of the capture
 	}
@@ -33,7 +38,7 @@ func (s *setup) followCapture() {
 	}
 	s.choices.followed = f
 	s.configure()
-	s.noteFollowed(f)
+	s.noteFollowed(f, text)
 }
 
 // splatsFollow reports whether the number of splats was chosen for the capture.
@@ -41,8 +46,8 @@ func (o *Options) splatsFollow() bool {
 	return o.choices.resolved != nil && o.choices.resolved.Origin("splats") == recipe.FromCapture
 }
 
-// noteFollowed says what follows the capture.
-func (s *setup) noteFollowed(f *recipe.Followed) {
+// noteFollowed says what follows the capture, which a text describes.
+func (s *setup) noteFollowed(f *recipe.Followed, capture string) {
 	var said, raised []string
 	if f.IterationsFactor > 0 {
 		said = append(said, cli.Count(s.Config.Iterations, "step"))
@@ -55,7 +60,7 @@ func (s *setup) noteFollowed(f *recipe.Followed) {
 		what = s.Preset + " recipe"
 	}
 	if len(said) > 0 {
-		s.noteLater(fmt.Sprintf("%s for %s: %s", what, captureText(s.training), strings.Join(said, ", ")))
+		s.noteLater(fmt.Sprintf("%s for %s: %s", what, capture, strings.Join(said, ", ")))
 	}
 	for _, name := range []string{"opacity", "scale"} {
 		if s.choices.resolved.Origin(name+"-reg") == recipe.FromCapture {
@@ -78,9 +83,9 @@ func shorterSide(cams []scene.Camera) int {
 }
 
 // captureText says by what the numbers of a run were chosen.
-func captureText(c *scene.Capture) string {
-	return fmt.Sprintf("%s of %s and %s", cli.Count(len(c.Cameras), "photo"), captured.Resolution(c.Cameras),
-		cli.Count(len(c.Points), "point"))
+func captureText(cams []scene.Camera, points int) string {
+	return fmt.Sprintf("%s of %s and %s", cli.Count(len(cams), "photo"), captured.Resolution(cams),
+		cli.Count(points, "point"))
 }
 
 // stepsShare is the share of the steps that a block is trained for; 1 for all others.

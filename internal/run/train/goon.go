@@ -137,10 +137,14 @@ func refuseNoRun(out string) error {
 
 // noRun says that a folder holds none.
 func noRun(out string) error {
-	hint := "name a folder that " + fault.Command("train SCENE -m OUT") + " wrote"
-	if output.IsFolder(filepath.Join(out, captured.OwnFolder)) {
+	err, hint := errors.New("no run was started in this folder"), "name a folder that "+
+		fault.Command("train SCENE -m OUT")+" wrote"
+	by := output.ReadWritten(out).By
+	switch {
+	case output.IsFolder(filepath.Join(out, captured.OwnFolder)):
 		hint = "its scene is not complete: run the command that started it again"
+	case by == output.ByTrain, by == output.ByDemo, output.IsFile(filepath.Join(out, output.LockName)):
+		err, hint = errors.New("the run there has not begun its first step"), "run the command that started it again"
 	}
-	return &fault.Error{Op: "resume", Path: out, Err: errors.New("no run was started in this folder"),
-		Hint: hint}
+	return &fault.Error{Op: "resume", Path: out, Err: err, Hint: hint}
 }

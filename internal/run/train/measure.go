@@ -180,7 +180,7 @@ func drawnBy(o *Options, capture *scene.Capture, test []int) *results.Drawn {
 	c := &o.Config
 	config := pipeline.RenderConfig{Background: c.Background, Near: c.Near, Antialiased: c.Antialiased}
 	drawn := captured.DrawnOf(&config, capture, test)
-	if cams, _, err := captured.AsTaken(captured.Pick(capture.Cameras, test)); err == nil && o.Config.NativeLens {
+	if cams, _, err := scene.AsTaken(captured.Pick(capture.Cameras, test)); err == nil && o.Config.NativeLens {
 		drawn.Photos = captured.Resolution(cams)
 	}
 	return drawn

@@ -9,9 +9,9 @@ import (
 	"vksplat/scene"
 )
 
-// takenBy is captured.AsTaken; where lenses are learnt, those that bend nothing yet count as well.
+// takenBy is scene.AsTaken; where lenses are learnt, those that bend nothing yet count as well.
 func takenBy(o *Options, cams []scene.Camera) (taken []scene.Camera, bent int, err error) {
-	taken, bent, err = captured.AsTaken(cams)
+	taken, bent, err = scene.AsTaken(cams)
 	for i := range taken {
 		if o.Config.RefineCameras && taken[i].Distortion == nil {
 			taken[i] = taken[i].Straight()

@@ -151,7 +151,7 @@ func (p *place) sweep() {
 			strings.HasPrefix(base, output.CheckpointPrefix) && strings.HasSuffix(base, output.CheckpointSuffix)
 	}
 	for _, dir := range append(output.StepFolders(p.Out, output.ModelFolder, -1), p.Out, p.prev.dir,
-		filepath.Join(p.Out, captured.ModelFolder)) {
+		filepath.Join(p.Out, captured.ModelFolder), filepath.Join(p.Out, captured.StartFolder)) {
 		output.RemoveTemps(dir, ours)
 	}
 	for _, top := range output.StepFolders(p.Out, output.PictureFolder, -1) {

@@ -165,9 +165,13 @@ func (r *Run) FirstLine() string {
 	if len(r.Test) > 0 {
 		images += fmt.Sprintf(" (%d held out)", len(r.Test))
 	}
+	points := cli.Count(r.nPoints, "point")
+	if r.ignored > 0 { // the recipe goes by all
+		points += fmt.Sprintf(" (%d more ignored)", r.ignored)
+	}
 	return fmt.Sprintf("%s, %s of %s, %s, %s planned of %s", r.deviceNames(), images,
-		captured.Resolution(r.Capture.Cameras)+captured.FirstSteps(&r.Config),
-		cli.Count(r.nPoints, "point"), pipeline.BytesText(r.Trainer.MemoryStats().TotalBytes),
+		captured.Resolution(r.Capture.Cameras)+captured.FirstSteps(&r.Config), points,
+		pipeline.BytesText(r.Trainer.MemoryStats().TotalBytes),
 		pipeline.BytesText(r.deviceBudget()))
 }
 

@@ -3,7 +3,6 @@ package train
 import (
 	"fmt"
 	"io"
-	"path/filepath"
 
 	"vksplat/internal/child"
 	"vksplat/internal/cli"
@@ -133,8 +132,8 @@ func (p *progress) summarise(e *Finished) {
 	if e.Checkpoint != "" {
 		say("checkpoint: %s\n", e.Checkpoint)
 	}
-	if p.o.Report {
-		say("report: %s\n", filepath.Join(p.o.Out, output.ReportFile))
+	if e.Report != "" {
+		say("report: %s\n", e.Report)
 	}
 	say("model: %s\n", e.Model)
 }

@@ -26,7 +26,7 @@ func (k *knowns) findAnchors(c *scene.Capture) (err error) {
 	}
 	taken := *c
 	if k.Config.NativeLens {
-		if taken.Cameras, _, err = captured.AsTaken(c.Cameras); err != nil {
+		if taken.Cameras, _, err = scene.AsTaken(c.Cameras); err != nil {
 			return err
 		}
 	}
@@ -114,12 +114,11 @@ func (d *dataset) refined(ctx context.Context, t *pipeline.Trainer) (*refinement
 		return moved
 	}
 	r := &refinement{step: t.Step(), cameras: own(d.Capture.Cameras)}
-	bytes, err := pipeline.HeapLimit(d.Options.Device)
+	bytes, err := d.mostRefined()
 	if err != nil {
 		return nil, err
 	}
-	limit := calibrate.Options{Bytes: bytes / 2}
-	files, text, ok, err := calibrate.Refined(ctx, d.Capture, own(given), own(cams), limit)
+	files, text, ok, err := calibrate.Refined(ctx, d.Capture, own(given), own(cams), calibrate.Options{Bytes: bytes})
 	if err != nil {
 		return nil, err
 	}
@@ -152,6 +151,26 @@ func (d *dataset) refined(ctx context.Context, t *pipeline.Trainer) (*refinement
 	return r, nil
 }
 
+// mostRefined is how much memory the points and held-out photos of refined cameras may take.
+func (d *dataset) mostRefined() (int64, error) {
+	bytes, err := pipeline.HeapLimit(d.Options.Device)
+	return bytes / 2, err
+}
+
+// refinedBytes is the memory that refined takes at most, where cameras are refined: for the model, the capture that is
+// read again, and the cameras to begin with.
+func (d *dataset) refinedBytes() (int64, error) {
+	if !d.Config.RefineCameras {
+		return 0, nil
+	}
+	need := calibrate.RefinedBytes(d.Capture, len(d.points))
+	if need == 0 {
+		return 0, nil
+	}
+	most, err := d.mostRefined()
+	return min(need, most) + int64(len(d.points))*loadedPointBytes + d.Load.MadeBytes(), err
+}
+
 // heldOut returns the held-out cameras that are measured with, in the training frame.
 func (s *scorer) heldOut(ctx context.Context) ([]scene.Camera, error) {
 	cams := captured.Pick(s.Capture.Cameras, s.Test)
@@ -165,7 +184,7 @@ func (s *scorer) heldOut(ctx context.Context) ([]scene.Camera, error) {
 		cams = moved.Cameras
 	}
 	if s.o.Config.NativeLens {
-		cams, _, err = captured.AsTaken(cams)
+		cams, _, err = scene.AsTaken(cams)
 	}
 	return cams, err
 }

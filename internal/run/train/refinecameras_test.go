@@ -18,7 +18,6 @@ import (
 	"vksplat/internal/run/captured"
 	"vksplat/internal/run/meter"
 	"vksplat/internal/run/output"
-	"vksplat/internal/run/plans"
 	"vksplat/internal/run/runtest"
 	"vksplat/scene"
 	"vksplat/scene/colmap"
@@ -109,6 +108,23 @@ func TestRefineMoving(t *testing.T) {
 	}
 }
 
+// TestRefinedBytes wants the plan to count what it takes to read the capture again with refined cameras.
+func TestRefinedBytes(t *testing.T) {
+	dir := runtest.SmallScene(t, 5000)
+	process := map[bool]int64{}
+	for _, refines := range []bool{false, true} {
+		o := NewOptions()
+		o.Scene, o.Out, o.Progress, o.Config.RefineCameras = dir, filepath.Join(t.TempDir(), "out"), meter.None, refines
+		r := NewRun(o, cli.New(nil, io.Discard, io.Discard))
+		must.Do(t, r.Begin(t.Context()))
+		process[refines] = r.plan.Host.Process
+		must.Do(t, r.Close())
+	}
+	if more := process[true] - process[false]; more < 5000*(250+loadedPointBytes) {
+		t.Errorf("the plan counts %d bytes", more)
+	}
+}
+
 // TestRefuseCameras refuses what cameras are not refined with, with what to do.
 func TestRefuseCameras(t *testing.T) {
 	r := NewRun(NewOptions(), cli.New(nil, io.Discard, io.Discard))
@@ -133,8 +149,7 @@ func TestRefuseCameras(t *testing.T) {
 		word string
 	}{
 		{func(r *Run) { r.TimeLimit = LimitFlag(time.Minute) }, "time-limit"},
-		{func(r *Run) { r.TimeLimit, r.Divided = 0, &plans.Plan{} }, "blocks"},
-		{func(r *Run) { r.Divided, r.Config.PoseStart = nil, r.Config.Iterations }, "training ends with"},
+		{func(r *Run) { r.TimeLimit, r.Config.PoseStart = 0, r.Config.Iterations }, "training ends with"},
 	} {
 		refused.set(r)
 		if err := judged(); err == nil || !strings.Contains(err.Error(), refused.word) {

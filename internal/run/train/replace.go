@@ -14,7 +14,7 @@ import (
 // anything is written.
 func (p *place) stage() error {
 	if b := p.prev.begun; b != nil && b.Source.Cameras != "" && !p.Load.Calibrated() { // and now the capture's own
-		p.old = append(p.old, output.PathsIn(p.Out, output.CameraFiles)...)
+		p.old = append(p.old, output.CamerasIn(p.Out)...)
 	}
 	if !p.replaces() {
 		return nil

@@ -48,7 +48,10 @@ func (r *reportFile) Observe(e Event) error {
 	case *Scored:
 		return r.write(e.Stats)
 	case *Finished:
-		return r.write(e.Stats)
+		if err := r.write(e.Stats); err != nil {
+			return err
+		}
+		e.Report = filepath.Join(r.o.Out, output.ReportFile)
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/base64"
 	"image/jpeg"
+	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"vksplat/internal/run/meter"
 	"vksplat/internal/run/output"
 	"vksplat/internal/run/report"
+	"vksplat/internal/run/runtest"
 	"vksplat/scene"
 	"vksplat/scene/photo"
 )
@@ -133,5 +135,26 @@ func TestReportRate(t *testing.T) {
 		if got := report.Facts(&tt.st)[1].Note; got != tt.want {
 			t.Errorf("%q, want %q", got, tt.want)
 		}
+	}
+}
+
+// TestReportFails wants no line that names a report that could not be written.
+func TestReportFails(t *testing.T) {
+	o := NewOptions()
+	o.Scene, o.Out, o.Report = runtest.SmallScene(t, 300), filepath.Join(t.TempDir(), "out"), true
+	o.Config.Iterations = 2
+	o.Observers = append(o.Observers, func(o *Options, _ *cli.Console) (Observer, error) {
+		return Observe(func(e Event) error {
+			if _, trained := e.(*Trained); trained { // the page cannot be written without what was logged
+				return os.Remove(filepath.Join(o.Out, output.MetricsFile))
+			}
+			return nil
+		}), nil
+	})
+	var said bytes.Buffer
+	_, err := Do(cli.New(nil, &said, &said), o)
+	if err == nil || !strings.Contains(err.Error(), "write report") || strings.Contains(said.String(), "report: ") ||
+		!strings.Contains(said.String(), "model: ") {
+		t.Errorf("%v: %s", err, &said)
 	}
 }

@@ -216,8 +216,6 @@ func refineRules(o *Options, cams []scene.Camera, devices int) []refusal {
 	return []refusal{
 		refuse(on && o.TimeLimit > 0, "leave out one of them",
 			"%s does not work with %s: how long its trial takes is not predicted", refine, fault.Setting("time-limit")),
-		refuse(on && o.Divided != nil, "refine the cameras of the whole capture first, and divide that",
-			"%s does not work with blocks: each would move its photos independently", refine),
 		refuse(on && c.PoseStart >= c.Iterations,
 			fmt.Sprintf("give %s less than %d", fault.Setting("pose-start"), c.Iterations),
 			"%s begins after step %d, and training ends with %d", refine, c.PoseStart, c.Iterations),

@@ -32,13 +32,13 @@ type dataset struct {
 	cameras []scene.Camera  // to be written: in the capture's own frame, less the origin
 	points  []ply.FilePoint // likewise
 	nPoints int             // of capture, those left out aside; it gives them up when the splats are made
+	ignored int             // points left out because they are close to a camera
 
-	training  *scene.Capture // what training knows: Capture without held-out cameras, in the same frame
-	known     knowns         // of the photos that are trained on
-	depths    []scene.Depths // of the points that each camera in training sees
-	shell     float64        // radius of the far shell that training began with, 0 without
-	takers    map[string]int // numbers of the cameras that took the photos, by cameraName
-	nearestTo map[string]scene.Nearest
+	training *scene.Capture // what training knows: Capture without held-out cameras, in the same frame
+	known    knowns         // of the photos that are trained on
+	depths   []scene.Depths // of the points that each camera in training sees
+	shell    float64        // radius of the far shell that training began with, 0 without
+	takers   map[string]int // numbers of the cameras that took the photos, by cameraName
 
 	calibrated *calibrate.Result // nil where no calibration was asked for
 	latest     *refinement       // what refined returned last
@@ -110,18 +110,13 @@ func (d *dataset) load(ctx context.Context) (err error) {
 
 // calibrate checks the capture's cameras, and replaces them by better ones.
 func (d *dataset) calibrate(ctx context.Context) error {
-	bytes, err := pipeline.HeapLimit(d.Options.Device)
-	if err != nil {
+	var err error
+	d.Capture, d.calibrated, err = captured.Calibrate(ctx, d.Capture, d.Scene, &d.Load, d.Options.Device,
+		d.console.Note, d.noteLater)
+	if err != nil || d.calibrated == nil {
 		return err
 	}
-	var res *calibrate.Result
-	d.Capture, res, err = captured.Calibrate(ctx, d.Capture, d.Scene, &d.Load, bytes/2, d.console.Note)
-	if err != nil || res == nil {
-		return err
-	}
-	d.calibrated = res
-	captured.TellCalibration(res, d.noteLater)
-	if reason := res.Reason(); reason != "" {
+	if reason := d.calibrated.Reason(); reason != "" {
 		d.detailLater("the cameras stay as they are: " + reason)
 	}
 	return nil
@@ -135,7 +130,7 @@ func (o *Options) worthTaking(cams []scene.Camera) bool {
 		return slices.ContainsFunc(cams, func(c scene.Camera) bool { return f(&c) })
 	}
 	moved := has((*scene.Camera).Moved)
-	if _, _, err := captured.AsTaken(cams); err != nil || scene.CheckTravel(cams) != nil {
+	if _, _, err := scene.AsTaken(cams); err != nil || scene.CheckTravel(cams) != nil {
 		return false
 	}
 	if o.Config.RefineCameras {
@@ -192,22 +187,24 @@ func (d *dataset) clear() {
 			d.depths[i].Median *= t.Frame.Scale
 		}
 	}
-	if n := t.Clear(d.depths); n > 0 {
+	if d.ignored = t.Clear(d.depths); d.ignored > 0 {
 		say := d.detailLater
-		if n > len(t.Points)/20 {
+		if d.ignored > len(t.Points)/20 {
 			say = d.noteLater
 		}
-		say(fmt.Sprintf("ignored %s close to a camera", cli.Count(n, "outlier point")))
+		say(fmt.Sprintf("ignored %s close to a camera", cli.Count(d.ignored, "outlier point")))
 	}
 	d.nPoints = len(t.Points)
 }
 
-// nearest says how far the held-out photos' cameras are from those that are trained on. Neither moves.
+// nearest says how far the held-out photos' cameras are from those that are trained on, as the files of the run have
+// them.
 func (d *dataset) nearest() map[string]scene.Nearest {
-	if d.nearestTo == nil {
-		d.nearestTo = scene.NearestTo(d.training.Cameras, captured.Pick(d.Capture.Cameras, d.Test))
+	cams := d.Capture.Cameras
+	if d.latest != nil && d.latest.files != nil {
+		cams = d.latest.cameras
 	}
-	return d.nearestTo
+	return scene.NearestTo(captured.Pick(cams, d.Train), captured.Pick(cams, d.Test))
 }
 
 // heldOutNames are those of the cameras that are held out.
