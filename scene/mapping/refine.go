@@ -275,8 +275,8 @@ func (d *draft) dropPhotos() {
 	}
 }
 
-// finish adjusts all to the end, with those principal points that are well determined, and places photos again that turn
-// out to be wrong.
+// finish adjusts all to the end, with those principal points that are well determined, and places photos again that
+// turn out to be wrong.
 func (d *draft) finish() error {
 	before := d.count
 	err := d.releasePrincipal()
