@@ -19,7 +19,7 @@ type Photo struct {
 }
 
 // Lens is the camera of one or several photos. The focal length of one that is not known is found; that of a known one
-// is refined. Perspective lenses become RADIAL: one focal length, k1, k2.
+// is refined. SIMPLE_PINHOLE and SIMPLE_RADIAL become RADIAL, with k1 and k2, PINHOLE becomes OPENCV.
 type Lens struct {
 	scene.Calibration
 	FocalKnown bool // as from EXIF or a calibration; otherwise the focal length is a guess
@@ -82,7 +82,7 @@ func Map(ctx context.Context, in *Input, o Options) (*Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	return best.model()
+	return best.model(), nil
 }
 
 // check refuses what would make Map fail.

@@ -2,14 +2,18 @@ package mapping
 
 import (
 	"context"
+	"errors"
 	"math"
 	"reflect"
 	"runtime"
+	"slices"
 	"testing"
 
 	"gonum.org/v1/gonum/mat"
 
 	"vksplat/internal/geom"
+	"vksplat/scene"
+	"vksplat/scene/twoview"
 )
 
 // errors of a model against the truth, after the similarity that brings its centres closest: the mean angle between
@@ -157,6 +161,88 @@ func TestCores(t *testing.T) {
 			first = m
 		} else if !reflect.DeepEqual(m, first) {
 			t.Fatalf("%d cores give another model than one", cores)
+		}
+	}
+}
+
+// A match that would give a track two keypoints of one photo is left out, whatever else the track has; pairs with more
+// inliers come first.
+func TestTracks(t *testing.T) {
+	in := &Input{Photos: make([]Photo, 4)}
+	for i := range in.Photos {
+		in.Photos[i].Keypoints = make([][2]float32, 3)
+	}
+	pair := func(a, b int, matches ...[2]int32) *Pair {
+		p := &Pair{A: a, B: b, Matches: matches}
+		for i := range matches {
+			p.Relation.Inliers = append(p.Relation.Inliers, int32(i))
+		}
+		return p
+	}
+	got := buildTracks(in, []*Pair{pair(2, 3, [2]int32{0, 0}), pair(0, 2, [2]int32{1, 0}),
+		pair(0, 1, [2]int32{0, 0}, [2]int32{1, 1}), pair(1, 2, [2]int32{0, 0}, [2]int32{2, 2})})
+	want := [][]Sight{{{0, 0}, {1, 0}, {2, 0}, {3, 0}}, {{0, 1}, {1, 1}}, {{1, 2}, {2, 2}}}
+	if len(got) != len(want) {
+		t.Fatalf("%d tracks, want %d", len(got), len(want))
+	}
+	for i, list := range want {
+		var sights []Sight
+		for _, s := range got[i].sights {
+			sights = append(sights, s.Sight)
+		}
+		if !slices.Equal(sights, list) {
+			t.Errorf("track %d: %v, want %v", i, sights, list)
+		}
+	}
+}
+
+// Fundamental matrices alone give the focal length, within what they and their noise leave open.
+func TestFocals(t *testing.T) {
+	for _, s := range []*truth{arc(10, 1.2), street(16)} {
+		s.lens.Params[3] = 0
+		in := s.input()
+		lenses := []scene.Calibration{raised(in.Lenses[0].Calibration)}
+		calibrateFocals(in, lenses)
+		if f := lenses[0].Params[0] / s.lens.Params[0]; math.Abs(f-1) > 0.04 {
+			t.Errorf("the focal length is off by %.1f %%", 100*(f-1))
+		}
+	}
+}
+
+// Pairs that are all wrong end, whatever with.
+func TestGarbage(t *testing.T) {
+	for seed := range uint32(6) {
+		d := &draws{seed: seed}
+		in := &Input{Lenses: []Lens{{Calibration: newTruth().lens}, {Calibration: newTruth().lens}}}
+		for i := range 8 {
+			p := Photo{Lens: i % 2}
+			for range 200 {
+				p.Keypoints = append(p.Keypoints, [2]float32{float32(1000 * d.uniform()), float32(750 * d.uniform())})
+			}
+			in.Photos = append(in.Photos, p)
+		}
+		for b := range in.Photos {
+			for a := range b {
+				p := Pair{A: a, B: b}
+				for i := range int32(150) {
+					p.Matches = append(p.Matches, [2]int32{i, int32(200 * d.uniform())})
+					p.Relation.Inliers = append(p.Relation.Inliers, i)
+				}
+				p.Relation.Kind = twoview.Uncalibrated + twoview.Kind((a+b)%3)
+				for i := range 9 {
+					p.Relation.F[i], p.Relation.H[i] = d.normal()*1e-3, d.normal()
+				}
+				in.Pairs = append(in.Pairs, p)
+			}
+		}
+		m, err := Map(context.Background(), in, Options{})
+		if err == nil && len(m.Missing) == 0 {
+			t.Error("all photos are placed by nothing")
+		}
+		done, cancel := context.WithCancel(context.Background())
+		cancel()
+		if _, err := Map(done, in, Options{}); !errors.Is(err, context.Canceled) {
+			t.Errorf("error of a canceled context: %v", err)
 		}
 	}
 }

@@ -1,8 +1,6 @@
 package mapping
 
-import (
-	"vksplat/scene/adjust"
-)
+import "vksplat/scene/adjust"
 
 // Missing says why a photo is not placed.
 type Missing struct {
@@ -14,7 +12,7 @@ type Missing struct {
 }
 
 // model returns what was found.
-func (d *draft) model() (*Model, error) {
+func (d *draft) model() *Model {
 	m := &Model{Poses: make([]adjust.Pose, len(d.poses)), Placed: d.placed}
 	for _, l := range d.lenses {
 		m.Lenses = append(m.Lenses, l.Calibration)
@@ -40,7 +38,7 @@ func (d *draft) model() (*Model, error) {
 		m.Points = append(m.Points, p)
 	}
 	m.Missing = d.missing()
-	return m, nil
+	return m
 }
 
 func (d *draft) missing() (list []Missing) {

@@ -15,8 +15,8 @@ const (
 	mostNear = 8
 	// leastOwn is how many observations a photo keeps, or else it is not placed any more.
 	leastOwn = 12
-	// A principal point of leastPrincipal photos moves, from a guess whose standard deviation is principalSigma of the
-	// photo's longer side, if then its own is below leastSure.
+	// A principal point of leastPrincipal photos moves, with a prior of principalSigma, if then its standard deviation
+	// is below leastSure: shares of the photo's longer side.
 	leastPrincipal            = 5
 	principalSigma, leastSure = 0.01, 0.001
 	// leastAgreement is the share of a photo's matches that the model confirms, or else its pose is wrong.
@@ -70,7 +70,7 @@ func (d *draft) adjustPhotos(photos []int) error {
 	}
 	slices.SortStableFunc(near, func(a, b int) int { return cmp.Compare(shared[b], shared[a]) })
 	if d.count > 2 {
-		for _, i := range near[:min(mostNear, len(near)-1)] {
+		for _, i := range near[:max(0, min(mostNear, len(near)-1))] {
 			free[i] = true
 		}
 	}
@@ -275,20 +275,24 @@ func (d *draft) dropPhotos() {
 	}
 }
 
-// finish adjusts all to the end, with those principal points that are well determined.
+// finish adjusts all to the end, with those principal points that are well determined, and places photos again that
+// turn out to be wrong.
 func (d *draft) finish() error {
-	if err := d.adjustWhole(final); err != nil {
-		return err
-	}
-	moves, err := d.releasePrincipal()
-	if err == nil && moves {
+	before := d.count
+	err := d.releasePrincipal()
+	if err == nil {
 		err = d.adjustWhole(final)
+	}
+	if err == nil && d.count < before {
+		if err = d.grow(); err == nil {
+			err = d.adjustWhole(final)
+		}
 	}
 	return err
 }
 
 // releasePrincipal lets principal points move from now on that the observations would determine well.
-func (d *draft) releasePrincipal() (moves bool, err error) {
+func (d *draft) releasePrincipal() error {
 	for i := range d.principal {
 		d.principal[i] = true
 	}
@@ -301,10 +305,9 @@ func (d *draft) releasePrincipal() (moves bool, err error) {
 		}
 		sigmas, err := p.Sigmas(loss, i, info.Focals, info.Focals+1)
 		if err != nil {
-			return false, err
+			return err
 		}
 		d.principal[i] = max(sigmas[0], sigmas[1]) < leastSure*float64(max(l.Width, l.Height))
-		moves = moves || d.principal[i]
 	}
-	return moves, nil
+	return nil
 }

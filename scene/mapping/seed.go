@@ -130,13 +130,13 @@ func (m *mapper) search() (best *draft, err error) {
 		})
 		best, err = m.grown(best)
 	}
-	if best == nil && err == nil {
+	if best != nil && err == nil {
+		err = best.finish()
+	}
+	if err == nil && (best == nil || best.count < 2) {
 		err = ErrNoPair
 	}
-	if err != nil {
-		return nil, err
-	}
-	return best, best.finish()
+	return best, err
 }
 
 // enough reports whether a model has half of the photos of the largest part that hangs together.
