@@ -15,6 +15,8 @@
 #   dev      every 8th, beginning with the 5th       sparse   all but every 4th
 #   few:K    all but K, at even distances
 #
+# Where training changed cameras, those that stand beside the model judge it.
+#
 # ruler.sh --held-out SPLIT CAPTURE [FLAGS of train]: prints the names of these photos, as --test-list reads them.
 #
 # A scene that is missing or incomplete in DATA is reported, and an error unless --some is given. A failed run prints
@@ -25,8 +27,7 @@
 # DOWNSCALE   of the photos, in train and eval (1)         ARGS         more flags of train, for every recipe
 # RECIPES     the file of recipes (recipes.txt here)       LPIPS        file for eval --lpips-weights
 # DEVICE      index of the first device (0)                GPUS         n devices take a run each at a time (1)
-# TAKEN       1: scores are of whole photos as they were taken, drawn through their lenses, which recipes that change
-#             cameras need. The cameras that stand beside a model judge it
+# TAKEN       1: scores are of whole photos as they were taken, drawn through their lenses: the pixels that train's are of
 # KEEP        a folder that gets the runs, as SCENE-SPLIT-RECIPE-SEED (none is kept); none is replaced
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
@@ -128,7 +129,7 @@ row = dict(scene=scene, split=split, recipe=recipe, seed=int(seed), flags=flags,
 row.update({k.lower(): statistics.mean(v.values()) for k, v in of.items() if not k.startswith("nearest")})
 # what the file does not hold and train alone measures
 row.update({k: statistics.mean(printed[k].values()) for k in ("lens_psnr", "aligned_psnr") if k in printed})
-if not os.environ["TAKEN"]:  # of the same pixels: the largest difference of a view's PSNR from what train printed
+if file["drawn"]["photos"] == printed["drawn"]["photos"]:  # the largest difference of a view's PSNR from train's
     row["worst_difference"] = max(abs(printed["PSNR"][k] - v) for k, v in file["PSNR"].items())
 row["views"] = views
 line = json.dumps(row).encode() + b"\n"

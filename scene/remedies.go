@@ -35,7 +35,7 @@ var Remedies = map[string]string{
 	"unknown-filenames":    "correct the lists of filenames in the JSON file",
 	"skewed-poses":         "write the file again with more digits",
 	"scaled-poses":         "write poses without scale, or leave it: the positions are taken as they are",
-	"unclear-motion":       "correct the fields, or leave it: " + fault.Setting("native-lens") + " alone goes by them",
+	"unclear-motion":       "correct the fields, or leave it: photos of a camera that moved are trained on as taken",
 	"no-applied-transform": "leave out " + fault.Setting("undo-applied-transform"),
 	"no-points": "start with random points, " + fault.Setting("init") +
 		" random, or with a point cloud, " + fault.Setting("init") + " ply:FILE",

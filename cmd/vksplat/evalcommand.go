@@ -64,7 +64,7 @@ func ownEvalOptions(o *evaluate.Options) []option {
 		truth(&o.Antialiased, "antialiased",
 			"compensate opacity for the pixel filter (default: as the file says)"),
 		truth(&o.AsTaken, "native-lens",
-			"compare with the original photos, rendering through their lenses; adds scores named _as_taken"),
+			"compare with the original photos, rendering through their lenses (default: as trained)"),
 		other(&o.Origin, "origin",
 			"`X,Y,Z` that was subtracted from the model's coordinates (default: as the file says)"),
 		text(&o.Out, "output",

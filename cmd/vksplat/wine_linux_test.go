@@ -159,7 +159,7 @@ func TestWine(t *testing.T) {
 		w.run(t, 0, "convert", backslashes(part), `C:\`+odd+`\m o d e l.spz`)
 		vksplat(t, "convert", here, filepath.Join(here, "model.spz"))
 		filetest.Same(t, filepath.Join(here, "model.spz"), w.onC(odd+"/m o d e l.spz"))
-		text := w.run(t, fault.ExitTryAgain, "convert", backslashes(part), "lpt1.ply")
+		text := w.run(t, fault.ExitUsage, "convert", backslashes(part), "lpt1.ply")
 		if !strings.Contains(text, `"lpt1.ply" is a device on Windows`) {
 			t.Errorf("a name that Windows reserves:\n%s", text)
 		}

@@ -120,6 +120,9 @@ func WriteError(op, path string, err error) error {
 	if errors.As(err, &refused) {
 		out.Kind = fault.ErrTryAgain
 	}
+	if why, _ := wording.BadName(filepath.Base(path)); why != "" && runtime.GOOS == "windows" {
+		out.Kind = fault.ErrUsage
+	}
 	return out
 }
 

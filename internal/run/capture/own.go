@@ -19,8 +19,8 @@ import (
 	"vksplat/scene/photo"
 )
 
-// Files of this program's own stages. What is in them is nobody else's: a build that makes other features gives them
-// other keys.
+// Files of this program's own stages. No other program reads them: a build that makes other features counts ownVersion
+// up, so that they are made again.
 const (
 	featuresFile = "features.bin"
 	matchesFile  = "matches.bin"

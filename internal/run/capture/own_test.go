@@ -113,7 +113,7 @@ func TestStored(t *testing.T) {
 	want := []string{"a", "longer text"}
 	must.Do(t, store(path, want))
 	whole := must.Get(os.ReadFile(path))(t)
-	if got := must.Get(stored[[]string](path))(t); !slices.Equal(got, want) {
+	if got := must.Get(stored[string](path))(t); !slices.Equal(got, want) {
 		t.Errorf("got %q", got)
 	}
 	for i := range whole {
@@ -121,7 +121,7 @@ func TestStored(t *testing.T) {
 		bad[i] ^= 4
 		for _, data := range [][]byte{whole[:i], bad} {
 			must.Do(t, os.WriteFile(path, data, 0o666))
-			if got, err := stored[[]string](path); err == nil {
+			if got, err := stored[string](path); err == nil {
 				t.Fatalf("byte %d of %d: got %q", i, len(whole), got)
 			}
 		}

@@ -44,9 +44,9 @@ type Options struct {
 	Overwrite bool   // scores in out that another program wrote
 	Renders   string // folders of pictures, in place of a model
 	Gt        string
-	AsTaken   bool   // photos are compared as their lenses took them
-	plainName bool   // though, scores have the name of others: train compared them so, too
-	Weights   string // file of LPIPS's; "": it is not measured
+	AsTaken   bool            // photos are compared as their lenses took them
+	others    map[bool]string // by AsTaken: what names scores that are not of the pixels that train's are of
+	Weights   string          // file of LPIPS's; "": it is not measured
 
 	Antialiased bool
 	Origin      captured.OriginFlag
@@ -62,7 +62,7 @@ func NewOptions() *Options {
 		TestEvery: captured.HeldOutEvery,
 		Load:      captured.Options{Model: scene.AnyModel},
 		Config:    pipeline.RenderConfig{Near: recipe.Default().Near},
-		Given:     func(string) bool { return false }}
+		Given:     func(string) bool { return false }, others: map[bool]string{true: "_as_taken"}}
 }
 
 // Check reports what makes no sense, before any work.

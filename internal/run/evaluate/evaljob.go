@@ -81,8 +81,11 @@ func (o *Options) take(rec *captured.Record, out string) (err error) {
 		}
 	}
 	rec.Options(&o.Load, out, o.Given)
-	if rec.AsTaken && !o.Given("native-lens") && !o.Given("cameras") {
-		o.AsTaken, o.plainName = true, true
+	if rec.AsTaken {
+		if !o.Given("native-lens") {
+			o.AsTaken = true
+		}
+		o.others = map[bool]string{false: "_undistorted"}
 	}
 	return nil
 }
@@ -248,9 +251,7 @@ func (j *Job) nameMethod(step int) {
 	if j.rec != nil && j.o.Given("cameras") || j.refinedLater(step) { // not those that the run's scores are by
 		j.Result.Method += "_other_cameras"
 	}
-	if j.o.AsTaken && !j.o.plainName {
-		j.Result.Method += "_as_taken"
-	}
+	j.Result.Method += j.o.others[j.o.AsTaken]
 }
 
 // refinedLater reports whether the cameras of the run are not those that the model of a step was trained with: see

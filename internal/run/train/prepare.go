@@ -170,7 +170,7 @@ func (r *Run) FirstLine() string {
 		points += fmt.Sprintf(" (%d more ignored)", r.ignored)
 	}
 	return fmt.Sprintf("%s, %s of %s, %s, %s planned of %s", r.deviceNames(), images,
-		captured.Resolution(r.Capture.Cameras)+captured.FirstSteps(&r.Config), points,
+		r.resolution()+captured.FirstSteps(&r.Config), points,
 		pipeline.BytesText(r.Trainer.MemoryStats().TotalBytes),
 		pipeline.BytesText(r.deviceBudget()))
 }

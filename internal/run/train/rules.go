@@ -240,8 +240,8 @@ func lensRules(o *Options, devices int) []refusal {
 		other(c.Robust, "robust"),
 		refuse(c.NativeLens && (o.Depth.used() || o.Normal.used()), "leave out one of them",
 			"%s: known depths and normals are of pictures without distortion", fault.Named("native-lens")),
-		refuse(c.NativeLens && devices > 1, "give one device, or leave out "+lens,
-			"%s works on one device alone, %d were given", lens, devices),
+		refuse(c.NativeLens && devices > 1, "give one device; what is begun with "+lens+"=false trains on several",
+			"photos are trained on as taken, which works on one device alone: %d were given", devices),
 	}
 }
 

@@ -10,7 +10,6 @@ import (
 
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
-	"vksplat/internal/run/captured"
 	"vksplat/internal/run/meter"
 	"vksplat/internal/run/output"
 	"vksplat/internal/run/remedy"
@@ -176,7 +175,7 @@ func (r *Run) Started(events io.Writer) (*Started, error) {
 	r.sight = &sight{o: r.Options, warn: r.Console.Warn, photos: len(r.Train), from: from, visited: map[int]bool{}}
 	line := StartLine{Event: meter.EventStart, Version: cli.Version(), Device: r.deviceNames(), Scene: r.Scene,
 		Out: r.Out, Step: from, Total: r.Config.Iterations, TrainImages: len(r.Train), TestImages: len(r.Test),
-		Resolution: captured.Resolution(r.Capture.Cameras), Points: r.nPoints,
+		Resolution: r.resolution(), Points: r.nPoints,
 		PlannedBytes: r.Trainer.MemoryStats().TotalBytes, BudgetBytes: r.deviceBudget()}
 	return &Started{Options: r.Options, Console: r.Console, Out: events, Line: line, Capture: r.Capture, Train: r.Train,
 		Test: r.Test, Nearest: r.nearest, At: r.place.at, Splats: r.Trainer.NSplats(), Driver: r.device.Driver(),

@@ -226,6 +226,14 @@ func (d *dataset) decodedCameras(trained []scene.Camera) []scene.Camera {
 	return cams
 }
 
+// resolution is the size of the photos that are trained on.
+func (d *dataset) resolution() string {
+	if taken, _, err := scene.AsTaken(d.Capture.Cameras); d.Config.NativeLens && err == nil {
+		return captured.Resolution(taken)
+	}
+	return captured.Resolution(d.Capture.Cameras)
+}
+
 // record returns what checkpoints say of the run.
 func (d *dataset) record(id *identity) pipeline.RunRecord {
 	c := d.Capture

@@ -180,7 +180,7 @@ func (o *outputs) stats(interrupted bool, views []results.ViewScore) *output.Sta
 		Version: cli.Version(), Commit: cli.CommitID(), Device: o.deviceNames(), Scene: o.Scene, Step: o.Trainer.Step(),
 		Interrupted: interrupted,
 		TrainImages: len(o.Train), TestImages: len(o.Test), EvalAt: o.EvalAt,
-		Resolution: captured.Resolution(o.Capture.Cameras), Points: o.nPoints, Splats: o.Trainer.NSplats(),
+		Resolution: o.resolution(), Points: o.nPoints, Splats: o.Trainer.NSplats(),
 		LoopSeconds: o.Trainer.Seconds(), TrainSeconds: o.past.secondsBefore + o.Trainer.Seconds(),
 		Run: o.history(), Seed: o.Config.Seed, Config: o.Config,
 		PeakDeviceBytes: memory.PeakDeviceBytes, Allocations: memory.Allocations, LastGrowthStep: memory.LastGrowth,
