@@ -27,7 +27,7 @@
 # DOWNSCALE   of the photos, in train and eval (1)         ARGS         more flags of train, for every recipe
 # RECIPES     the file of recipes (recipes.txt here)       LPIPS        file for eval --lpips-weights
 # DEVICE      index of the first device (0)                GPUS         n devices take a run each at a time (1)
-# TAKEN       1: scores are of whole photos as they were taken, drawn through their lenses: the pixels that train's are of
+# TAKEN       1: scores are of whole photos as they were taken, drawn through their lenses, as train's are
 # KEEP        a folder that gets the runs, as SCENE-SPLIT-RECIPE-SEED (none is kept); none is replaced
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
