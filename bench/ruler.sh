@@ -129,7 +129,8 @@ row = dict(scene=scene, split=split, recipe=recipe, seed=int(seed), flags=flags,
 row.update({k.lower(): statistics.mean(v.values()) for k, v in of.items() if not k.startswith("nearest")})
 # what the file does not hold and train alone measures
 row.update({k: statistics.mean(printed[k].values()) for k in ("lens_psnr", "aligned_psnr") if k in printed})
-if file["drawn"]["photos"] == printed["drawn"]["photos"]:  # the largest difference of a view's PSNR from train's
+size = lambda of: of.get("drawn", {}).get("photos")
+if size(file) == size(printed):  # the largest difference of a view's PSNR from train's
     row["worst_difference"] = max(abs(printed["PSNR"][k] - v) for k, v in file["PSNR"].items())
 row["views"] = views
 line = json.dumps(row).encode() + b"\n"

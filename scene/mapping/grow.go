@@ -93,10 +93,11 @@ func (d *draft) points() (n int) {
 	return n
 }
 
-// grow places photos until no more can be.
+// grow places photos until no more can be. What is placed and dropped in turn must not go on for ever: there are never
+// more rounds than some for each photo.
 func (d *draft) grow() error {
-	whole, least := 2, leastPoints
-	for closed := 0; ; {
+	whole, least, closed := 2, leastPoints, 0
+	for range 20 + 8*len(d.in.Photos) {
 		added := d.locate(least)
 		d.extend(added, mostOff)
 		var err error
@@ -126,6 +127,7 @@ func (d *draft) grow() error {
 		}
 		d.report()
 	}
+	return nil
 }
 
 func (d *draft) report() {

@@ -34,6 +34,9 @@ func (d *draft) model() *Model {
 				p.Error += d.off(s.Sight, t.x)
 			}
 		}
+		if len(p.Track) < 2 { // a photo that was dropped last showed it
+			continue
+		}
 		p.Error /= float64(len(p.Track))
 		m.Points = append(m.Points, p)
 	}

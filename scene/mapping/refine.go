@@ -93,7 +93,6 @@ func (d *draft) adjustWhole(e effort) error {
 		d.filter(mostOff)
 		d.dropPhotos()
 	}
-	d.filter(mostOff) // points that a photo that was dropped showed may have too few left
 	return nil
 }
 
