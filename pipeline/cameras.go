@@ -6,11 +6,11 @@ import (
 )
 
 // NewFeatures makes what finds the keypoints of photos, see features.New.
-func (d *Device) NewFeatures(o features.Options) (*features.Extractor, error) {
+func NewFeatures(d *Device, o features.Options) (*features.Extractor, error) {
 	return features.New(d.dev, o)
 }
 
 // NewMatcher makes what matches photos, see matching.New.
-func (d *Device) NewMatcher(photos []matching.Photo, o matching.Options) (*matching.Matcher, error) {
+func NewMatcher(d *Device, photos []matching.Photo, o matching.Options) (*matching.Matcher, error) {
 	return matching.New(d.dev, photos, o)
 }

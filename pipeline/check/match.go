@@ -20,7 +20,7 @@ type matched struct {
 
 // matchable makes up pairs of the given numbers of tiles. Descriptors are like those of photos; some occur twice, some
 // are as long as bytes can be, some zero.
-func (t source) matchable(tiles ...[2]int) (m matched) {
+func matchable(t source, tiles ...[2]int) (m matched) {
 	for _, n := range tiles {
 		a, b := t.fewer(n[0]), t.fewer(n[1])
 		first := uint32(len(m.places) / ref.MatchTile)
@@ -28,14 +28,14 @@ func (t source) matchable(tiles ...[2]int) (m matched) {
 			TilesB: uint32(b), FirstKeys: uint32(m.keys), FirstMatch: uint32(m.words)})
 		m.keys, m.words = m.keys+a*b, m.words+(a+b)*ref.MatchTile
 		for range (a + b) * ref.MatchTile {
-			m.descriptors = append(m.descriptors, t.descriptor(m.descriptors)...)
+			m.descriptors = append(m.descriptors, descriptor(t, m.descriptors)...)
 			m.places = append(m.places, [2]float32{float32(4000 * t.Float64()), float32(3000 * t.Float64())})
 		}
 	}
 	return m
 }
 
-func (t source) descriptor(before []byte) []byte {
+func descriptor(t source, before []byte) []byte {
 	d := make([]byte, ref.DescriptorBytes)
 	switch t.IntN(8) {
 	case 0:
@@ -113,7 +113,7 @@ func (m *matched) check(t *trial, packed, guided bool) {
 }
 
 // guide gives every other job a homography, and the others a fundamental matrix.
-func (t source) guide(m *matched) {
+func guide(t source, m *matched) {
 	for i := range m.jobs {
 		j := &m.jobs[i]
 		j.Planar, j.Limit = uint32(i%2), 90_000
@@ -127,7 +127,7 @@ func (t source) guide(m *matched) {
 }
 
 func checkNearest(t *trial, tiles ...[2]int) {
-	m := t.matchable(tiles...)
+	m := matchable(t.source, tiles...)
 	keys := make([][2]uint32, 2*ref.MatchTile*m.keys)
 	for i := range keys {
 		product := ref.MatchOne/2 + uint32(t.IntN(40)) // many are equal
@@ -161,14 +161,14 @@ func matchCases() []Case {
 	for i, kernel := range []string{"match_tiles", "match_tiles_packed"} {
 		packed := i == 1
 		cases = append(cases, casesOf(kernel, table{
-			{"a tile each", func(t *trial) { m := t.matchable([2]int{1, 1}); m.check(t, packed, false) }},
+			{"a tile each", func(t *trial) { m := matchable(t.source, [2]int{1, 1}); m.check(t, packed, false) }},
 			{"pairs of several tiles", func(t *trial) {
-				m := t.matchable([2]int{1, 3}, [2]int{2, 1}, [2]int{2, 2})
+				m := matchable(t.source, [2]int{1, 3}, [2]int{2, 1}, [2]int{2, 2})
 				m.check(t, packed, false)
 			}},
 			{"guided", func(t *trial) {
-				m := t.matchable([2]int{1, 2}, [2]int{1, 1}, [2]int{1, 1})
-				t.guide(&m)
+				m := matchable(t.source, [2]int{1, 2}, [2]int{1, 1}, [2]int{1, 1})
+				guide(t.source, &m)
 				m.check(t, packed, true)
 			}},
 		})...)

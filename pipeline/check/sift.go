@@ -32,15 +32,15 @@ func siftCases() []Case {
 			func(t *trial, s [2]int) { checkSiftHalve(t, s[0], s[1]) })},
 	}), casesOf("sift_extrema", table{
 		{"sizes around tiles", over([][2]int{{16, 16}, {32, 16}, {33, 17}, {95, 47}, {3, 3}, {1, 1}, {140, 90}},
-			func(t *trial, s [2]int) { checkSiftExtrema(t, t.siftOctave(s[0], s[1])) })},
-		{"more than there is room for", func(t *trial) { checkSiftExtrema(t, t.siftLattice(70, 40)) }},
+			func(t *trial, s [2]int) { checkSiftExtrema(t, siftOctave(t.source, s[0], s[1])) })},
+		{"more than there is room for", func(t *trial) { checkSiftExtrema(t, siftLattice(t.source, 70, 40)) }},
 		{"bands give the same bytes", checkSiftBands},
 	}), casesOf("sift_orient", table{
-		{"points", func(t *trial) { checkSiftOrient(t, t.siftOctave(120, 80), 300) }},
-		{"a workgroup more than points", func(t *trial) { checkSiftOrient(t, t.siftOctave(20, 30), 1) }},
+		{"points", func(t *trial) { checkSiftOrient(t, siftOctave(t.source, 120, 80), 300) }},
+		{"a workgroup more than points", func(t *trial) { checkSiftOrient(t, siftOctave(t.source, 20, 30), 1) }},
 		{"no gradient", func(t *trial) { checkSiftOrient(t, flatOctave(40, 40), 5) }},
 	}), casesOf("sift_describe", table{
-		{"points", func(t *trial) { checkSiftDescribe(t, t.siftOctave(120, 80), 200) }},
+		{"points", func(t *trial) { checkSiftDescribe(t, siftOctave(t.source, 120, 80), 200) }},
 		{"no gradient", func(t *trial) { checkSiftDescribe(t, flatOctave(40, 40), 5) }},
 	}))
 }
@@ -87,7 +87,7 @@ func checkSiftInput(t *trial, width, height, zoom, first, rows int) {
 	t.run()
 }
 
-func (t source) plane(width, height int) ref.Plane[float32] {
+func plane(t source, width, height int) ref.Plane[float32] {
 	return ref.Plane[float32]{Width: width, Height: height, Data: t.anyPositive(width * height)}
 }
 
@@ -108,7 +108,7 @@ func siftWeights(sigma float64, radius int) (w [17]float32) {
 }
 
 func checkSiftBlur(t *trial, width, height, radius int) {
-	p, weights := t.plane(width, height), siftWeights(2.5, radius)
+	p, weights := plane(t.source, width, height), siftWeights(2.5, radius)
 	want := ref.SiftBlur(plane64(p), ref.ConvertSlice[float64](weights[:radius+1]))
 	pitch := width + 3
 	turned := scratch[float32](t, width*(height+2))
@@ -125,7 +125,7 @@ func checkSiftBlur(t *trial, width, height, radius int) {
 
 // checkSiftHalve makes the next octave of two bands.
 func checkSiftHalve(t *trial, width, height int) {
-	p := t.plane(width, height)
+	p := plane(t.source, width, height)
 	want := ref.SiftHalve(p)
 	halved := out[float32](t, want.Height*(want.Width+3), nearPlane(want, 0))
 	cut := height / 2 &^ 1
@@ -140,7 +140,7 @@ func checkSiftHalve(t *trial, width, height int) {
 }
 
 // siftOctave is the levels of a picture of spots.
-func (t source) siftOctave(width, height int) *ref.SiftOctave[float32] {
+func siftOctave(t source, width, height int) *ref.SiftOctave[float32] {
 	p := ref.NewPlane[float32](width, height)
 	for range width*height/60 + 1 {
 		x, y, size, light := t.Float64()*float64(width), t.Float64()*float64(height), 1+3*t.Float64(), t.Float64()-0.5
@@ -161,7 +161,7 @@ func (t source) siftOctave(width, height int) *ref.SiftOctave[float32] {
 }
 
 // siftLattice has an extremum at every third pixel.
-func (t source) siftLattice(width, height int) *ref.SiftOctave[float32] {
+func siftLattice(t source, width, height int) *ref.SiftOctave[float32] {
 	o := flatOctave(width, height)
 	for i := range o[3].Data {
 		if i%width%3 == 1 && i/width%3 == 1 {
@@ -226,7 +226,7 @@ func checkSiftExtrema(t *trial, o *ref.SiftOctave[float32]) {
 
 // checkSiftBands finds the extrema of a whole octave, and of three bands.
 func checkSiftBands(t *trial) {
-	o := t.siftOctave(90, 120)
+	o := siftOctave(t.source, 90, 120)
 	var all [2][]layout.SiftPoint
 	for i, cuts := range [][]int{{0, 120}, {0, 32, 48, 120}} {
 		points, counts := out[layout.SiftPoint](t, 24*ref.SiftSlots), scratch[uint32](t, 24)
@@ -240,7 +240,7 @@ func checkSiftBands(t *trial) {
 }
 
 // siftPoints are places in an octave, at its border too.
-func (t source) siftPoints(o *ref.SiftOctave[float32], n int) (list []layout.SiftPoint) {
+func siftPoints(t source, o *ref.SiftOctave[float32], n int) (list []layout.SiftPoint) {
 	for range n {
 		nearest := 1 + t.IntN(3)
 		list = append(list, layout.SiftPoint{X: t.Float32() * float32(o[0].Width-1),
@@ -251,7 +251,7 @@ func (t source) siftPoints(o *ref.SiftOctave[float32], n int) (list []layout.Sif
 }
 
 func checkSiftOrient(t *trial, o *ref.SiftOctave[float32], n int) {
-	list := append(t.siftPoints(o, 2), t.siftPoints(o, n)...)
+	list := append(siftPoints(t.source, o, 2), siftPoints(t.source, o, n)...)
 	width, height := o[0].Width, o[0].Height
 	angles := out[[2]float32](t, len(list))
 	t.dispatch(&shaders.SiftOrient{Points: in(t, list...), Levels: siftRows(t, o, 0, height), Angles: angles,
@@ -289,7 +289,7 @@ func checkPeaks(got [2]float32, peaks []ref.SiftDirection) {
 // checkSiftDescribe describes points whole and in a band that just holds what they need. Of every third point the
 // second direction is missing.
 func checkSiftDescribe(t *trial, o *ref.SiftOctave[float32], n int) {
-	list := append(t.siftPoints(o, 1), t.siftPoints(o, n)...)
+	list := append(siftPoints(t.source, o, 1), siftPoints(t.source, o, n)...)
 	angles := make([]float32, 2*len(list))
 	for i := range angles {
 		if angles[i] = 2 * math.Pi * t.Float32(); i%6 == 5 {

@@ -72,7 +72,7 @@ func (d *draft) begin(pair int) (ok bool, err error) {
 	}
 	for range 2 {
 		d.extend([]int{p.A, p.B}, mostOff)
-		if d.points() < leastSeed {
+		if points(d) < leastSeed {
 			return false, nil
 		}
 		if err := d.adjustPhotos([]int{p.B}); err != nil {
@@ -80,11 +80,11 @@ func (d *draft) begin(pair int) (ok bool, err error) {
 		}
 		d.filter(mostOff)
 	}
-	return d.points() >= leastSeed, nil
+	return points(d) >= leastSeed, nil
 }
 
 // points counts the points of the model.
-func (d *draft) points() (n int) {
+func points(d *draft) (n int) {
 	for i := range d.tracks {
 		if d.tracks[i].ok {
 			n++
@@ -125,12 +125,12 @@ func (d *draft) grow() error {
 		if err != nil {
 			return err
 		}
-		d.report()
+		report(d)
 	}
 	return nil
 }
 
-func (d *draft) report() {
+func report(d *draft) {
 	if d.o.Progress != nil {
 		d.o.Progress(d.count, len(d.in.Photos))
 	}
@@ -147,7 +147,7 @@ func (d *draft) shown(photo int) (list []place) {
 }
 
 // spread counts the points that a photo shows, at most 4 of each of its 64 parts: points in one corner locate it badly.
-func (d *draft) spread(photo int, list []place) (n int) {
+func spread(d *draft, photo int, list []place) (n int) {
 	k := &d.lenses[d.in.Photos[photo].Lens]
 	var parts [64]int
 	for _, p := range list {
@@ -175,7 +175,7 @@ func (d *draft) locate(least int) (added []int) {
 		if len(points) < least || len(points) <= d.failed[i]+d.failed[i]/10 {
 			continue
 		}
-		c := candidate{i, d.spread(i, points)}
+		c := candidate{i, spread(d, i, points)}
 		list, shown = append(list, c), append(shown, points)
 		best = max(best, c.spread)
 	}

@@ -71,7 +71,7 @@ func (d *draft) off(s Sight, x [3]float64) float64 {
 }
 
 // centre returns where a photo was taken.
-func (d *draft) centre(photo int32) [3]float64 {
+func centre(d *draft, photo int32) [3]float64 {
 	p := &d.poses[photo]
 	return geom.TranslationOf(geom.Transposed(p.R), p.T)
 }
@@ -123,7 +123,7 @@ func (d *draft) wide(t *track) bool {
 		if !s.used {
 			continue
 		}
-		r := geom.Sub(t.x, d.centre(s.Photo))
+		r := geom.Sub(t.x, centre(d, s.Photo))
 		for _, other := range rays {
 			if angleBetween(r, other) >= leastAngle {
 				return true

@@ -82,7 +82,7 @@ func (d *draft) adjustWhole(e effort) error {
 	before := 0
 	for range e.rounds {
 		d.extend(placed(d.placed), mostOff)
-		now := d.observations()
+		now := observations(d)
 		if math.Abs(float64(now-before)) < sameShare*float64(now) {
 			break
 		}
@@ -96,9 +96,9 @@ func (d *draft) adjustWhole(e effort) error {
 	return nil
 }
 
-func (d *draft) used(p place) bool { return d.tracks[p.track].sights[p.sight].used }
+func used(d *draft, p place) bool { return d.tracks[p.track].sights[p.sight].used }
 
-func (d *draft) observations() (n int) {
+func observations(d *draft) (n int) {
 	for i := range d.tracks {
 		for _, s := range d.tracks[i].sights {
 			if s.used {
@@ -118,7 +118,7 @@ func (d *draft) agreement() (pairs, photos []float64) {
 		for _, at := range d.pairs[i].Relation.Inliers {
 			match := d.pairs[i].Matches[at]
 			a, b := d.at[d.pairs[i].A][match[0]], d.at[d.pairs[i].B][match[1]]
-			if a.track >= 0 && a.track == b.track && d.used(a) && d.used(b) {
+			if a.track >= 0 && a.track == b.track && used(d, a) && used(d, b) {
 				common[i]++
 			}
 		}
@@ -149,7 +149,7 @@ func (d *draft) closeLoops() error {
 	if pairs, _ := d.agreement(); len(pairs) == 0 || slices.Min(pairs) >= openShare {
 		return nil
 	}
-	for most := loopShare * float64(d.longestSide()); most > mostOff; most /= 4 {
+	for most := loopShare * float64(longestSide(d)); most > mostOff; most /= 4 {
 		d.extend(placed(d.placed), most)
 		o := adjust.Options{Loss: adjust.Cauchy(most / 4), Gain: 1e-3, Steps: 15}
 		if err := d.solve(d.placed, o, true); err != nil {
@@ -160,7 +160,7 @@ func (d *draft) closeLoops() error {
 	return nil
 }
 
-func (d *draft) longestSide() (most int) {
+func longestSide(d *draft) (most int) {
 	for _, l := range d.lenses {
 		most = max(most, l.Width, l.Height)
 	}
@@ -259,7 +259,7 @@ func (d *draft) dropPhotos() {
 	for i, placed := range d.placed {
 		n := 0
 		for _, p := range d.places[i] {
-			if d.used(p) {
+			if used(d, p) {
 				n++
 			}
 		}

@@ -30,7 +30,7 @@ type Features struct {
 // on one device and driver.
 func Find(ctx context.Context, d *pipeline.Device, photos []Photo, o features.Options, done func(n int)) (
 	[]Features, error) {
-	e, err := d.NewFeatures(o)
+	e, err := pipeline.NewFeatures(d, o)
 	if err != nil {
 		return nil, err
 	}

@@ -46,7 +46,7 @@ func Match(ctx context.Context, d *pipeline.Device, photos []Photo, found []Feat
 		list[i] = matching.Photo{Descriptors: found[i].Descriptors}
 		chosen[i] = pairs.Photo{Name: p.Name, Sequence: p.Sequence, Descriptors: found[i].Descriptors}
 	}
-	m, err := d.NewMatcher(list, matching.Options{})
+	m, err := pipeline.NewMatcher(d, list, matching.Options{})
 	if err != nil {
 		return nil, err
 	}
