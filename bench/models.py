@@ -12,7 +12,7 @@ Photos are in CAPTURE/images. OUT gets sparse/0 and images, and is a capture tha
   map     finds cameras and points of photos without poses, one camera for all, and keeps the largest model:
             models.py map south_building -o data/south_building
             models.py map drone_copr -o data/drone_copr --camera OPENCV
-          Seeds are fixed; with --threads 1 and without a GPU two runs make the same model.
+          --global maps by COLMAP's global mapper. Seeds are fixed; with --threads 1 and without a GPU two runs make the same model.
 
   dense   dense stereo of the photos in the file LIST, one a line, such as those that a run trains on. The model loses
           all other photos first, and the points that fewer than two of LIST observe. DIR gets fused.ply and, where
@@ -120,7 +120,11 @@ def map_photos(args):
         database = pathlib.Path(work, "database.db")
         match(database, images, [], args.camera, "", args)
         with stage("mapping"):
-            models = pycolmap.incremental_mapping(database, images, work, mapping(args.threads)).values()
+            if args.use_global:
+                options = pycolmap.GlobalPipelineOptions(num_threads=args.threads, random_seed=SEED)
+                models = pycolmap.global_mapping(database, images, work, options).values()
+            else:
+                models = pycolmap.incremental_mapping(database, images, work, mapping(args.threads)).values()
     if not models:
         raise SystemExit("models.py: no two photos fit together")
     print("models of", sorted((m.num_reg_images() for m in models), reverse=True), "photos")
@@ -217,6 +221,7 @@ def main():
         command.add_argument("--threads", type=int, default=-1, help="threads (default: all)")
         if do is map_photos:
             command.add_argument("--camera", default="SIMPLE_RADIAL", help="COLMAP's model (default: SIMPLE_RADIAL)")
+            command.add_argument("--global", dest="use_global", action="store_true", help="the global mapper")
     args = parser.parse_args()
     args.do(args)
 

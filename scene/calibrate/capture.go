@@ -33,7 +33,7 @@ type Result struct {
 	Skipped  string      // why nothing was judged; "" where something was
 	Before   *Residuals  // of the given cameras, also where they stay; nil where there are no observations
 	After    *Residuals  // of Cameras
-	Apart    []string    // photos whose poses cannot be right, held-out ones among them
+	Apart    []string    // photos whose poses cannot be right, held-out ones among them, and that were not placed anew
 	Unplaced []string    // held-out photos that keep their given poses: they show too few points
 	Rungs    []Rung      // of the ladder
 
@@ -44,6 +44,7 @@ type Result struct {
 type Options struct {
 	Bytes int64 // of memory at most; 0: no limit
 	Check bool  // measure only
+	Match Match // finds the poses of photos that stand apart; nil: they are left out
 }
 
 // Capture measures the cameras of a capture against its observations, which COLMAP's models have, and refines them
@@ -81,9 +82,7 @@ func Capture(ctx context.Context, c *scene.Capture, o Options) (*Result, error) 
 		medians[i] = res.Before.Photos[i].Median
 	}
 	apart := n.standApart(medians)
-	for _, at := range apart {
-		res.Apart = append(res.Apart, n.photos[at].Name)
-	}
+	res.Apart = n.names(apart)
 	photos, seen := n.training()
 	switch need := n.bytes(); {
 	case o.Check:
@@ -99,13 +98,25 @@ func Capture(ctx context.Context, c *scene.Capture, o Options) (*Result, error) 
 	if res.Skipped != "" {
 		return res, nil
 	}
-	rest := n.without(apart)
-	if res.text = n.leftOut(apart); res.text != "" {
-		if res.Cameras, err = rest.files(m, apart); err != nil {
-			return res, divergence(ctx, res, err)
+	return res, res.improve(ctx, n, m, apart, o.Match)
+}
+
+// improve places photos anew that stand apart, leaves out what cannot be placed, and refines the rest.
+func (res *Result) improve(ctx context.Context, n *network, m *colmap.Model, apart []int, match Match) error {
+	rest, still, err := n.again(ctx, m, apart, match)
+	if err != nil {
+		return divergence(ctx, res, err)
+	}
+	res.Apart = n.names(still)
+	anew := slices.DeleteFunc(slices.Clone(apart), func(at int) bool { return slices.Contains(still, at) })
+	res.text = joined(n.named(anew, "1 photo whose pose could not be right is placed by new matches",
+		"%d photos whose poses could not be right are placed by new matches"), n.leftOut(still))
+	if res.text != "" {
+		if res.Cameras, err = rest.files(m, still); err != nil {
+			return divergence(ctx, res, err)
 		}
 	}
-	return res, res.refine(ctx, rest, m, apart)
+	return res.refine(ctx, rest, m, still)
 }
 
 // refine climbs the ladder, and sets Cameras where that improved something.
@@ -148,9 +159,14 @@ func (res *Result) refine(ctx context.Context, n *network, m *colmap.Model, apar
 		}
 		res.Unplaced, res.After, res.Cameras = unplaced, after, files
 		text := fmt.Sprintf("%s: reprojection %.3f to %.3f px", n.changes(now), before.Mean, after.Mean)
-		res.text = strings.TrimSuffix(text+"; "+res.text, "; ")
+		res.text = joined(text, res.text)
 	}
 	return nil
+}
+
+// joined puts texts one behind the other; those that are "" are left out.
+func joined(texts ...string) string {
+	return strings.Join(slices.DeleteFunc(texts, func(s string) bool { return s == "" }), "; ")
 }
 
 // divergence is the error of an interrupted calibration. Other errors leave the given cameras as they are.

@@ -160,6 +160,14 @@ func (n *network) without(photos []int) *network {
 	return &less
 }
 
+// names of photos.
+func (n *network) names(photos []int) (list []string) {
+	for _, at := range photos {
+		list = append(list, n.photos[at].Name)
+	}
+	return list
+}
+
 // problem is the whole network with everything fixed.
 func (n *network) problem() *adjust.Problem {
 	p := &adjust.Problem{Points: n.points, PointsFixed: true, Observations: n.seen}

@@ -3,6 +3,7 @@ package calibrate
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"vksplat/scene"
@@ -21,20 +22,21 @@ func (r *Result) Text() string { return r.text }
 
 // leftOut names training photos among those that stand apart; "" for none.
 func (n *network) leftOut(apart []int) string {
-	var out []string
-	for _, at := range apart {
-		if p := &n.photos[at]; !p.HeldOut {
-			out = append(out, p.Name)
-		}
-	}
-	if len(out) == 0 {
+	apart = slices.DeleteFunc(slices.Clone(apart), func(at int) bool { return n.photos[at].HeldOut })
+	return n.named(apart, "1 photo whose pose cannot be right is left out",
+		"%d photos whose poses cannot be right are left out")
+}
+
+// named is a text with the first names of photos; "" for none.
+func (n *network) named(photos []int, one, several string) string {
+	if len(photos) == 0 {
 		return ""
 	}
-	text := "1 photo whose pose cannot be right is left out"
-	if len(out) > 1 {
-		text = fmt.Sprintf("%d photos whose poses cannot be right are left out", len(out))
+	if len(photos) > 1 {
+		one = fmt.Sprintf(several, len(photos))
 	}
-	return scene.Warning{Count: len(out), Names: scene.FirstNames(out), Text: text}.String()
+	list := n.names(photos)
+	return scene.Warning{Count: len(list), Names: scene.FirstNames(list), Text: one}.String()
 }
 
 // changes says what became of the lens that most photos have, and how many lenses there are.

@@ -59,8 +59,8 @@ var layers = []layer{
 
 	{"scene/blocks", []string{"internal/*", "scene", "scene/colmap"}, "blocks are parts of a capture", true},
 	{"scene/adjust", []string{"internal/*", "scene"}, "it knows cameras and points, and no file", true},
-	{"scene/calibrate", []string{"internal/*", "scene", "scene/adjust", "scene/colmap", "scene/photo"},
-		"it adjusts a capture's model by its own observations", true},
+	{"scene/calibrate", []string{"internal/*", "scene", "scene/adjust", "scene/colmap", "scene/photo",
+		"scene/twoview"}, "it adjusts a capture's model by its own observations", true},
 	{"scene/mapping", []string{"internal/*", "scene", "scene/adjust", "scene/twoview"},
 		"it knows keypoints and cameras, and no photo", true},
 	{"scene/twoview", []string{"internal/*", "scene", "scene/adjust"}, "it knows keypoints and cameras, and no photo", true},

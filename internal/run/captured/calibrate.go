@@ -6,6 +6,7 @@ import (
 
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
+	"vksplat/internal/run/reconstruct"
 	"vksplat/pipeline"
 	"vksplat/scene"
 	"vksplat/scene/calibrate"
@@ -61,5 +62,33 @@ func CheckCameras(ctx context.Context, c *scene.Capture, device pipeline.DeviceO
 			" given leaves that out)")
 	})
 	defer slow.Stop()
-	return calibrate.Capture(ctx, c, calibrate.Options{Bytes: bytes / 2, Check: measure})
+	o := calibrate.Options{Bytes: bytes / 2, Check: measure, Match: matchOf(c, device, note)}
+	return calibrate.Capture(ctx, c, o)
+}
+
+// matchOf matches photos of a capture on a device. Where that fails, note says why.
+func matchOf(c *scene.Capture, device pipeline.DeviceOptions, note func(text string)) calibrate.Match {
+	return func(ctx context.Context, apart, others []calibrate.Photo) (found [][]calibrate.Sight, err error) {
+		cameras := map[string]*scene.Camera{}
+		for i := range c.Cameras {
+			cameras[c.Cameras[i].PhotoName()] = &c.Cameras[i]
+		}
+		d, err := pipeline.OpenDevice(device)
+		if err == nil {
+			defer d.Close() // what it found is with the host
+			found, err = reconstruct.Again(ctx, d, apart, others, func(name string) reconstruct.Photo {
+				cam := cameras[name]
+				p := reconstruct.Photo{Name: name, Path: cam.Path}
+				if !cam.MaskInverted {
+					p.Mask = cam.Mask
+				}
+				return p
+			})
+		}
+		if err != nil && ctx.Err() == nil {
+			note("photos whose poses cannot be right are not matched again: " + err.Error())
+			return nil, nil
+		}
+		return found, err
+	}
 }

@@ -13,7 +13,7 @@ import (
 // Photo is a photo whose camera is searched for.
 type Photo struct {
 	Name     string // with slashes
-	Path     string
+	Path     string // "": there is no picture, and there are no features
 	Mask     string // file that is black where features are to be ignored; "" for none
 	Lens     string // photos of one text share a calibration
 	Sequence string // photos of one text were taken one after the other; "": this is in no sequence
@@ -80,6 +80,9 @@ func decode(p *Photo) (scene.Image, error) {
 
 // findIn finds the features of a photo where its mask says that pixels count.
 func findIn(ctx context.Context, e *features.Extractor, p *Photo) (Features, error) {
+	if p.Path == "" {
+		return Features{}, nil
+	}
 	m, err := decode(p)
 	if err != nil {
 		return Features{}, err

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"path/filepath"
 	"reflect"
 	"runtime"
+	"slices"
 	"testing"
 
 	"vksplat/internal/geom"
@@ -16,6 +18,7 @@ import (
 	"vksplat/internal/run/runtest"
 	"vksplat/pipeline"
 	"vksplat/pipeline/features"
+	"vksplat/scene/calibrate"
 	"vksplat/scene/colmap"
 	"vksplat/scene/pairs"
 )
@@ -82,6 +85,51 @@ func TestCameras(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	if !reflect.DeepEqual(camerasOf(t, d, photos), m) {
 		t.Error("on one core the cameras are others")
+	}
+}
+
+// TestAgain finds again in a photo what it shows, by the other photos; one without a picture shows nothing.
+func TestAgain(t *testing.T) {
+	d, photos := open(t), photosIn(t, 8)
+	m := camerasOf(t, d, photos)
+	points := map[uint64]int32{}
+	for i, p := range m.Points {
+		points[p.ID] = int32(i)
+	}
+	list := make([]calibrate.Photo, len(m.Images))
+	for i, v := range m.Images {
+		list[i] = calibrate.Photo{Name: v.Name, Width: 400, Height: 300} // of twice the size
+		for _, s := range m.Seen[i] {
+			list[i].Sights = append(list[i].Sights, calibrate.Sight{X: 2 * s.X, Y: 2 * s.Y, Point: points[s.Point]})
+		}
+	}
+	apart := []calibrate.Photo{{Name: list[3].Name, Width: 400, Height: 300}, {Name: "none", Width: 400, Height: 300}}
+	others := append(slices.Clone(list[:3]), list[4:]...)
+	found := must.Get(Again(t.Context(), d, apart, others, func(name string) Photo {
+		at := slices.IndexFunc(photos, func(p Photo) bool { return p.Name == name })
+		if at < 0 {
+			return Photo{Name: name}
+		}
+		return photos[at]
+	}))(t)
+	at := map[int32]calibrate.Sight{}
+	for _, s := range found[0] {
+		if _, twice := at[s.Point]; twice {
+			t.Errorf("point %d is shown twice", s.Point)
+		}
+		at[s.Point] = s
+	}
+	right, wrong := 0, 0
+	for _, s := range list[3].Sights {
+		if f, ok := at[s.Point]; ok && math.Hypot(f.X-s.X, f.Y-s.Y) < 4 {
+			right++
+		} else if ok {
+			wrong++
+		}
+	}
+	if right < len(list[3].Sights)/2 || wrong > right/20 || len(found[1]) > 0 {
+		t.Errorf("of %d points %d are found, and %d elsewhere; %d in no picture", len(list[3].Sights), right, wrong,
+			len(found[1]))
 	}
 }
 
