@@ -145,7 +145,6 @@ func TestGradient(t *testing.T) {
 	for _, loss := range []Loss{squares, Cauchy(2)} {
 		y, s := newSystem(p), p.state()
 		y.linearise(s, loss)
-		y.pointParts(s)
 		y.reduce(s, 1e-3)
 		m := &minimiser{system: y, at: s}
 		for i := range y.grad {
@@ -174,7 +173,6 @@ func TestSolvers(t *testing.T) {
 	disturb(p, 0.003)
 	y, s := newSystem(p), p.state()
 	y.linearise(s, Cauchy(1))
-	y.pointParts(s)
 	y.reduce(s, 1e-2)
 	want, ok := y.solve()
 	got, fine := y.gradients(y.rhs)
