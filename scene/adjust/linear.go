@@ -130,15 +130,12 @@ func (y *system) linearisePoint(s *state, optics []*scene.Optics, loss Loss, poi
 		row, byLens := &y.rows[r], y.byLens[3*y.width*int(r):3*y.width*int(r+1)]
 		row.square, row.grad = [6]float64{}, [3]float64{}
 		clear(byLens)
-		pose, seen := &s.poses[row.pose], y.seen[r]
-		px, py, ok := optics[pose.Lens].Linearise(geom.Add(geom.Rotate(pose.R, s.points[point]), pose.T), &slope)
-		d := [2]float64{px - seen[0], py - seen[1]}
-		d2 := d[0]*d[0] + d[1]*d[1]
-		if !ok || !(d2 < lostPixels*lostPixels) {
+		pose := &s.poses[row.pose]
+		weight, _, d := observe(pose, optics[pose.Lens], s.points[point], y.seen[r], loss, &slope)
+		if weight == 0 {
 			continue
 		}
-		_, weight := loss(d2)
-		sum += weight * d2
+		sum += weight * (d[0]*d[0] + d[1]*d[1])
 		row.add(&pose.R, &slope, &d, weight)
 		for k := range v {
 			v[k] += row.square[k]
@@ -150,6 +147,21 @@ func (y *system) linearisePoint(s *state, optics []*scene.Optics, loss Loss, poi
 	}
 	y.v[point], y.pointGrad[point] = v, g
 	return sum
+}
+
+// observe linearises an observation: it returns its weight, 0 for one that is lost, its cost, and where the point is
+// projected, less where it was seen.
+func observe(pose *Pose, optics *scene.Optics, x [3]float64, seen [2]float64, loss Loss, slope *scene.Slope) (weight,
+	cost float64, d [2]float64) {
+	u, v, ok := optics.Linearise(geom.Add(geom.Rotate(pose.R, x), pose.T), slope)
+	d = [2]float64{u - seen[0], v - seen[1]}
+	d2 := d[0]*d[0] + d[1]*d[1]
+	if !ok || !(d2 < lostPixels*lostPixels) {
+		cost, _ = loss(lostPixels * lostPixels)
+		return 0, cost, d
+	}
+	cost, weight = loss(d2)
+	return weight, cost, d
 }
 
 // add adds an observation with its derivatives and weight.
