@@ -136,13 +136,13 @@ func (y *system) linearisePoint(s *state, optics []*scene.Optics, loss Loss, poi
 			continue
 		}
 		sum += weight * (d[0]*d[0] + d[1]*d[1])
-		row.add(&pose.R, &slope, &d, weight)
+		row.add(&slope, &d, weight)
 		for k := range v {
 			v[k] += row.square[k]
 		}
 		g = geom.Add(g, row.grad)
 		if pair := y.pairOf(point, int32(pose.Lens)); pair >= 0 {
-			y.addLens(pair, byLens, y.free[pose.Lens], &pose.R, &slope, &d, weight)
+			y.addLens(pair, byLens, y.free[pose.Lens], &slope, &d, weight)
 		}
 	}
 	y.v[point], y.pointGrad[point] = v, g
@@ -150,7 +150,7 @@ func (y *system) linearisePoint(s *state, optics []*scene.Optics, loss Loss, poi
 }
 
 // observe linearises an observation: it returns its weight, 0 for one that is lost, its cost, and where the point is
-// projected, less where it was seen.
+// projected, less where it was seen. The slope's rays are in the world's axes.
 func observe(pose *Pose, optics *scene.Optics, x [3]float64, seen [2]float64, loss Loss, slope *scene.Slope) (weight,
 	cost float64, d [2]float64) {
 	u, v, ok := optics.Linearise(geom.Add(geom.Rotate(pose.R, x), pose.T), slope)
@@ -160,14 +160,20 @@ func observe(pose *Pose, optics *scene.Optics, x [3]float64, seen [2]float64, lo
 		cost, _ = loss(lostPixels * lostPixels)
 		return 0, cost, d
 	}
+	r := &pose.R
+	for i := range slope.Ray {
+		v := &slope.Ray[i]
+		*v = [3]float64{r[0]*v[0] + r[3]*v[1] + r[6]*v[2], r[1]*v[0] + r[4]*v[1] + r[7]*v[2],
+			r[2]*v[0] + r[5]*v[1] + r[8]*v[2]}
+	}
 	cost, weight = loss(d2)
 	return weight, cost, d
 }
 
 // add adds an observation with its derivatives and weight.
-func (r *row) add(rotation *[9]float64, slope *scene.Slope, d *[2]float64, weight float64) {
+func (r *row) add(slope *scene.Slope, d *[2]float64, weight float64) {
 	for a := range 2 {
-		x := turnedBack(rotation, &slope.Ray[a])
+		x := &slope.Ray[a]
 		w0, w1, w2 := weight*x[0], weight*x[1], weight*x[2]
 		q := &r.square
 		q[0], q[1], q[2] = q[0]+w0*x[0], q[1]+w0*x[1], q[2]+w0*x[2]
@@ -177,11 +183,11 @@ func (r *row) add(rotation *[9]float64, slope *scene.Slope, d *[2]float64, weigh
 }
 
 // addLens adds the products of an observation's derivatives by the lens's free parameters to its pair and row.
-func (y *system) addLens(pair int, byLens []float64, free []int, rotation *[9]float64, slope *scene.Slope,
-	d *[2]float64, weight float64) {
+func (y *system) addLens(pair int, byLens []float64, free []int, slope *scene.Slope, d *[2]float64,
+	weight float64) {
 	z, own := y.z[3*y.width*pair:], y.own[y.ownSize()*pair:y.ownSize()*(pair+1)]
 	for a := range 2 {
-		x := turnedBack(rotation, &slope.Ray[a])
+		x := &slope.Ray[a]
 		for i, param := range free {
 			w := weight * slope.Params[a][param]
 			for k := range 3 {
@@ -194,10 +200,4 @@ func (y *system) addLens(pair int, byLens []float64, free []int, rotation *[9]fl
 			own[y.width*y.width+i] += w * d[a]
 		}
 	}
-}
-
-// turnedBack returns a vector of the camera's axes in the world's.
-func turnedBack(r *[9]float64, v *[3]float64) [3]float64 {
-	return [3]float64{r[0]*v[0] + r[3]*v[1] + r[6]*v[2], r[1]*v[0] + r[4]*v[1] + r[7]*v[2],
-		r[2]*v[0] + r[5]*v[1] + r[8]*v[2]}
 }

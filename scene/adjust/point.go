@@ -49,7 +49,7 @@ func fitPoint(x [3]float64, sights []Sight, loss Loss) (f pointFit) {
 		weight, cost, d := observe(s.Pose, s.Optics, x, [2]float64{s.X, s.Y}, loss, &slope)
 		f.cost += cost
 		if weight > 0 {
-			f.add(&s.Pose.R, &slope, &d, weight)
+			f.add(&slope, &d, weight)
 		}
 	}
 	return f

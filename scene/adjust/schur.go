@@ -90,17 +90,17 @@ func (y *system) reduce(s *state, lambda float64) {
 // poseRow fills the row of a pose.
 func (y *system) poseRow(s *state, a int32, at []int) {
 	block, first := y.blocks[a], y.offset[a]
-	grad, rhs := y.grad[first:first+6], y.rhs[first:first+6]
-	clear(rhs)
+	var grad, less [6]float64
 	var own [36]float64 // before anything is eliminated
 	for _, r := range y.poseRows[a] {
 		row := &y.rows[r]
 		x := &s.points[row.point]
 		arm := geom.Sub(*x, y.centres[a])
 		addBlock(&own, &arm, &arm, &geom.Identity, &row.square)
-		addMoment(grad, 1, &arm, row.grad)
+		addMoment(&grad, &arm, &row.grad)
 		answer := y.answer(row)
-		addMoment(rhs, -1, &arm, geom.Rotate(answer, y.pointGrad[row.point]))
+		eliminated := geom.Rotate(answer, y.pointGrad[row.point])
+		addMoment(&less, &arm, &eliminated)
 		for i := y.pointStart[row.point]; i < y.pointStart[row.point+1]; i++ {
 			other := &y.rows[i]
 			if b := other.pose; b >= a && y.offset[b] < y.offset[b+1] {
@@ -119,46 +119,50 @@ func (y *system) poseRow(s *state, a int32, at []int) {
 	}
 	addTo(block[:36], own[:])
 	for i := range 6 {
-		y.diag[first+i] = own[6*i+i]
-		rhs[i] -= grad[i]
+		y.diag[first+i], y.grad[first+i], y.rhs[first+i] = own[6*i+i], grad[i], -grad[i]-less[i]
 	}
 }
 
 // answer returns what the elimination of a row's point multiplies by the point's other products: less J'J by the point
 // times the point's inverse.
-func (y *system) answer(r *row) (k [9]float64) {
-	q := &r.square
-	for i, c := range [3][3]float64{{q[0], q[1], q[2]}, {q[1], q[3], q[4]}, {q[2], q[4], q[5]}} {
-		v := times(&y.inverse[r.point], c[:])
-		k[3*i], k[3*i+1], k[3*i+2] = -v[0], -v[1], -v[2]
+func (y *system) answer(r *row) [9]float64 {
+	a, b, c, d, e, f := r.square[0], r.square[1], r.square[2], r.square[3], r.square[4], r.square[5]
+	v := &y.inverse[r.point]
+	g, h, i, j, k, l := -v[0], -v[1], -v[2], -v[3], -v[4], -v[5]
+	return [9]float64{
+		a*g + b*h + c*i, a*h + b*j + c*k, a*i + b*k + c*l,
+		b*g + d*h + e*i, b*h + d*j + e*k, b*i + d*k + e*l,
+		c*g + e*h + f*i, c*h + e*j + f*k, c*i + e*k + f*l,
 	}
-	return k
 }
 
 // addLensBlock adds to the block of a pose and a lens what a point adds whose arm is from the pose: its products with
 // the lens, eliminated, and byLens if the pose has that lens.
 func (y *system) addLensBlock(block []float64, lens int, arm *[3]float64, answer *[9]float64, z, byLens []float64) {
 	n := len(y.free[lens])
+	x0, x1, x2 := arm[0], arm[1], arm[2]
+	t0, t1, t2 := block[:n], block[n:2*n], block[2*n:3*n]
+	m0, m1, m2 := block[3*n:4*n], block[4*n:5*n], block[5*n:6*n]
 	for k := range n {
-		v := geom.Rotate(*answer, [3]float64(z[3*k:]))
+		w := (*[3]float64)(z[3*k:])
+		a := answer[0]*w[0] + answer[1]*w[1] + answer[2]*w[2]
+		b := answer[3]*w[0] + answer[4]*w[1] + answer[5]*w[2]
+		c := answer[6]*w[0] + answer[7]*w[1] + answer[8]*w[2]
 		if byLens != nil {
-			v = geom.Add(v, [3]float64(byLens[3*k:]))
+			w := (*[3]float64)(byLens[3*k:])
+			a, b, c = a+w[0], b+w[1], c+w[2]
 		}
-		turn := geom.Cross(*arm, v)
-		for i := range 3 {
-			block[i*n+k] += turn[i]
-			block[(3+i)*n+k] += v[i]
-		}
+		t0[k], t1[k], t2[k] = t0[k]+x1*c-x2*b, t1[k]+x2*a-x0*c, t2[k]+x0*b-x1*a
+		m0[k], m1[k], m2[k] = m0[k]+a, m1[k]+b, m2[k]+c
 	}
 }
 
 // addMoment adds a gradient by a point as one by a pose, the point's arm from which is given.
-func addMoment(to []float64, sign float64, arm *[3]float64, g [3]float64) {
-	turn := geom.Cross(*arm, g)
-	for i := range 3 {
-		to[i] += sign * turn[i]
-		to[3+i] += sign * g[i]
-	}
+func addMoment(to *[6]float64, x, g *[3]float64) {
+	to[0] += x[1]*g[2] - x[2]*g[1]
+	to[1] += x[2]*g[0] - x[0]*g[2]
+	to[2] += x[0]*g[1] - x[1]*g[0]
+	to[3], to[4], to[5] = to[3]+g[0], to[4]+g[1], to[5]+g[2]
 }
 
 // addBlock adds the product k q of derivatives by a point, q symmetric, as one by two poses from which the point has the

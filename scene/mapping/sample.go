@@ -31,7 +31,9 @@ func (d *draft) sample(free []bool) (chosen []bool) {
 		return func(i int) {
 			clear(pairs)
 			list := d.shown(photos[i])
-			slices.SortStableFunc(list, func(a, b place) int { return cmp.Compare(lengths[b.track], lengths[a.track]) })
+			slices.SortFunc(list, func(a, b place) int {
+				return cmp.Or(lengths[b.track]-lengths[a.track], int(a.track-b.track))
+			})
 			var parts [sampleAcross * sampleAcross]int
 			for _, p := range list {
 				t := &d.tracks[p.track]
