@@ -186,6 +186,7 @@ func (r *row) add(slope *scene.Slope, d *[2]float64, weight float64) {
 func (y *system) addLens(pair int, byLens []float64, free []int, slope *scene.Slope, d *[2]float64,
 	weight float64) {
 	z, own := y.z[3*y.width*pair:], y.own[y.ownSize()*pair:y.ownSize()*(pair+1)]
+	grad := own[triangle(y.width):]
 	for a := range 2 {
 		x := &slope.Ray[a]
 		for i, param := range free {
@@ -195,9 +196,9 @@ func (y *system) addLens(pair int, byLens []float64, free []int, slope *scene.Sl
 				z[3*i+k] += w * x[k]
 			}
 			for k, other := range free[:i+1] {
-				own[i*y.width+k] += w * slope.Params[a][other]
+				own[triangle(i)+k] += w * slope.Params[a][other]
 			}
-			own[y.width*y.width+i] += w * d[a]
+			grad[i] += w * d[a]
 		}
 	}
 }

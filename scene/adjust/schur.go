@@ -73,7 +73,6 @@ func (y *system) reduce(s *state, lambda float64) {
 				next += y.dims(a) * y.dims(int(b))
 			}
 			clear(y.blocks[a])
-			clear(y.grad[y.offset[a]:y.offset[a+1]])
 			if lens := a - len(y.p.Poses); lens >= 0 {
 				y.lensRow(s, lens, at)
 			} else {
@@ -197,17 +196,16 @@ func addBlockRow(to *[6]float64, y *[3]float64, a, b, c float64) {
 func (y *system) lensRow(s *state, lens int, at []int) {
 	a := len(y.p.Poses) + lens
 	n, first, block := y.dims(a), y.offset[a], y.blocks[a]
-	grad, rhs := y.grad[first:first+n], y.rhs[first:first+n]
-	size, w := len(block), y.width
+	size, t, w := len(block), triangle(n), y.width
 	list := y.lensPairs[lens]
-	sums := sumParts(len(list), size+n+n*n+n, func(from, to int, sums []float64) {
+	sums := sumParts(len(list), size+t+2*n, func(from, to int, sums []float64) {
 		answer := make([]float64, 3*n)
-		block, rhs, square, grad := sums[:size], sums[size:size+n], sums[size+n:size+n+n*n], sums[size+n+n*n:]
+		block, square, grad, rhs := sums[:size], sums[size:size+t], sums[size+t:size+t+n], sums[size+t+n:]
 		for _, p := range list[from:to] {
 			own := y.own[y.ownSize()*int(p.index):]
+			addTo(square, own)
+			addTo(grad, own[triangle(w):])
 			for i := range n {
-				addTo(square[i*n:i*n+i+1], own[i*w:])
-				grad[i] += own[w*w+i]
 				v := times(&y.inverse[p.point], y.z[3*(w*int(p.index)+i):])
 				copy(answer[3*i:], v[:])
 				rhs[i] += geom.Dot(v, y.pointGrad[p.point])
@@ -219,23 +217,20 @@ func (y *system) lensRow(s *state, lens int, at []int) {
 		}
 	})
 	addTo(block, sums)
-	addTo(grad, sums[size+n+n*n:])
 	l := &y.p.Lenses[lens]
 	for i, param := range y.free[lens] {
-		for k := range i + 1 {
-			v := sums[size+n+i*n+k]
+		for k := range i {
+			v := sums[size+triangle(i)+k]
 			block[i*n+k] += v
-			if k < i {
-				block[k*n+i] += v
-			}
+			block[k*n+i] += v
 		}
-		y.diag[first+i] = sums[size+n+i*n+i]
+		diag, grad := sums[size+triangle(i)+i], sums[size+t+i]
 		if sigma := l.Sigma[param]; sigma > 0 {
-			grad[i] += (s.params[lens][param] - l.Params[param]) / (sigma * sigma)
-			block[i*n+i] += 1 / (sigma * sigma)
-			y.diag[first+i] += 1 / (sigma * sigma)
+			grad += (s.params[lens][param] - l.Params[param]) / (sigma * sigma)
+			diag += 1 / (sigma * sigma)
 		}
-		rhs[i] = sums[size+i] - grad[i]
+		block[i*n+i] += diag
+		y.diag[first+i], y.grad[first+i], y.rhs[first+i] = diag, grad, sums[size+t+n+i]-grad
 	}
 }
 

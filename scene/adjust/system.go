@@ -26,7 +26,7 @@ type system struct {
 	pairLens  []int32
 	lensPairs [][]pair
 	z         []float64 // of a pair: the sum of byLens
-	own       []float64 // of a pair: J'J by lens, width x width, lower triangle, then J'r
+	own       []float64 // of a pair: J'J by lens, lower triangle, then J'r
 
 	centres    [][3]float64 // of poses
 	v, inverse [][6]float64 // of a point: upper triangle of J'J, and of the damped inverse
@@ -75,7 +75,10 @@ func newSystem(p *Problem) *system {
 }
 
 // ownSize returns how many numbers of own a pair has.
-func (y *system) ownSize() int { return y.width*y.width + y.width }
+func (y *system) ownSize() int { return triangle(y.width) + y.width }
+
+// triangle returns how many numbers the lower triangle of a matrix has, row by row.
+func triangle(n int) int { return n * (n + 1) / 2 }
 
 // sortRows orders observations by point and lists the rows of each pose.
 func (y *system) sortRows() {
