@@ -105,8 +105,8 @@ func (p *Problem) Residuals() ([][2]float64, error) {
 	return list, nil
 }
 
-// linearise computes the normal equations' parts of all rows, points and pairs. It returns the sum of squared residuals,
-// weighted.
+// linearise computes the normal equations' parts of all rows, points and pairs. It returns the weighted sum of squared
+// residuals.
 func (y *system) linearise(s *state, loss Loss) float64 {
 	optics, _ := y.p.optics(s)
 	for i := range s.poses {

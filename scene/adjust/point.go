@@ -18,7 +18,7 @@ type pointFit struct {
 	cost float64
 }
 
-// Point refines a point alone, as Solve does with cameras that are fixed: it takes o.Steps at most.
+// Point refines a point alone, as Solve does with cameras that are fixed. o has all of its fields set.
 func Point(x [3]float64, sights []Sight, o Options) [3]float64 {
 	at, lambda := fitPoint(x, sights, o.Loss), 1e-6
 	for range o.Steps {
@@ -33,8 +33,7 @@ func Point(x [3]float64, sights []Sight, o Options) [3]float64 {
 			lambda *= 100
 			continue
 		}
-		gain := at.cost - next.cost
-		done := gain <= o.Gain*at.cost
+		done := at.cost-next.cost <= o.Gain*at.cost
 		if x, at, lambda = moved, next, lambda/3; done {
 			break
 		}

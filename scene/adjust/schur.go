@@ -164,8 +164,8 @@ func addMoment(to *[6]float64, x, g *[3]float64) {
 	to[3], to[4], to[5] = to[3]+g[0], to[4]+g[1], to[5]+g[2]
 }
 
-// addBlock adds the product k q of derivatives by a point, q symmetric, as one by two poses from which the point has the
-// arms x and y: with [x] as the matrix of the cross product,
+// addBlock adds the product k q of derivatives by a point, q symmetric, as one by two poses from which the point has
+// the arms x and y: with [x] as the matrix of the cross product,
 //
 //	( [x] k q [y]'  [x] k q )
 //	(     k q [y]'      k q )

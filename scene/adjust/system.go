@@ -7,9 +7,10 @@ import (
 )
 
 // system holds the normal equations of a problem. Its nodes are the poses, then the lenses; a node has as many
-// variables as it has freedoms: 6 or 0 of a pose, the free parameters of a lens. A pose's are a small rotation about the
-// camera's centre, and a translation, both in the world's axes: then the derivatives by the pose follow from those by
-// the point, and whatever origin the world has, rotations and translations differ.
+// variables as it has freedoms: 6 or 0 of a pose, the free parameters of a lens. A pose's are a small rotation about
+// the camera's centre, and a translation, both in the world's axes: the derivatives by the pose then follow from those
+// by the point. About the centre, as the origin may be a million metres away, where rotations and translations hardly
+// differ.
 type system struct {
 	p     *Problem
 	free  [][]int // of each lens: places in Params

@@ -41,7 +41,7 @@ var loss = adjust.Cauchy(1)
 var (
 	growing = effort{1, adjust.Options{Loss: loss, Steps: 10, Gain: 1e-3}, false}
 	nearly  = effort{1, adjust.Options{Loss: loss, Steps: 20, Gain: 1e-4}, false}
-	final   = effort{3, adjust.Options{Loss: loss, Steps: 4, Gain: 1e-4}, true}
+	final   = effort{3, adjust.Options{Loss: loss, Steps: 6, Gain: 1e-4}, true}
 )
 
 // adjustPhotos adjusts photos, those that share most points with them, and the points of all these.
@@ -299,8 +299,8 @@ func (d *draft) finish() error {
 	return err
 }
 
-// adjustAll adjusts by a sample, then by all tracks, and at last the points alone, which takes longest if they are seen
-// at wrong places.
+// adjustAll adjusts by a sample, then by all tracks, and at last points alone: those with wrong observations converge
+// last, and hardly move cameras.
 func (d *draft) adjustAll() error {
 	for _, e := range []effort{nearly, final} {
 		if err := d.adjustWhole(e); err != nil {
@@ -310,6 +310,7 @@ func (d *draft) adjustAll() error {
 	d.extend(placed(d.placed), mostOff)
 	d.refinePoints(d.placed, nil, loss, 2, 1e-4)
 	d.filter(mostOff)
+	d.dropPhotos()
 	return nil
 }
 
