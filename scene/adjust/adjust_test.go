@@ -145,7 +145,6 @@ func TestGradient(t *testing.T) {
 	for _, loss := range []Loss{squares, Cauchy(2)} {
 		y, s := newSystem(p), p.state()
 		y.linearise(s, loss)
-		y.pointParts(s)
 		y.reduce(s, 1e-3)
 		m := &minimiser{system: y, at: s}
 		for i := range y.grad {
@@ -174,7 +173,6 @@ func TestSolvers(t *testing.T) {
 	disturb(p, 0.003)
 	y, s := newSystem(p), p.state()
 	y.linearise(s, Cauchy(1))
-	y.pointParts(s)
 	y.reduce(s, 1e-2)
 	want, ok := y.solve()
 	got, fine := y.gradients(y.rhs)
@@ -265,6 +263,49 @@ func TestFixed(t *testing.T) {
 	p.Points[0][1] = math.NaN()
 	if _, err := Solve(context.Background(), p, Options{}); err == nil {
 		t.Error("a point that is not finite is accepted")
+	}
+}
+
+// A point alone goes where Solve moves it if cameras are fixed.
+func TestPoint(t *testing.T) {
+	p := ring(t, openCV, 12, 60)
+	d := &draws{seed: 5}
+	for i := range p.Observations {
+		o := &p.Observations[i]
+		o.X, o.Y = o.X+0.5*d.normal(), o.Y+0.5*d.normal()
+		if i%20 == 0 {
+			o.X += 30
+		}
+	}
+	for i := range p.Poses {
+		p.Poses[i].Fixed = true
+	}
+	p.Lenses[0].Free = [scene.MaxCalibrated]bool{}
+	for i := range p.Points {
+		p.Points[i][i%3] += 0.02
+	}
+	optics, err := openCV.Optics(openCV.Width, openCV.Height)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sights := make([][]Sight, len(p.Points))
+	for _, o := range p.Observations {
+		sights[o.Point] = append(sights[o.Point], Sight{&p.Poses[o.Pose], optics, o.X, o.Y})
+	}
+	start := slices.Clone(p.Points)
+	o := Options{Loss: Cauchy(1), Steps: 200, Gain: 1e-15}
+	solve(t, p, o)
+	for i, want := range p.Points {
+		if len(sights[i]) < 4 {
+			continue
+		}
+		if off := geom.Length(geom.Sub(Point(start[i], sights[i], o), want)); off > 1e-5 {
+			t.Errorf("point %d of %d sights is off by %g", i, len(sights[i]), off)
+		}
+	}
+	far := [3]float64{math.Inf(1), 0, 0}
+	if got := Point(far, sights[0], o); got != far {
+		t.Errorf("a point that no camera shows moves to %v", got)
 	}
 }
 

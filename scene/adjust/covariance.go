@@ -17,14 +17,8 @@ func (p *Problem) Sigmas(loss Loss, lens int, params ...int) ([]float64, error) 
 		return nil, err
 	}
 	y, s := newSystem(p), p.state()
-	y.linearise(s, loss)
-	y.pointParts(s)
+	sum := y.linearise(s, loss)
 	y.reduce(s, gaugeDamping)
-	var sum float64
-	for i := range y.rows {
-		r := &y.rows[i].residual
-		sum += r[0]*r[0] + r[1]*r[1]
-	}
 	freedoms := 2*len(y.rows) - len(y.rhs)
 	if !p.PointsFixed {
 		freedoms -= 3 * len(p.Points)

@@ -3,8 +3,8 @@
 // Synthesis, 2000), by Levenberg and Marquardt's method in float64.
 //
 // The path: Solve (solve.go) linearises all observations (linear.go), eliminates the points (schur.go), and solves what
-// is left for poses and lenses, by Cholesky or by conjugate gradients (reduced.go). covariance.go says how well
-// parameters are determined.
+// is left for poses and lenses, by Cholesky or by conjugate gradients (reduced.go). Point (point.go) refines a point
+// alone. covariance.go says how well parameters are determined.
 //
 // Results do not depend on the number of cores: each sum belongs to one goroutine and has a fixed order.
 package adjust

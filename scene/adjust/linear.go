@@ -24,25 +24,6 @@ func Cauchy(scale float64) Loss {
 	return func(s float64) (cost, slope float64) { return c * math.Log1p(s/c), 1 / (1 + s/c) }
 }
 
-// row is a linearised observation, scaled by the root of its loss's slope.
-type row struct {
-	residual [2]float64
-	// derivatives by a small rotation of the camera about its centre, and by a translation of its axes. About the
-	// centre, as the origin may be a million metres away, where rotations and translations hardly differ.
-	byPose [2][6]float64
-}
-
-// byPoint returns the derivatives by the point: 2x3.
-func (r *row) byPoint(rotation *[9]float64) (j [2][3]float64) {
-	for i := range 2 {
-		c := r.byPose[i][3:]
-		for k := range 3 {
-			j[i][k] = c[0]*rotation[k] + c[1]*rotation[3+k] + c[2]*rotation[6+k]
-		}
-	}
-	return j
-}
-
 // optics prepares the lenses of a state. ok is false if one folds the picture at its centre.
 func (p *Problem) optics(s *state) (list []*scene.Optics, ok bool) {
 	list = make([]*scene.Optics, len(p.Lenses))
@@ -60,7 +41,7 @@ func (p *Problem) optics(s *state) (list []*scene.Optics, ok bool) {
 }
 
 // chunk is how many observations, or points, a goroutine works on at a time: sums over chunks have a fixed order.
-const chunk = 1024
+const chunk = 256
 
 // chunks calls f for all chunks of n things and returns the sum of what it returns.
 func chunks(n int, f func(from, to int) float64) (sum float64) {
@@ -124,37 +105,100 @@ func (p *Problem) Residuals() ([][2]float64, error) {
 	return list, nil
 }
 
-// linearise fills rows, and byLens with the derivatives by the lenses' free parameters, 2 x width numbers each.
-func (y *system) linearise(s *state, loss Loss) {
+// linearise computes the normal equations' parts of all rows, points and pairs. It returns the weighted sum of squared
+// residuals.
+func (y *system) linearise(s *state, loss Loss) float64 {
 	optics, _ := y.p.optics(s)
-	chunks(len(y.rows), func(from, to int) float64 {
+	for i := range s.poses {
+		y.centres[i] = geom.TranslationOf(geom.Transposed(s.poses[i].R), s.poses[i].T)
+	}
+	return chunks(len(s.points), func(from, to int) (sum float64) {
 		for i := from; i < to; i++ {
-			o := &y.obs[i]
-			y.rows[i] = row{}
-			byLens := y.byLens[2*y.width*i : 2*y.width*(i+1)]
-			clear(byLens)
-			pose := &s.poses[o.Pose]
-			at := geom.Add(geom.Rotate(pose.R, s.points[o.Point]), pose.T)
-			var slope scene.Slope
-			u, v, ok := optics[pose.Lens].Linearise(at, &slope)
-			d := [2]float64{u - o.X, v - o.Y}
-			d2 := d[0]*d[0] + d[1]*d[1]
-			if !ok || !(d2 < lostPixels*lostPixels) {
-				continue
-			}
-			_, w := loss(d2)
-			w = math.Sqrt(w)
-			r := &y.rows[i]
-			for a := range 2 {
-				r.residual[a] = w * d[a]
-				c := geom.Scale(slope.Ray[a], w)
-				cross := geom.Cross(at, c)
-				r.byPose[a] = [6]float64{cross[0], cross[1], cross[2], c[0], c[1], c[2]}
-				for k, param := range y.free[pose.Lens] {
-					byLens[a*y.width+k] = w * slope.Params[a][param]
-				}
-			}
+			sum += y.linearisePoint(s, optics, loss, int32(i))
 		}
-		return 0
+		return sum
 	})
+}
+
+func (y *system) linearisePoint(s *state, optics []*scene.Optics, loss Loss, point int32) (sum float64) {
+	var slope scene.Slope
+	v, g := [6]float64{}, [3]float64{}
+	first, last := y.pairStart[point], y.pairStart[point+1]
+	clear(y.z[3*y.width*int(first) : 3*y.width*int(last)])
+	clear(y.own[y.ownSize()*int(first) : y.ownSize()*int(last)])
+	for r := y.pointStart[point]; r < y.pointStart[point+1]; r++ {
+		row, byLens := &y.rows[r], y.byLens[3*y.width*int(r):3*y.width*int(r+1)]
+		row.square, row.grad = [6]float64{}, [3]float64{}
+		clear(byLens)
+		pose := &s.poses[row.pose]
+		weight, _, d := observe(pose, optics[pose.Lens], s.points[point], y.seen[r], loss, &slope)
+		if weight == 0 {
+			continue
+		}
+		sum += weight * (d[0]*d[0] + d[1]*d[1])
+		row.add(&slope, &d, weight)
+		for k := range v {
+			v[k] += row.square[k]
+		}
+		g = geom.Add(g, row.grad)
+		if pair := y.pairOf(point, int32(pose.Lens)); pair >= 0 {
+			y.addLens(pair, byLens, y.free[pose.Lens], &slope, &d, weight)
+		}
+	}
+	y.v[point], y.pointGrad[point] = v, g
+	return sum
+}
+
+// observe linearises an observation: it returns its weight, 0 for one that is lost, its cost, and where the point is
+// projected, less where it was seen. The slope's rays are in the world's axes.
+func observe(pose *Pose, optics *scene.Optics, x [3]float64, seen [2]float64, loss Loss, slope *scene.Slope) (weight,
+	cost float64, d [2]float64) {
+	u, v, ok := optics.Linearise(geom.Add(geom.Rotate(pose.R, x), pose.T), slope)
+	d = [2]float64{u - seen[0], v - seen[1]}
+	d2 := d[0]*d[0] + d[1]*d[1]
+	if !ok || !(d2 < lostPixels*lostPixels) {
+		cost, _ = loss(lostPixels * lostPixels)
+		return 0, cost, d
+	}
+	r := &pose.R
+	for i := range slope.Ray {
+		v := &slope.Ray[i]
+		*v = [3]float64{r[0]*v[0] + r[3]*v[1] + r[6]*v[2], r[1]*v[0] + r[4]*v[1] + r[7]*v[2],
+			r[2]*v[0] + r[5]*v[1] + r[8]*v[2]}
+	}
+	cost, weight = loss(d2)
+	return weight, cost, d
+}
+
+// add adds an observation with its derivatives and weight.
+func (r *row) add(slope *scene.Slope, d *[2]float64, weight float64) {
+	for a := range 2 {
+		x := &slope.Ray[a]
+		w0, w1, w2 := weight*x[0], weight*x[1], weight*x[2]
+		q := &r.square
+		q[0], q[1], q[2] = q[0]+w0*x[0], q[1]+w0*x[1], q[2]+w0*x[2]
+		q[3], q[4], q[5] = q[3]+w1*x[1], q[4]+w1*x[2], q[5]+w2*x[2]
+		r.grad[0], r.grad[1], r.grad[2] = r.grad[0]+w0*d[a], r.grad[1]+w1*d[a], r.grad[2]+w2*d[a]
+	}
+}
+
+// addLens adds the products of an observation's derivatives by the lens's free parameters to its pair and row.
+func (y *system) addLens(pair int, byLens []float64, free []int, slope *scene.Slope, d *[2]float64,
+	weight float64) {
+	z, own := y.z[3*y.width*pair:], y.own[y.ownSize()*pair:y.ownSize()*(pair+1)]
+	grad := own[triangle(y.width):]
+	for a := range 2 {
+		x := &slope.Ray[a]
+		for i, param := range free {
+			w := weight * slope.Params[a][param]
+			for k := range 3 {
+				byLens[3*i+k] += w * x[k]
+				z[3*i+k] += w * x[k]
+			}
+			for k, other := range free[:i+1] {
+				own[triangle(i)+k] += w * slope.Params[a][other]
+			}
+			grad[i] += w * d[a]
+		}
+	}
 }

@@ -8,59 +8,14 @@ import (
 // leastDamping bounds the damped diagonal from below, so that a variable that nothing determines stays where it is.
 const leastDamping = 1e-12
 
-// pointParts computes each point's part of J'J and J'r, and its products with poses and lenses.
-func (y *system) pointParts(s *state) {
-	chunks(len(y.p.Points), func(from, to int) float64 {
-		for i := from; i < to; i++ {
-			y.pointPart(s, int32(i))
-		}
-		return 0
-	})
-}
-
-func (y *system) pointPart(s *state, point int32) {
-	v, g := [6]float64{}, [3]float64{}
-	clear(y.z[3*y.width*int(y.pairStart[point]) : 3*y.width*int(y.pairStart[point+1])])
-	for r := y.pointStart[point]; r < y.pointStart[point+1]; r++ {
-		row := &y.rows[r]
-		pose := y.obs[r].Pose
-		j := row.byPoint(&s.poses[pose].R)
-		p := &row.byPose
-		for a := range 2 {
-			x := &j[a]
-			for k, at := range [6][2]int{{0, 0}, {0, 1}, {0, 2}, {1, 1}, {1, 2}, {2, 2}} {
-				v[k] += x[at[0]] * x[at[1]]
-			}
-			for k := range 3 {
-				g[k] += x[k] * row.residual[a]
-			}
-		}
-		w := &y.w[r]
-		for i := range 6 {
-			for k := range 3 {
-				w[3*i+k] = p[0][i]*j[0][k] + p[1][i]*j[1][k]
-			}
-		}
-		if z := y.pairOf(point, int32(s.poses[pose].Lens)); z != nil {
-			byLens := y.byLens[2*y.width*int(r):]
-			for i := range y.width {
-				for k := range 3 {
-					z[3*i+k] += byLens[i]*j[0][k] + byLens[y.width+i]*j[1][k]
-				}
-			}
-		}
-	}
-	y.v[point], y.pointGrad[point] = v, g
-}
-
-// pairOf returns the numbers of a point and a lens, or nil for a lens that is fixed.
-func (y *system) pairOf(point, lens int32) []float64 {
+// pairOf returns the pair of a point and a lens; -1 for a lens that is fixed.
+func (y *system) pairOf(point, lens int32) int {
 	for i := y.pairStart[point]; i < y.pairStart[point+1]; i++ {
 		if y.pairLens[i] == lens {
-			return y.z[3*y.width*int(i) : 3*y.width*int(i+1)]
+			return int(i)
 		}
 	}
-	return nil
+	return -1
 }
 
 // damp inverts the points' damped parts. Points that stay, and those that nothing determines, have zeros.
@@ -108,7 +63,7 @@ func (y *system) reduce(s *state, lambda float64) {
 	parallel.Workers(nodes, nodes, func() func(i int) {
 		at := make([]int, nodes) // of a column in the row's blocks
 		return func(i int) {
-			a := nodes - 1 - i // a lens that all photos share takes longest, so it begins first
+			a := (len(y.p.Poses) + i) % nodes // those that take longest begin first: lenses, then poses in order
 			if y.dims(a) == 0 {
 				return
 			}
@@ -118,7 +73,6 @@ func (y *system) reduce(s *state, lambda float64) {
 				next += y.dims(a) * y.dims(int(b))
 			}
 			clear(y.blocks[a])
-			clear(y.grad[y.offset[a]:y.offset[a+1]])
 			if lens := a - len(y.p.Poses); lens >= 0 {
 				y.lensRow(s, lens, at)
 			} else {
@@ -135,81 +89,148 @@ func (y *system) reduce(s *state, lambda float64) {
 // poseRow fills the row of a pose.
 func (y *system) poseRow(s *state, a int32, at []int) {
 	block, first := y.blocks[a], y.offset[a]
-	grad, rhs := y.grad[first:first+6], y.rhs[first:first+6]
-	clear(rhs)
-	lens := len(y.p.Poses) + s.poses[a].Lens
-	var byLens []float64
-	n := y.dims(lens)
-	if n > 0 {
-		byLens = block[at[lens]:]
-	}
+	var grad, less [6]float64
 	var own [36]float64 // before anything is eliminated
 	for _, r := range y.poseRows[a] {
-		row, l := &y.rows[r], y.byLens[2*y.width*int(r):]
-		p := &row.byPose
-		for i := range 6 {
-			grad[i] += p[0][i]*row.residual[0] + p[1][i]*row.residual[1]
-			for k := range 6 {
-				own[6*i+k] += p[0][i]*p[0][k] + p[1][i]*p[1][k]
-			}
-			for k := range n {
-				byLens[i*n+k] += p[0][i]*l[k] + p[1][i]*l[y.width+k]
+		row := &y.rows[r]
+		x := &s.points[row.point]
+		arm := geom.Sub(*x, y.centres[a])
+		addBlock(&own, &arm, &arm, &geom.Identity, &row.square)
+		addMoment(&grad, &arm, &row.grad)
+		answer := y.answer(row)
+		eliminated := geom.Rotate(answer, y.pointGrad[row.point])
+		addMoment(&less, &arm, &eliminated)
+		for i := y.pointStart[row.point]; i < y.pointStart[row.point+1]; i++ {
+			other := &y.rows[i]
+			if b := other.pose; b >= a && y.offset[b] < y.offset[b+1] {
+				away := geom.Sub(*x, y.centres[b])
+				addBlock((*[36]float64)(block[at[b]:]), &arm, &away, &answer, &other.square)
 			}
 		}
-		point := y.obs[r].Point
-		var answer [18]float64 // W V^-1
-		solvePoint(&y.inverse[point], y.w[r][:], answer[:])
-		y.subtract(block, a, point, answer[:], 6, at)
-		y.subtractPoint(point, answer[:], rhs)
+		for i := y.pairStart[row.point]; i < y.pairStart[row.point+1]; i++ {
+			lens := int(y.pairLens[i])
+			var byLens []float64
+			if lens == s.poses[a].Lens {
+				byLens = y.byLens[3*y.width*int(r):]
+			}
+			y.addLensBlock(block[at[len(s.poses)+lens]:], lens, &arm, &answer, y.z[3*y.width*int(i):], byLens)
+		}
 	}
 	addTo(block[:36], own[:])
 	for i := range 6 {
-		y.diag[first+i] = own[6*i+i]
-		rhs[i] -= grad[i]
+		y.diag[first+i], y.grad[first+i], y.rhs[first+i] = own[6*i+i], grad[i], -grad[i]-less[i]
 	}
 }
 
-// lensRow fills the row of a lens. Most rows and points may be its own, so that they are summed in parts, by several
-// goroutines.
+// answer returns what the elimination of a row's point multiplies by the point's other products: less J'J by the point
+// times the point's inverse.
+func (y *system) answer(r *row) [9]float64 {
+	a, b, c, d, e, f := r.square[0], r.square[1], r.square[2], r.square[3], r.square[4], r.square[5]
+	v := &y.inverse[r.point]
+	g, h, i, j, k, l := -v[0], -v[1], -v[2], -v[3], -v[4], -v[5]
+	return [9]float64{
+		a*g + b*h + c*i, a*h + b*j + c*k, a*i + b*k + c*l,
+		b*g + d*h + e*i, b*h + d*j + e*k, b*i + d*k + e*l,
+		c*g + e*h + f*i, c*h + e*j + f*k, c*i + e*k + f*l,
+	}
+}
+
+// addLensBlock adds to the block of a pose and a lens what a point adds whose arm is from the pose: its products with
+// the lens, eliminated, and byLens if the pose has that lens.
+func (y *system) addLensBlock(block []float64, lens int, arm *[3]float64, answer *[9]float64, z, byLens []float64) {
+	n := len(y.free[lens])
+	x0, x1, x2 := arm[0], arm[1], arm[2]
+	t0, t1, t2 := block[:n], block[n:2*n], block[2*n:3*n]
+	m0, m1, m2 := block[3*n:4*n], block[4*n:5*n], block[5*n:6*n]
+	for k := range n {
+		w := (*[3]float64)(z[3*k:])
+		a := answer[0]*w[0] + answer[1]*w[1] + answer[2]*w[2]
+		b := answer[3]*w[0] + answer[4]*w[1] + answer[5]*w[2]
+		c := answer[6]*w[0] + answer[7]*w[1] + answer[8]*w[2]
+		if byLens != nil {
+			w := (*[3]float64)(byLens[3*k:])
+			a, b, c = a+w[0], b+w[1], c+w[2]
+		}
+		t0[k], t1[k], t2[k] = t0[k]+x1*c-x2*b, t1[k]+x2*a-x0*c, t2[k]+x0*b-x1*a
+		m0[k], m1[k], m2[k] = m0[k]+a, m1[k]+b, m2[k]+c
+	}
+}
+
+// addMoment adds a gradient by a point as one by a pose, the point's arm from which is given.
+func addMoment(to *[6]float64, x, g *[3]float64) {
+	to[0] += x[1]*g[2] - x[2]*g[1]
+	to[1] += x[2]*g[0] - x[0]*g[2]
+	to[2] += x[0]*g[1] - x[1]*g[0]
+	to[3], to[4], to[5] = to[3]+g[0], to[4]+g[1], to[5]+g[2]
+}
+
+// addBlock adds the product k q of derivatives by a point, q symmetric, as one by two poses from which the point has
+// the arms x and y: with [x] as the matrix of the cross product,
+//
+//	( [x] k q [y]'  [x] k q )
+//	(     k q [y]'      k q )
+func addBlock(to *[36]float64, x, y *[3]float64, k *[9]float64, q *[6]float64) {
+	q0, q1, q2, q3, q4, q5 := q[0], q[1], q[2], q[3], q[4], q[5]
+	a0, a1, a2 := k[0]*q0+k[1]*q1+k[2]*q2, k[0]*q1+k[1]*q3+k[2]*q4, k[0]*q2+k[1]*q4+k[2]*q5
+	b0, b1, b2 := k[3]*q0+k[4]*q1+k[5]*q2, k[3]*q1+k[4]*q3+k[5]*q4, k[3]*q2+k[4]*q4+k[5]*q5
+	c0, c1, c2 := k[6]*q0+k[7]*q1+k[8]*q2, k[6]*q1+k[7]*q3+k[8]*q4, k[6]*q2+k[7]*q4+k[8]*q5
+	x0, x1, x2 := x[0], x[1], x[2]
+	addBlockRow((*[6]float64)(to[0:]), y, x1*c0-x2*b0, x1*c1-x2*b1, x1*c2-x2*b2)
+	addBlockRow((*[6]float64)(to[6:]), y, x2*a0-x0*c0, x2*a1-x0*c1, x2*a2-x0*c2)
+	addBlockRow((*[6]float64)(to[12:]), y, x0*b0-x1*a0, x0*b1-x1*a1, x0*b2-x1*a2)
+	addBlockRow((*[6]float64)(to[18:]), y, a0, a1, a2)
+	addBlockRow((*[6]float64)(to[24:]), y, b0, b1, b2)
+	addBlockRow((*[6]float64)(to[30:]), y, c0, c1, c2)
+}
+
+func addBlockRow(to *[6]float64, y *[3]float64, a, b, c float64) {
+	to[0] += y[1]*c - y[2]*b
+	to[1] += y[2]*a - y[0]*c
+	to[2] += y[0]*b - y[1]*a
+	to[3] += a
+	to[4] += b
+	to[5] += c
+}
+
+// lensRow fills the row of a lens. Most points may be its own, so that they are summed in parts, by several goroutines.
 func (y *system) lensRow(s *state, lens int, at []int) {
 	a := len(y.p.Poses) + lens
 	n, first, block := y.dims(a), y.offset[a], y.blocks[a]
-	grad, rhs := y.grad[first:first+n], y.rhs[first:first+n]
-	clear(rhs)
-	own := sumParts(len(y.lensRows[lens]), n*n+n, func(from, to int, sums []float64) {
-		for _, r := range y.lensRows[lens][from:to] {
-			byLens, residual := y.byLens[2*y.width*int(r):], &y.rows[r].residual
+	size, t, w := len(block), triangle(n), y.width
+	list := y.lensPairs[lens]
+	sums := sumParts(len(list), size+t+2*n, func(from, to int, sums []float64) {
+		answer := make([]float64, 3*n)
+		block, square, grad, rhs := sums[:size], sums[size:size+t], sums[size+t:size+t+n], sums[size+t+n:]
+		for _, p := range list[from:to] {
+			own := y.own[y.ownSize()*int(p.index):]
+			addTo(square, own)
+			addTo(grad, own[triangle(w):])
 			for i := range n {
-				sums[n*n+i] += byLens[i]*residual[0] + byLens[y.width+i]*residual[1]
-				for k := range n {
-					sums[i*n+k] += byLens[i]*byLens[k] + byLens[y.width+i]*byLens[y.width+k]
-				}
+				v := times(&y.inverse[p.point], y.z[3*(w*int(p.index)+i):])
+				copy(answer[3*i:], v[:])
+				rhs[i] += geom.Dot(v, y.pointGrad[p.point])
+			}
+			for i := p.index; i < y.pairStart[p.point+1]; i++ {
+				b := len(y.p.Poses) + int(y.pairLens[i])
+				subtractProduct(block[at[b]:], answer, y.z[3*w*int(i):], n, y.dims(b))
 			}
 		}
 	})
-	addTo(block[:n*n], own)
-	addTo(grad, own[n*n:])
+	addTo(block, sums)
 	l := &y.p.Lenses[lens]
 	for i, param := range y.free[lens] {
+		for k := range i {
+			v := sums[size+triangle(i)+k]
+			block[i*n+k] += v
+			block[k*n+i] += v
+		}
+		diag, grad := sums[size+triangle(i)+i], sums[size+t+i]
 		if sigma := l.Sigma[param]; sigma > 0 {
-			grad[i] += (s.params[lens][param] - l.Params[param]) / (sigma * sigma)
-			block[i*n+i] += 1 / (sigma * sigma)
+			grad += (s.params[lens][param] - l.Params[param]) / (sigma * sigma)
+			diag += 1 / (sigma * sigma)
 		}
-		y.diag[first+i] = block[i*n+i]
-	}
-	size := len(block)
-	eliminated := sumParts(len(y.lensPairs[lens]), size+n, func(from, to int, sums []float64) {
-		answer := make([]float64, 3*n)
-		for _, p := range y.lensPairs[lens][from:to] {
-			solvePoint(&y.inverse[p.point], y.z[3*y.width*int(p.index):], answer)
-			y.subtract(sums[:size], int32(a), p.point, answer, n, at)
-			y.subtractPoint(p.point, answer, sums[size:])
-		}
-	})
-	addTo(block, eliminated)
-	addTo(rhs, eliminated[size:])
-	for i := range n {
-		rhs[i] -= grad[i]
+		block[i*n+i] += diag
+		y.diag[first+i], y.grad[first+i], y.rhs[first+i] = diag, grad, sums[size+t+n+i]-grad
 	}
 }
 
@@ -238,45 +259,6 @@ func addTo(to, from []float64) {
 	}
 }
 
-// solvePoint computes w V^-1 for rows of three numbers.
-func solvePoint(inverse *[6]float64, w, out []float64) {
-	for i := 0; i < len(out); i += 3 {
-		r := times(inverse, w[i:i+3])
-		copy(out[i:i+3], r[:])
-	}
-}
-
-// subtract takes the products of a node's answer with all nodes from it on that see the point off the node's row,
-// block.
-func (y *system) subtract(block []float64, a, point int32, answer []float64, n int, at []int) {
-	poses := int32(len(y.p.Poses))
-	for r := y.pointStart[point]; r < y.pointStart[point+1]; r++ {
-		b := y.obs[r].Pose
-		switch {
-		case b < a || y.dims(int(b)) == 0:
-		case n == 6:
-			subtractPoses((*[36]float64)(block[at[b]:]), (*[18]float64)(answer), &y.w[r])
-		default:
-			subtractProduct(block[at[b]:], answer, y.w[r][:], n, 6)
-		}
-	}
-	for i := y.pairStart[point]; i < y.pairStart[point+1]; i++ {
-		if b := poses + y.pairLens[i]; b >= a {
-			subtractProduct(block[at[b]:], answer, y.z[3*y.width*int(i):], n, y.dims(int(b)))
-		}
-	}
-}
-
-// subtractPoses is subtractProduct of two poses.
-func subtractPoses(c *[36]float64, a, b *[18]float64) {
-	for i := range 6 {
-		a0, a1, a2 := a[3*i], a[3*i+1], a[3*i+2]
-		for k := range 6 {
-			c[6*i+k] -= a0*b[3*k] + a1*b[3*k+1] + a2*b[3*k+2]
-		}
-	}
-}
-
 // subtractProduct computes c -= a b', for a of n rows of 3 and b of m rows of 3.
 func subtractProduct(c, a, b []float64, n, m int) {
 	for i := range n {
@@ -287,24 +269,21 @@ func subtractProduct(c, a, b []float64, n, m int) {
 	}
 }
 
-// subtractPoint adds the point's answer to a node's right-hand side.
-func (y *system) subtractPoint(point int32, answer, rhs []float64) {
-	g := y.pointGrad[point]
-	for i := range rhs {
-		rhs[i] += geom.Dot([3]float64(answer[3*i:]), g)
-	}
-}
-
 // moves computes the steps of the points from those of the cameras.
-func (y *system) moves(step []float64) [][3]float64 {
+func (y *system) moves(s *state, step []float64) [][3]float64 {
 	moves := make([][3]float64, len(y.v))
 	poses := len(y.p.Poses)
 	chunks(len(moves), func(from, to int) float64 {
 		for i := from; i < to; i++ {
 			g := y.pointGrad[i]
 			for r := y.pointStart[i]; r < y.pointStart[i+1]; r++ {
-				node := int(y.obs[r].Pose)
-				addTransposed(&g, y.w[r][:], step[y.offset[node]:y.offset[node+1]])
+				row := &y.rows[r]
+				if d := step[y.offset[row.pose]:y.offset[row.pose+1]]; len(d) > 0 {
+					arm := geom.Sub(s.points[i], y.centres[row.pose])
+					move := times(&row.square, d[3:])
+					turn := geom.Cross([3]float64(d), arm)
+					g = geom.Add(g, geom.Add(move, times(&row.square, turn[:])))
+				}
 			}
 			for k := y.pairStart[i]; k < y.pairStart[i+1]; k++ {
 				node := poses + int(y.pairLens[k])

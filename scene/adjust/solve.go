@@ -49,7 +49,6 @@ func Solve(ctx context.Context, p *Problem, o Options) (sum Summary, err error) 
 		}
 		if !fresh {
 			m.linearise(m.at, o.Loss)
-			m.pointParts(m.at)
 			fresh = true
 		}
 		before := m.cost
@@ -86,7 +85,7 @@ const (
 func (m *minimiser) step(loss Loss) outcome {
 	m.reduce(m.at, m.lambda)
 	if delta, ok := m.solve(); ok {
-		moves := m.moves(delta)
+		moves := m.moves(m.at, delta)
 		next := m.moved(delta, moves)
 		cost, predicted := m.p.cost(next, loss), m.predicted(delta, moves)
 		if gain := (m.cost - cost) / predicted; predicted > 0 && cost < m.cost {
@@ -111,8 +110,9 @@ func (m *minimiser) moved(delta []float64, moves [][3]float64) *state {
 	for i := range s.poses {
 		if d := delta[m.offset[i]:m.offset[i+1]]; len(d) > 0 {
 			p := &s.poses[i]
-			turn := geom.RotationFromVector([3]float64(d[:3]))
-			p.R, p.T = geom.Product(turn, p.R), geom.Add(geom.Rotate(turn, p.T), [3]float64(d[3:]))
+			turn := geom.RotationFromVector(geom.Rotate(p.R, [3]float64(d[:3])))
+			p.T = geom.Add(geom.Rotate(turn, p.T), geom.Rotate(p.R, [3]float64(d[3:])))
+			p.R = geom.Product(turn, p.R)
 		}
 	}
 	for i := range m.at.params {

@@ -7,26 +7,29 @@ import (
 )
 
 // system holds the normal equations of a problem. Its nodes are the poses, then the lenses; a node has as many
-// variables as it has freedoms: 6 (rotation, translation) or 0 of a pose, the free parameters of a lens.
+// variables as it has freedoms: 6 or 0 of a pose, the free parameters of a lens. A pose's are a small rotation about
+// the camera's centre, and a translation, both in the world's axes: the derivatives by the pose then follow from those
+// by the point. About the centre, as the origin may be a million metres away, where rotations and translations hardly
+// differ.
 type system struct {
 	p     *Problem
 	free  [][]int // of each lens: places in Params
 	width int     // free parameters of the lens that has most
 
-	obs        []Observation // by point: one is a row of this system
-	pointStart []int32       // rows of point i: pointStart[i] to pointStart[i+1]
+	rows       []row        // by point
+	seen       [][2]float64 // of a row: pixels
+	pointStart []int32      // rows of point i: pointStart[i] to pointStart[i+1]
 	poseRows   [][]int32
-	lensRows   [][]int32
-	rows       []row
-	byLens     []float64     // derivatives of a row by its lens: 2 x width
-	w          [][18]float64 // of a row: derivatives by pose times those by point, 6x3
+	byLens     []float64 // of a row: derivatives by lens times those by point, width x 3
 
 	// a pair is a point and a lens that sees it
 	pairStart []int32 // of point i
 	pairLens  []int32
 	lensPairs [][]pair
-	z         []float64 // of a pair: derivatives by lens times those by point, width x 3
+	z         []float64 // of a pair: the sum of byLens
+	own       []float64 // of a pair: J'J by lens, lower triangle, then J'r
 
+	centres    [][3]float64 // of poses
 	v, inverse [][6]float64 // of a point: upper triangle of J'J, and of the damped inverse
 	pointGrad  [][3]float64
 
@@ -37,6 +40,13 @@ type system struct {
 	diag    []float64   // of J'J, by variable
 	grad    []float64   // J'r, by variable
 	rhs     []float64   // of the reduced system
+}
+
+// row is a linearised observation.
+type row struct {
+	square      [6]float64 // J'J by the point, in the world's axes: upper triangle
+	grad        [3]float64 // J'r by the point
+	pose, point int32
 }
 
 type pair struct{ index, point int32 }
@@ -58,35 +68,47 @@ func newSystem(p *Problem) *system {
 	}
 	y.pairUp()
 	y.layOut()
-	n := len(y.obs)
-	y.rows, y.w, y.byLens = make([]row, n), make([][18]float64, n), make([]float64, 2*y.width*n)
-	y.z = make([]float64, 3*y.width*len(y.pairLens))
+	y.byLens, y.z = make([]float64, 3*y.width*len(y.rows)), make([]float64, 3*y.width*len(y.pairLens))
+	y.own, y.centres = make([]float64, y.ownSize()*len(y.pairLens)), make([][3]float64, len(p.Poses))
 	y.v, y.inverse = make([][6]float64, len(p.Points)), make([][6]float64, len(p.Points))
 	y.pointGrad = make([][3]float64, len(p.Points))
 	return y
 }
 
+// ownSize returns how many numbers of own a pair has.
+func (y *system) ownSize() int { return triangle(y.width) + y.width }
+
+// triangle returns how many numbers the lower triangle of a matrix has, row by row.
+func triangle(n int) int { return n * (n + 1) / 2 }
+
 // sortRows orders observations by point and lists the rows of each pose.
 func (y *system) sortRows() {
-	y.obs = make([]Observation, len(y.p.Observations))
+	n := len(y.p.Observations)
+	y.rows, y.seen = make([]row, n), make([][2]float64, n)
 	y.pointStart = make([]int32, len(y.p.Points)+1)
-	for _, o := range y.p.Observations {
+	count := make([]int, len(y.p.Poses))
+	for i := range n {
+		o := &y.p.Observations[i]
 		y.pointStart[o.Point+1]++
+		count[o.Pose]++
 	}
 	for i := range y.p.Points {
 		y.pointStart[i+1] += y.pointStart[i]
 	}
 	next := slices.Clone(y.pointStart)
-	for _, o := range y.p.Observations {
-		y.obs[next[o.Point]] = o
+	for i := range n {
+		o := &y.p.Observations[i]
+		at := next[o.Point]
 		next[o.Point]++
+		y.rows[at].pose, y.rows[at].point, y.seen[at] = o.Pose, o.Point, [2]float64{o.X, o.Y}
 	}
-	y.poseRows = make([][]int32, len(y.p.Poses))
-	y.lensRows = make([][]int32, len(y.p.Lenses))
-	for i, o := range y.obs {
-		lens := y.p.Poses[o.Pose].Lens
-		y.poseRows[o.Pose] = append(y.poseRows[o.Pose], int32(i))
-		y.lensRows[lens] = append(y.lensRows[lens], int32(i))
+	y.poseRows = make([][]int32, len(count))
+	for i, c := range count {
+		y.poseRows[i] = make([]int32, 0, c)
+	}
+	for i := range y.rows {
+		list := &y.poseRows[y.rows[i].pose]
+		*list = append(*list, int32(i))
 	}
 }
 
@@ -97,7 +119,7 @@ func (y *system) pairUp() {
 	for i := range y.p.Points {
 		first := len(y.pairLens)
 		for r := y.pointStart[i]; r < y.pointStart[i+1]; r++ {
-			lens := int32(y.p.Poses[y.obs[r].Pose].Lens)
+			lens := int32(y.p.Poses[y.rows[r].pose].Lens)
 			if len(y.free[lens]) > 0 && !slices.Contains(y.pairLens[first:], lens) {
 				y.pairLens = append(y.pairLens, lens)
 			}
@@ -170,14 +192,14 @@ func (y *system) eachPoint(node int, f func(point int32)) {
 		return
 	}
 	for _, r := range y.poseRows[node] {
-		f(y.obs[r].Point)
+		f(y.rows[r].point)
 	}
 }
 
 // markNodes marks the nodes that see a point.
 func (y *system) markNodes(point int32, seen []bool) {
 	for r := y.pointStart[point]; r < y.pointStart[point+1]; r++ {
-		pose := y.obs[r].Pose
+		pose := y.rows[r].pose
 		seen[pose] = true
 		seen[len(y.p.Poses)+y.p.Poses[pose].Lens] = true
 	}

@@ -148,17 +148,21 @@ func (d *draft) shown(photo int) (list []place) {
 
 // spread counts the points that a photo shows, at most 4 of each of its 64 parts: points in one corner locate it badly.
 func spread(d *draft, photo int, list []place) (n int) {
-	k := &d.lenses[d.in.Photos[photo].Lens]
 	var parts [64]int
 	for _, p := range list {
-		at := d.in.Photos[photo].Keypoints[d.tracks[p.track].sights[p.sight].Keypoint]
-		x, y := int(8*at[0])/k.Width, int(8*at[1])/k.Height
-		parts[8*min(7, max(0, y))+min(7, max(0, x))]++
+		parts[d.part(d.tracks[p.track].sights[p.sight].Sight, 8)]++
 	}
 	for _, c := range parts {
 		n += min(4, c)
 	}
 	return n
+}
+
+// part returns in which part of its photo a keypoint is, of a grid with so many parts across and down.
+func (d *draft) part(s Sight, across int) int {
+	k, at := &d.lenses[d.in.Photos[s.Photo].Lens], d.in.Photos[s.Photo].Keypoints[s.Keypoint]
+	x, y := int(float32(across)*at[0])/k.Width, int(float32(across)*at[1])/k.Height
+	return across*min(across-1, max(0, y)) + min(across-1, max(0, x))
 }
 
 // locate places the photos that show the points of the model best, and returns them.

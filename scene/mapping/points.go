@@ -2,6 +2,7 @@ package mapping
 
 import (
 	"math"
+	"slices"
 
 	"vksplat/internal/geom"
 	"vksplat/internal/parallel"
@@ -101,6 +102,30 @@ func (d *draft) triangulate(id int, t *track) {
 	for _, i := range p.Inliers {
 		t.sights[places[i]].used = true
 	}
+}
+
+// refinePoints refines the points that photos show, but for those of chosen tracks, with all cameras fixed.
+func (d *draft) refinePoints(photos, chosen []bool, loss adjust.Loss, steps int, gain float64) {
+	d.eachTrack(func(i int, t *track) {
+		if chosen != nil && chosen[i] || !t.seen(photos) {
+			return
+		}
+		var room [16]adjust.Sight
+		sights := room[:0]
+		for _, s := range t.sights {
+			if at := d.in.Photos[s.Photo].Keypoints[s.Keypoint]; s.used {
+				p := &d.poses[s.Photo]
+				sights = append(sights, adjust.Sight{Pose: p, Optics: d.optics[p.Lens], X: float64(at[0]),
+					Y: float64(at[1])})
+			}
+		}
+		t.x = adjust.Point(t.x, sights, adjust.Options{Loss: loss, Steps: steps, Gain: gain})
+	})
+}
+
+// seen reports whether a track has a point that one of some photos shows.
+func (t *track) seen(photos []bool) bool {
+	return t.ok && slices.ContainsFunc(t.sights, func(s sight) bool { return s.used && photos[s.Photo] })
 }
 
 func (t *track) drop() {

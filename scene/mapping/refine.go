@@ -30,17 +30,19 @@ const (
 
 // effort says how thoroughly all of a model is adjusted.
 type effort struct {
-	rounds, steps int
-	gain          float64
+	rounds int
+	adjust.Options
+	whole bool // by all tracks, not a sample
 }
-
-var (
-	growing = effort{1, 10, 1e-3}
-	final   = effort{3, 20, 1e-4}
-)
 
 // loss of an observation, whose noise is about a pixel.
 var loss = adjust.Cauchy(1)
+
+var (
+	growing = effort{1, adjust.Options{Loss: loss, Steps: 10, Gain: 1e-3}, false}
+	nearly  = effort{1, adjust.Options{Loss: loss, Steps: 20, Gain: 1e-4}, false}
+	final   = effort{3, adjust.Options{Loss: loss, Steps: 6, Gain: 1e-4}, true}
+)
 
 // adjustPhotos adjusts photos, those that share most points with them, and the points of all these.
 func (d *draft) adjustPhotos(photos []int) error {
@@ -74,7 +76,7 @@ func (d *draft) adjustPhotos(photos []int) error {
 			free[i] = true
 		}
 	}
-	return d.solve(free, adjust.Options{Loss: loss, Gain: 1e-3, Steps: 8}, false)
+	return d.solve(free, d.sample(free), adjust.Options{Loss: loss, Gain: 1e-3, Steps: 8}, false)
 }
 
 // adjustWhole adjusts all that is placed, and extends and filters tracks, in rounds until these hardly change.
@@ -87,7 +89,11 @@ func (d *draft) adjustWhole(e effort) error {
 			break
 		}
 		before = now
-		if err := d.solve(d.placed, adjust.Options{Loss: loss, Gain: e.gain, Steps: e.steps}, true); err != nil {
+		var some []bool
+		if !e.whole {
+			some = d.sample(d.placed)
+		}
+		if err := d.solve(d.placed, some, e.Options, true); err != nil {
 			return err
 		}
 		d.filter(mostOff)
@@ -152,7 +158,7 @@ func (d *draft) closeLoops() error {
 	for most := loopShare * float64(longestSide(d)); most > mostOff; most /= 4 {
 		d.extend(placed(d.placed), most)
 		o := adjust.Options{Loss: adjust.Cauchy(most / 4), Gain: 1e-3, Steps: 15}
-		if err := d.solve(d.placed, o, true); err != nil {
+		if err := d.solve(d.placed, d.sample(d.placed), o, true); err != nil {
 			return err
 		}
 		d.filter(most)
@@ -178,8 +184,8 @@ func placed(list []bool) (places []int) {
 }
 
 // problem returns the adjustment of the photos that are free, the points that they show, and lenses: all of them if
-// whole, else those of which all photos are free. tracks are those of its points.
-func (d *draft) problem(free []bool, whole bool) (p *adjust.Problem, tracks []int) {
+// whole, else those of which all photos are free. tracks are those of its points: all, or some.
+func (d *draft) problem(free, some []bool, whole bool) (p *adjust.Problem, tracks []int) {
 	p = &adjust.Problem{Poses: slices.Clone(d.poses)}
 	users, fixed := make([]int, len(d.lenses)), make([]bool, len(d.lenses))
 	for i := range p.Poses {
@@ -198,7 +204,7 @@ func (d *draft) problem(free []bool, whole bool) (p *adjust.Problem, tracks []in
 	}
 	for i := range d.tracks {
 		t := &d.tracks[i]
-		if !t.ok || !slices.ContainsFunc(t.sights, func(s sight) bool { return s.used && free[s.Photo] }) {
+		if some != nil && !some[i] || !t.seen(free) {
 			continue
 		}
 		for _, s := range t.sights {
@@ -212,9 +218,9 @@ func (d *draft) problem(free []bool, whole bool) (p *adjust.Problem, tracks []in
 	return p, tracks
 }
 
-// solve solves the problem of the photos that are free.
-func (d *draft) solve(free []bool, o adjust.Options, whole bool) error {
-	p, tracks := d.problem(free, whole)
+// solve solves the problem of the photos that are free. If it is that of some tracks, the others' points follow.
+func (d *draft) solve(free, some []bool, o adjust.Options, whole bool) error {
+	p, tracks := d.problem(free, some, whole)
 	if _, err := adjust.Solve(d.ctx, p, o); err != nil {
 		return err
 	}
@@ -229,7 +235,9 @@ func (d *draft) solve(free []bool, o adjust.Options, whole bool) error {
 		d.settled[i] = d.settled[i] || l.Free[0]
 	}
 	var err error
-	d.optics, err = prepare(list)
+	if d.optics, err = prepare(list); err == nil && some != nil {
+		d.refinePoints(free, some, o.Loss, 5, 1e-2)
+	}
 	return err
 }
 
@@ -281,14 +289,29 @@ func (d *draft) finish() error {
 	before := d.count
 	err := d.releasePrincipal()
 	if err == nil {
-		err = d.adjustWhole(final)
+		err = d.adjustAll()
 	}
 	if err == nil && d.count < before {
 		if err = d.grow(); err == nil {
-			err = d.adjustWhole(final)
+			err = d.adjustAll()
 		}
 	}
 	return err
+}
+
+// adjustAll adjusts by a sample, then by all tracks, and at last points alone: those with wrong observations converge
+// last, and hardly move cameras.
+func (d *draft) adjustAll() error {
+	for _, e := range []effort{nearly, final} {
+		if err := d.adjustWhole(e); err != nil {
+			return err
+		}
+	}
+	d.extend(placed(d.placed), mostOff)
+	d.refinePoints(d.placed, nil, loss, 2, 1e-4)
+	d.filter(mostOff)
+	d.dropPhotos()
+	return nil
 }
 
 // releasePrincipal lets principal points move from now on that the observations would determine well.
@@ -296,7 +319,7 @@ func (d *draft) releasePrincipal() error {
 	for i := range d.principal {
 		d.principal[i] = true
 	}
-	p, _ := d.problem(d.placed, true)
+	p, _ := d.problem(d.placed, nil, true)
 	for i := range p.Lenses {
 		l := &p.Lenses[i]
 		info, _ := l.Model.Info()
