@@ -99,9 +99,9 @@ func (p *Problem) cost(s *state, loss Loss) float64 {
 // residual returns where an observation's point is projected, less where it was seen.
 func (p *Problem) residual(s *state, optics []*scene.Optics, o Observation) [2]float64 {
 	pose := &s.poses[o.Pose]
-	x, y, ok := optics[pose.Lens].Project(geom.Add(geom.Rotate(pose.R, s.points[o.Point]), pose.T))
-	if d := [2]float64{x - o.X, y - o.Y}; ok && math.Hypot(d[0], d[1]) < lostPixels {
-		return d
+	x, y, ok := optics[pose.Lens].Miss(geom.Add(geom.Rotate(pose.R, s.points[o.Point]), pose.T), o.X, o.Y, nil)
+	if ok && math.Hypot(x, y) < lostPixels {
+		return [2]float64{x, y}
 	}
 	return [2]float64{lostPixels, 0}
 }
@@ -136,8 +136,8 @@ func (y *system) linearise(s *state, loss Loss) {
 			pose := &s.poses[o.Pose]
 			at := geom.Add(geom.Rotate(pose.R, s.points[o.Point]), pose.T)
 			var slope scene.Slope
-			u, v, ok := optics[pose.Lens].Linearise(at, &slope)
-			d := [2]float64{u - o.X, v - o.Y}
+			u, v, ok := optics[pose.Lens].Miss(at, o.X, o.Y, &slope)
+			d := [2]float64{u, v}
 			d2 := d[0]*d[0] + d[1]*d[1]
 			if !ok || !(d2 < lostPixels*lostPixels) {
 				continue

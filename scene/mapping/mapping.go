@@ -19,7 +19,8 @@ type Photo struct {
 }
 
 // Lens is the camera of one or several photos. The focal length of one that is not known is found; that of a known one
-// is refined. SIMPLE_PINHOLE and SIMPLE_RADIAL become RADIAL, with k1 and k2, PINHOLE becomes OPENCV.
+// is refined. SIMPLE_PINHOLE and SIMPLE_RADIAL become RADIAL, with k1 and k2, PINHOLE becomes OPENCV. EQUIRECTANGULAR
+// stays as it is.
 type Lens struct {
 	scene.Calibration
 	FocalKnown bool // as from EXIF or a calibration; otherwise the focal length is a guess
@@ -91,7 +92,7 @@ func (in *Input) check() error {
 		if _, err := l.Optics(l.Width, l.Height); err != nil {
 			return fmt.Errorf("map photos: lens %d: %w", i, err)
 		}
-		if l.Model.Calibrated() == 0 {
+		if l.Model.Calibrated() == 0 && l.Model != scene.LensEquirectangular {
 			return fmt.Errorf("map photos: lens %d: the model %s cannot be adjusted", i, l.Model)
 		}
 	}

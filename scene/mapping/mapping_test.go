@@ -89,6 +89,8 @@ func TestScenes(t *testing.T) {
 	for i := range wall.points {
 		wall.points[i][1] = 0
 	}
+	spheres := room(10, 0)
+	spheres.known = true
 	few := arc(10, 1.2)
 	few.points = few.points[:150]
 	for _, c := range []struct {
@@ -106,6 +108,8 @@ func TestScenes(t *testing.T) {
 		{"twins", twins(36, 2000), 0.15, 0.005},
 		{"block", block(60), 0.2, 0.006},
 		{"few", few, 0.3, 0.01},
+		{"panoramas", spheres, 0.03, 0.001},
+		{"panoramas and photos", room(10, 8), 0.06, 0.002},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			in := c.scene.input()
