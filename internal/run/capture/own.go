@@ -54,7 +54,7 @@ func (o *Options) ofColmap() string {
 		name string
 		used bool
 	}{
-		{"camera-model", o.CameraModel != Auto}, {"features", o.Features != FeaturesSIFT},
+		{"camera-model", o.CameraModel != Auto && o.CameraModel != Panorama}, {"features", o.Features != FeaturesSIFT},
 		{"matching", o.Matching == MatchTree}, {"vocab-tree", o.VocabTree != ""}, {"gpu", o.GPU != Auto},
 		{"mapper", o.Mapper == MapIncremental || o.Mapper == MapGlobal},
 	} {
@@ -110,7 +110,7 @@ func (w *own) list() error {
 	w.photos = nil
 	for _, name := range w.mapper.photos {
 		file := w.o.in(imagesFolder, filepath.FromSlash(name))
-		p := reconstruct.Photo{Name: name, Path: file}
+		p := reconstruct.Photo{Name: name, Path: file, Panorama: w.o.CameraModel == Panorama}
 		switch folder := path.Dir(name); {
 		case plan.share == CamerasOne:
 		case plan.share == CamerasFolder:
@@ -152,7 +152,7 @@ func (w *own) findFeatures() error {
 		}
 		return fmt.Sprintf("%s in %s", cli.Count(n, "feature"), cli.Count(len(w.found), "photo")), err
 	}
-	return w.stages.do(stage{name: stageFeatures, key: text("own", ownVersion, w.siftOptions(), w.mapper.photos),
+	return w.stages.do(stage{name: stageFeatures, key: text("own", ownVersion, w.siftOptions(), w.o.CameraModel, w.mapper.photos),
 		outputs: []string{featuresFile}, do: do})
 }
 

@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -21,10 +22,11 @@ import (
 	must "vksplat/internal/musttest"
 	"vksplat/internal/parallel"
 	"vksplat/internal/run/capture/capturetest"
+	"vksplat/internal/run/runtest"
 )
 
-// takePanorama draws all that is around a place.
-func takePanorama(from geom.Vec, w, h int) *image.Gray {
+// takePanorama draws all that is around a place, by a camera that is turned.
+func takePanorama(from geom.Vec, turn [9]float64, w, h int) *image.Gray {
 	img := image.NewGray(image.Rect(0, 0, w, h))
 	for y := range h {
 		for x := range w {
@@ -33,7 +35,7 @@ func takePanorama(from geom.Vec, w, h int) *image.Gray {
 				east := ((float64(x)+0.25+0.5*float64(s%2))/float64(w) - 0.5) * 2 * math.Pi
 				north := (0.5 - (float64(y)+0.25+0.5*float64(s/2))/float64(h)) * math.Pi
 				ray := geom.Vec{math.Sin(east) * math.Cos(north), math.Cos(east) * math.Cos(north), math.Sin(north)}
-				sum += capturetest.Shade(from, ray) / 4
+				sum += capturetest.Shade(from, geom.Rotate(turn, ray)) / 4
 			}
 			img.SetGray(x, y, color.Gray{Y: uint8(255*sum + 0.5)})
 		}
@@ -53,7 +55,8 @@ func panoramasIn(t *testing.T, n, w int) (dir string, places []geom.Vec) {
 	parallel.For(n, func(i int) {
 		f, err := os.Create(filepath.Join(dir, fmt.Sprintf("%03d.png", i)))
 		if err == nil {
-			err = errors.Join(png.Encode(f, takePanorama(places[i], w, w/2)), f.Close())
+			turn := geom.RotationFromVector([3]float64{0.2 * math.Sin(float64(i)), 0.1, 0.5 * float64(i)})
+			err = errors.Join(png.Encode(f, takePanorama(places[i], turn, w, w/2)), f.Close())
 		}
 		errs[i] = err
 	})
@@ -72,6 +75,29 @@ func TestRealPanoramas(t *testing.T) {
 	dir, places := panoramasIn(t, 8, 640)
 	o := optionsOf(t, dir)
 	o.CameraModel = Panorama
+	placesFound(t, o, places, 0.01)
+}
+
+// TestOwnPanoramas finds the places of made-up panoramas without COLMAP, and the same ones on one core.
+func TestOwnPanoramas(t *testing.T) {
+	runtest.NeedDevice(t)
+	dir, places := panoramasIn(t, 8, 640)
+	o := optionsOf(t, dir)
+	o.Mapper, o.CameraModel = Auto, Panorama
+	t.Setenv("PATH", t.TempDir()) // no COLMAP there
+	placesFound(t, o, places, 0.001)
+	want := modelBytes(t, o)
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	must.Do(t, os.RemoveAll(o.Out))
+	must.Get(run(t.Context(), o))(t)
+	if modelBytes(t, o) != want {
+		t.Error("on one core the cameras are others")
+	}
+}
+
+// placesFound finds the cameras of panoramas, which are off by a share of the path's size at most.
+func placesFound(t *testing.T, o *Options, places []geom.Vec, share float64) {
+	t.Helper()
 	said, err := run(t.Context(), o)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, said)
@@ -96,7 +122,7 @@ func TestRealPanoramas(t *testing.T) {
 	}
 	worst, size := capturetest.Misfit(there, here)
 	t.Logf("cameras are off by up to %.3f %% of the path's size", 100*worst/size)
-	if worst > 0.01*size {
+	if worst > share*size {
 		t.Errorf("a camera is %.3g off, the path has a size of %.3g", worst, size)
 	}
 }

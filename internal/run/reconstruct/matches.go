@@ -26,7 +26,7 @@ func input(photos []Photo, found []Features) *mapping.Input {
 		if !known {
 			at = len(in.Lenses)
 			lenses[p.Lens] = at
-			in.Lenses = append(in.Lenses, lensOf(p.Path, f.Width, f.Height))
+			in.Lenses = append(in.Lenses, lensOf(&photos[i], f.Width, f.Height))
 		}
 		one := mapping.Photo{Name: p.Name, Lens: at, Keypoints: make([][2]float32, len(f.Points))}
 		for k, x := range f.Points {

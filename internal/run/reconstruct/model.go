@@ -11,9 +11,13 @@ import (
 )
 
 // lensOf is the calibration that the search for a photo's camera begins with: the focal length that EXIF tells, or a
-// guess.
-func lensOf(path string, width, height int) mapping.Lens {
-	focal, known := photo.FocalLength(path)
+// guess; of a panorama there is no more to be found.
+func lensOf(p *Photo, width, height int) mapping.Lens {
+	if p.Panorama {
+		return mapping.Lens{FocalKnown: true, Calibration: scene.Calibration{Model: scene.LensEquirectangular,
+			Width: width, Height: height, Params: []float64{float64(width), float64(height)}}}
+	}
+	focal, known := photo.FocalLength(p.Path)
 	if !known {
 		focal = guessedFocal
 	}
