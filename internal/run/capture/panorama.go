@@ -105,8 +105,8 @@ func (r *running) suspectPanoramas() {
 	switch {
 	case seen && said:
 		r.o.CameraModel = Panorama
-		r.console.Note("the files say that they are panoramas, and count as such; " + fault.Setting("camera-model") +
-			" has other models")
+		r.console.Note("the files say that they are equirectangular panoramas, which sets " +
+			fault.Setting("camera-model") + " " + Panorama)
 	case seen:
 		r.console.Note("all photos are twice as wide as high: if they show 360 by 180 degrees, give " +
 			fault.Setting("camera-model") + " " + Panorama)

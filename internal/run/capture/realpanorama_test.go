@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -162,6 +163,31 @@ func TestPanoramas(t *testing.T) {
 	o.CameraModel = Panorama
 	if _, err := run(t.Context(), o); !errors.Is(err, fault.ErrUsage) || !strings.Contains(err.Error(), "64x48") {
 		t.Errorf("photos as panoramas: %v", err)
+	}
+}
+
+// TestPanoramasSay counts photos as panoramas that all say so and have the shape.
+func TestPanoramasSay(t *testing.T) {
+	install(t, "4.2", "colmap")
+	const says = `<x:xmpmeta><rdf:Description GPano:ProjectionType="equirectangular"/></x:xmpmeta>`
+	for name, c := range map[string]struct {
+		width, silent int // pixels; a photo that says nothing
+		panoramas     bool
+	}{"all": {96, -1, true}, "all but one": {96, 2, false}, "another shape": {95, -1, false}} {
+		dir := t.TempDir()
+		for i := range 3 {
+			path := filepath.Join(dir, fmt.Sprintf("%d.jpg", i))
+			must.Do(t, writePhoto(path, c.width, 48, 1))
+			if data := must.Get(os.ReadFile(path))(t); i != c.silent {
+				xmp := append([]byte{0xff, 0xe1, 0, byte(2 + 29 + len(says))}, "http://ns.adobe.com/xap/1.0/\x00"+says...)
+				must.Do(t, os.WriteFile(path, slices.Concat(data[:2], xmp, data[2:]), 0o666))
+			}
+		}
+		o := optionsOf(t, dir)
+		said := must.Get(run(t.Context(), o))(t)
+		if o.CameraModel == Panorama != c.panoramas || strings.Contains(said, "equirectangular panoramas") != c.panoramas {
+			t.Errorf("%s: the model is %s:\n%s", name, o.CameraModel, said)
+		}
 	}
 }
 
