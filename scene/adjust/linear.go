@@ -96,10 +96,21 @@ func (p *Problem) cost(s *state, loss Loss) float64 {
 	return sum
 }
 
+// look returns the lens of an observation, and its point in the axes of the camera and of the pose.
+func (p *Problem) look(s *state, o *Observation) (lens int, camera, body [3]float64) {
+	pose := &s.poses[o.Pose]
+	body = geom.Add(geom.Rotate(pose.R, s.points[o.Point]), pose.T)
+	if o.Mount == 0 {
+		return pose.Lens, body, body
+	}
+	m := &p.Mounts[o.Mount-1]
+	return m.Lens, geom.Add(geom.Rotate(m.R, body), m.T), body
+}
+
 // residual returns where an observation's point is projected, less where it was seen.
 func (p *Problem) residual(s *state, optics []*scene.Optics, o Observation) [2]float64 {
-	pose := &s.poses[o.Pose]
-	x, y, ok := optics[pose.Lens].Miss(geom.Add(geom.Rotate(pose.R, s.points[o.Point]), pose.T), o.X, o.Y, nil)
+	lens, at, _ := p.look(s, &o)
+	x, y, ok := optics[lens].Miss(at, o.X, o.Y, nil)
 	if ok && math.Hypot(x, y) < lostPixels {
 		return [2]float64{x, y}
 	}
@@ -134,9 +145,9 @@ func (y *system) linearise(s *state, loss Loss) {
 			byLens := y.byLens[2*y.width*i : 2*y.width*(i+1)]
 			clear(byLens)
 			pose := &s.poses[o.Pose]
-			at := geom.Add(geom.Rotate(pose.R, s.points[o.Point]), pose.T)
+			lens, at, body := y.p.look(s, o)
 			var slope scene.Slope
-			u, v, ok := optics[pose.Lens].Miss(at, o.X, o.Y, &slope)
+			u, v, ok := optics[lens].Miss(at, o.X, o.Y, &slope)
 			d := [2]float64{u, v}
 			d2 := d[0]*d[0] + d[1]*d[1]
 			if !ok || !(d2 < lostPixels*lostPixels) {
@@ -148,7 +159,10 @@ func (y *system) linearise(s *state, loss Loss) {
 			for a := range 2 {
 				r.residual[a] = w * d[a]
 				c := geom.Scale(slope.Ray[a], w)
-				cross := geom.Cross(at, c)
+				if o.Mount > 0 {
+					c = geom.Rotate(geom.Transposed(y.p.Mounts[o.Mount-1].R), c)
+				}
+				cross := geom.Cross(body, c)
 				r.byPose[a] = [6]float64{cross[0], cross[1], cross[2], c[0], c[1], c[2]}
 				for k, param := range y.free[pose.Lens] {
 					byLens[a*y.width+k] = w * slope.Params[a][param]

@@ -16,6 +16,8 @@ type Photo struct {
 	Name      string
 	Lens      int          // in Input.Lenses
 	Keypoints [][2]float32 // pixels of the lens's calibration
+	// Photos of one number above 0 were taken at once, by cameras that are fixed to each other, each with its own lens.
+	Moment int
 }
 
 // Lens is the camera of one or several photos. The focal length of one that is not known is found; that of a known one
@@ -62,6 +64,8 @@ type Model struct {
 	Poses  []adjust.Pose       // as Input.Photos; of those that are not placed the zero value
 	Placed []bool              // of each photo: whether it has a pose
 	Points []Point
+	// how many moments' photos were kept fixed to each other; 0: none are, or they contradict it
+	Moments int
 	// Why photos are not placed, in the order of Input.Photos.
 	Missing []Missing
 }
@@ -96,7 +100,12 @@ func (in *Input) check() error {
 			return fmt.Errorf("map photos: lens %d: the model %s cannot be adjusted", i, l.Model)
 		}
 	}
+	taken := map[[2]int]bool{}
 	for _, p := range in.Photos {
+		if p.Moment > 0 && taken[[2]int{p.Moment, p.Lens}] {
+			return fmt.Errorf("map photos: %s is the second photo of its moment with one lens", p.Name)
+		}
+		taken[[2]int{p.Moment, p.Lens}] = true
 		if p.Lens < 0 || p.Lens >= len(in.Lenses) {
 			return fmt.Errorf("map photos: %s has lens %d of %d", p.Name, p.Lens, len(in.Lenses))
 		}

@@ -38,6 +38,7 @@ type truth struct {
 	off     float64      // factor of a focal length that is not known
 	twins   [][2]int     // photos that are matched as if point 2i were point 2i+1
 	around  int          // the first photos, that are panoramas
+	rig     int          // cameras that are fixed to each other, each with its own lens; 0: there is no rig
 	draws   *draws
 }
 
@@ -189,6 +190,31 @@ func room(n, photos int) *truth {
 	return s
 }
 
+// ride is a way through a room of a rig of cameras, which look to different sides and hardly overlap.
+func ride(moments, cameras int) *truth {
+	s := room(0, moments)
+	s.rig = cameras
+	bodies := make([]scene.Camera, moments)
+	for i := range bodies {
+		sin, cos := math.Sincos(3 * float64(i) / float64(moments))
+		eye := geom.Vec{1.5 * cos, 1.2 * sin, 0.2 * float64(i%3)}
+		scene.LookAt(&bodies[i], eye, eye.Add(geom.Vec{cos + 0.2*s.draws.normal(), sin, 0.2 * s.draws.normal()}))
+	}
+	s.cameras = nil
+	for range 3500 {
+		x := geom.Vec{s.draws.normal(), s.draws.normal(), s.draws.normal()}.Unit()
+		s.points = append(s.points, x.Mul(3+2*s.draws.uniform()))
+	}
+	for _, body := range bodies {
+		for k := range cameras {
+			c := body.Turned(geom.RotationFromVector([3]float64{0.1 * float64(k%2), 0.9 * float64(k), 0}))
+			c.T = geom.Add(c.T, [3]float64{0.1, 0.05 * float64(k), 0.15})
+			s.cameras = append(s.cameras, c)
+		}
+	}
+	return s
+}
+
 // input photographs the scene and matches all pairs of photos that share points.
 func (s *truth) input() *Input {
 	guess := s.lens
@@ -198,11 +224,19 @@ func (s *truth) input() *Input {
 	}
 	sphere := scene.Calibration{Model: scene.LensEquirectangular, Width: 2000, Height: 1000, Params: []float64{2000, 1000}}
 	in := &Input{Lenses: []Lens{{guess, s.known}, {sphere, true}}}
+	for range s.rig - 1 {
+		in.Lenses = append(in.Lenses, Lens{guess, s.known})
+	}
 	seen := make([]map[int]int32, len(s.cameras)) // keypoints by point
 	for i, c := range s.cameras {
 		p, lens := Photo{Name: fmt.Sprintf("%03d.jpg", i)}, s.lens
 		if i < s.around {
 			p.Lens, lens = 1, sphere
+		}
+		if s.rig > 0 {
+			if p.Moment = 1 + i/s.rig; i%s.rig > 0 {
+				p.Lens = 1 + i%s.rig
+			}
 		}
 		optics, _ := lens.Optics(lens.Width, lens.Height)
 		seen[i] = map[int]int32{}
