@@ -45,7 +45,7 @@ func (o *Options) choosesOwn() bool {
 		return o.Mapper == MapOwn
 	}
 	_, err := os.Lstat(o.in(databaseFile))
-	return o.ofColmap() == "" && err != nil
+	return o.ofColmap() == "" && (err != nil || o.Rig)
 }
 
 // ofColmap names a setting that COLMAP alone has, "" for none.
@@ -123,6 +123,9 @@ func (w *own) list() error {
 				return err
 			}
 			p.Lens = fmt.Sprintf("%dx%d %s", width, height, photo.TakenWith(file))
+		}
+		if w.o.Rig {
+			p.Moment = momentOf(name)
 		}
 		if w.o.Masks != "" {
 			if mask := w.o.in(masksFolder, filepath.FromSlash(name)+".png"); output.IsFile(mask) {
@@ -225,7 +228,7 @@ func (w *own) match() (err error) {
 
 func (w *own) findCameras() error {
 	outputs := []string{componentsFolder}
-	return w.stages.do(stage{name: stageMapping, key: text("own", ownVersion), outputs: outputs, do: w.place})
+	return w.stages.do(stage{name: stageMapping, key: text("own", ownVersion, w.o.Rig), outputs: outputs, do: w.place})
 }
 
 // place finds cameras, and stores them as the only component, with why photos are missing.
@@ -240,7 +243,7 @@ func (w *own) place() (string, error) {
 			return "", err
 		}
 	}
-	m, missing, err := reconstruct.Map(w.ctx, w.photos, w.found, w.pairs, func(done, of int) {
+	m, model, err := reconstruct.Map(w.ctx, w.photos, w.found, w.pairs, func(done, of int) {
 		w.show.update(done, of, "%d of %d photos have a camera", done, of)
 	})
 	if errors.Is(err, mapping.ErrNoPair) {
@@ -254,8 +257,11 @@ func (w *own) place() (string, error) {
 		return "", err
 	}
 	why := map[string]string{}
-	for i := range missing {
-		why[w.photos[missing[i].Photo].Name] = w.why(&missing[i])
+	for i := range model.Missing {
+		why[w.photos[model.Missing[i].Photo].Name] = w.why(&model.Missing[i])
+	}
+	if w.o.Rig && model.Moments == 0 {
+		w.console.Warn("photos of one name were not taken by cameras that are fixed to each other: each was placed by itself")
 	}
 	return fmt.Sprintf("%d of %d photos, %s", len(m.Images), len(w.photos), cli.Count(len(m.Points), "point")),
 		output.WriteJSON(w.o.in(componentsFolder, missingFile), why)

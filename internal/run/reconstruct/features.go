@@ -23,6 +23,7 @@ type Photo struct {
 	Lens     string // photos of one text share a calibration
 	Sequence string // photos of one text were taken one after the other; "": this is in no sequence
 	Panorama bool   // it is equirectangular
+	Moment   string // photos of one text were taken at once, by cameras fixed to each other; "": none was with this
 }
 
 // Features are the keypoints of a photo.

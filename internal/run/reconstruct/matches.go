@@ -19,7 +19,7 @@ const guessedFocal = 1.2
 // input is what mapping works on, without pairs.
 func input(photos []Photo, found []Features) *mapping.Input {
 	in := &mapping.Input{}
-	lenses := map[string]int{}
+	lenses, moments := map[string]int{}, map[string]int{"": 0}
 	for i, p := range photos {
 		f := &found[i]
 		at, known := lenses[p.Lens]
@@ -32,6 +32,10 @@ func input(photos []Photo, found []Features) *mapping.Input {
 		for k, x := range f.Points {
 			one.Keypoints[k] = [2]float32{x.X, x.Y}
 		}
+		if _, known := moments[p.Moment]; !known {
+			moments[p.Moment] = len(moments)
+		}
+		one.Moment = moments[p.Moment]
 		in.Photos = append(in.Photos, one)
 	}
 	return in
