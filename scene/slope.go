@@ -55,10 +55,10 @@ func (o *Optics) Linearise(ray [3]float64, s *Slope) (x, y float64, ok bool) {
 	return x, y, true
 }
 
-// Miss returns by how many pixels a ray falls to the right of a place of the photo, and below it, with their derivatives
-// unless s is nil. In a panorama these are distances in the plane that touches the sphere at the place, in pixels of
-// the horizon, so that neither the seam nor the poles count. ok is false where Project gives no place, and in the
-// panorama's half that is behind the place.
+// Miss returns by how many pixels a ray falls to the right of a place of the photo and below it, with the derivatives
+// unless s is nil. In panoramas these are distances in the plane that touches the sphere at the place, in pixels of the
+// horizon: neither the seam nor the poles matter. ok is false where Project gives no place, and in the half of a
+// panorama that is behind the place.
 func (o *Optics) Miss(ray [3]float64, x, y float64, s *Slope) (dx, dy float64, ok bool) {
 	if o.Plane != NoPlane {
 		if s == nil {

@@ -60,7 +60,8 @@ func TestMissPanorama(t *testing.T) {
 		t.Fatal(err)
 	}
 	const perRadian, h = 1000 / math.Pi, 1e-6
-	for _, ray := range [][3]float64{{0.3, -0.2, 1}, {-0.001, 0.1, -2}, {0.001, 0.1, -2}, {0.02, 3, -0.01}, {-0.1, -9, 0.2}} {
+	rays := [][3]float64{{0.3, -0.2, 1}, {-0.001, 0.1, -2}, {0.001, 0.1, -2}, {0.02, 3, -0.01}, {-0.1, -9, 0.2}}
+	for _, ray := range rays {
 		x, y, _ := o.Project(ray)
 		back, ok := o.Ray(x, y)
 		if d := geom.Sub(back, geom.Scale(ray, 1/geom.Length(ray))); !ok || geom.Length(d) > 1e-12 {

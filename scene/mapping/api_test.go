@@ -34,7 +34,8 @@ func TestWrong(t *testing.T) {
 		"lens of a photo": func(in *mapping.Input) { in.Photos[1].Lens = 1 },
 		"focal length":    func(in *mapping.Input) { in.Lenses[0].Params[0] = 0 },
 		"lens model": func(in *mapping.Input) {
-			in.Lenses[0].Model, in.Lenses[0].Params = scene.LensSkewed, append([]float64{9, 9, 5, 5}, make([]float64, 7)...)
+			in.Lenses[0].Model = scene.LensSkewed
+			in.Lenses[0].Params = append([]float64{9, 9, 5, 5}, make([]float64, 7)...)
 		},
 		"one photo":   pair(mapping.Pair{A: 1, B: 1}),
 		"no photo":    pair(mapping.Pair{A: 0, B: 2}),

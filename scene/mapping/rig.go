@@ -15,7 +15,7 @@ const (
 	// from there.
 	leastMoments = 3
 	mostTwist    = 5 * math.Pi / 180
-	// rigShare of the observations of photos that move by themselves must be left of those on a rig, or else it is none.
+	// rigShare of the observations that photos with poses of their own have must be left on a rig, or else it is none.
 	rigShare = 0.9
 	// A round that lowers the cost by less than rigGain by moving cameras on the rig is the last.
 	rigRounds, rigGain = 30, 1e-4
@@ -32,8 +32,8 @@ type rig struct {
 	poses   []adjust.Pose  // of moments
 }
 
-// mounted places the photos that were taken at once by cameras that are fixed to each other, and adjusts all with one pose
-// for each moment. Cameras that contradict this keep poses of their own.
+// mounted places the photos that were taken at once by cameras that are fixed to each other, and adjusts all with one
+// pose for each moment. Cameras that contradict this keep poses of their own.
 func (d *draft) mounted() (*draft, error) {
 	c := d.clone()
 	r := &rig{draft: c, mounts: make([]adjust.Mount, len(d.lenses)), known: make([]bool, len(d.lenses))}
@@ -59,7 +59,7 @@ func (d *draft) mounted() (*draft, error) {
 // adjust adjusts all in rounds, until cameras hardly move on the rig.
 func (r *rig) adjust() error {
 	for round := range rigRounds {
-		most := max(mostOff, 4*mostOff/float64(int(1)<<round)) // all were adjusted to other poses before
+		most := max(mostOff, math.Ldexp(4*mostOff, -round)) // all were adjusted to other poses before
 		r.extend(placed(r.placed), most)
 		o := adjust.Options{Loss: adjust.Cauchy(most / 4), Gain: 1e-4, Steps: 15}
 		if err := r.adjustMoments(o); err != nil {

@@ -222,7 +222,8 @@ func (s *truth) input() *Input {
 	if s.known {
 		guess.Params[0] = s.lens.Params[0]
 	}
-	sphere := scene.Calibration{Model: scene.LensEquirectangular, Width: 2000, Height: 1000, Params: []float64{2000, 1000}}
+	sphere := scene.Calibration{Model: scene.LensEquirectangular, Width: 2000, Height: 1000,
+		Params: []float64{2000, 1000}}
 	in := &Input{Lenses: []Lens{{guess, s.known}, {sphere, true}}}
 	for range s.rig - 1 {
 		in.Lenses = append(in.Lenses, Lens{guess, s.known})

@@ -73,7 +73,7 @@ type Options struct {
 	Frames int     // frames to extract per video; 0: by Fps
 
 	Masks       string // folder of masks, "" for none
-	Rig         bool   // photos of one name, in folders of one folder, were taken at once by cameras fixed to each other
+	Rig         bool   // photos of one name were taken at once, by cameras that are fixed to each other
 	Cameras     string // Auto, CamerasOne, CamerasMany or CamerasFolder
 	CameraModel string // of COLMAP, or Auto
 	Features    string // FeaturesSIFT or FeaturesALIKED

@@ -155,8 +155,8 @@ func (w *own) findFeatures() error {
 		}
 		return fmt.Sprintf("%s in %s", cli.Count(n, "feature"), cli.Count(len(w.found), "photo")), err
 	}
-	return w.stages.do(stage{name: stageFeatures, key: text("own", ownVersion, w.siftOptions(), w.o.CameraModel, w.mapper.photos),
-		outputs: []string{featuresFile}, do: do})
+	key := text("own", ownVersion, w.siftOptions(), w.o.CameraModel, w.mapper.photos)
+	return w.stages.do(stage{name: stageFeatures, key: key, outputs: []string{featuresFile}, do: do})
 }
 
 func (w *own) siftOptions() features.Options {
@@ -261,7 +261,7 @@ func (w *own) place() (string, error) {
 		why[w.photos[model.Missing[i].Photo].Name] = w.why(&model.Missing[i])
 	}
 	if w.o.Rig && model.Moments == 0 {
-		w.console.Warn("photos of one name were not taken by cameras that are fixed to each other: each was placed by itself")
+		w.console.Warn("photos of one name are not of cameras that are fixed to each other: each was placed by itself")
 	}
 	return fmt.Sprintf("%d of %d photos, %s", len(m.Images), len(w.photos), cli.Count(len(m.Points), "point")),
 		output.WriteJSON(w.o.in(componentsFolder, missingFile), why)

@@ -179,13 +179,15 @@ func TestPanoramasSay(t *testing.T) {
 			path := filepath.Join(dir, fmt.Sprintf("%d.jpg", i))
 			must.Do(t, writePhoto(path, c.width, 48, 1))
 			if data := must.Get(os.ReadFile(path))(t); i != c.silent {
-				xmp := append([]byte{0xff, 0xe1, 0, byte(2 + 29 + len(says))}, "http://ns.adobe.com/xap/1.0/\x00"+says...)
+				block := "http://ns.adobe.com/xap/1.0/\x00" + says
+				xmp := append([]byte{0xff, 0xe1, 0, byte(2 + len(block))}, block...)
 				must.Do(t, os.WriteFile(path, slices.Concat(data[:2], xmp, data[2:]), 0o666))
 			}
 		}
 		o := optionsOf(t, dir)
 		said := must.Get(run(t.Context(), o))(t)
-		if o.CameraModel == Panorama != c.panoramas || strings.Contains(said, "equirectangular panoramas") != c.panoramas {
+		if o.CameraModel == Panorama != c.panoramas ||
+			strings.Contains(said, "equirectangular panoramas") != c.panoramas {
 			t.Errorf("%s: the model is %s:\n%s", name, o.CameraModel, said)
 		}
 	}
