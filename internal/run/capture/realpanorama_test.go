@@ -44,8 +44,8 @@ func takePanorama(from geom.Vec, turn [9]float64, w, h int) *image.Gray {
 	return img
 }
 
-// panoramasIn writes panoramas from n places to a folder, and gives the places.
-func panoramasIn(t *testing.T, n, w int) (dir string, places []geom.Vec) {
+// panoramasIn writes panoramas from n places to a folder, and gives the places. Each is turned by so much more.
+func panoramasIn(t *testing.T, n, w int, turned float64) (dir string, places []geom.Vec) {
 	t.Helper()
 	dir = t.TempDir()
 	errs := make([]error, n)
@@ -56,7 +56,7 @@ func panoramasIn(t *testing.T, n, w int) (dir string, places []geom.Vec) {
 	parallel.For(n, func(i int) {
 		f, err := os.Create(filepath.Join(dir, fmt.Sprintf("%03d.png", i)))
 		if err == nil {
-			turn := geom.RotationFromVector([3]float64{0.2 * math.Sin(float64(i)), 0.1, 0.5 * float64(i)})
+			turn := geom.RotationFromVector(geom.Scale([3]float64{math.Sin(float64(i)), 0.2, float64(i)}, turned))
 			err = errors.Join(png.Encode(f, takePanorama(places[i], turn, w, w/2)), f.Close())
 		}
 		errs[i] = err
@@ -73,7 +73,7 @@ func TestRealPanoramas(t *testing.T) {
 	if _, err := exec.LookPath(colmapName); err != nil {
 		t.Skip("there is no colmap here: apt-get install colmap")
 	}
-	dir, places := panoramasIn(t, 8, 640)
+	dir, places := panoramasIn(t, 8, 640, 0)
 	o := optionsOf(t, dir)
 	o.CameraModel = Panorama
 	placesFound(t, o, places, 0.01)
@@ -82,14 +82,14 @@ func TestRealPanoramas(t *testing.T) {
 // TestOwnPanoramas finds the places of made-up panoramas without COLMAP, and the same ones on one core.
 func TestOwnPanoramas(t *testing.T) {
 	runtest.NeedDevice(t)
-	dir, places := panoramasIn(t, 8, 640)
+	dir, places := panoramasIn(t, 6, 480, 0.5)
 	o := optionsOf(t, dir)
 	o.Mapper, o.CameraModel = Auto, Panorama
 	t.Setenv("PATH", t.TempDir()) // no COLMAP there
 	placesFound(t, o, places, 0.001)
 	want := modelBytes(t, o)
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
-	must.Do(t, os.RemoveAll(o.Out))
+	must.Do(t, os.RemoveAll(o.in(componentsFolder)))
 	must.Get(run(t.Context(), o))(t)
 	if modelBytes(t, o) != want {
 		t.Error("on one core the cameras are others")
@@ -130,7 +130,7 @@ func placesFound(t *testing.T, o *Options, places []geom.Vec, share float64) {
 
 // TestPanoramas gives an old COLMAP faces and a new one panoramas, and refuses what is none.
 func TestPanoramas(t *testing.T) {
-	dir, _ := panoramasIn(t, 3, 64)
+	dir, _ := panoramasIn(t, 3, 64, 0)
 	for _, version := range []string{"3.8", "4.2"} {
 		install(t, version, "colmap")
 		o := optionsOf(t, dir)
@@ -202,7 +202,7 @@ func TestPanoramaVideo(t *testing.T) {
 			t.Skip("there is no ffmpeg here: apt-get install ffmpeg")
 		}
 	}
-	dir, _ := panoramasIn(t, 8, 64)
+	dir, _ := panoramasIn(t, 8, 64, 0)
 	film := filepath.Join(t.TempDir(), "walk360.mp4")
 	args := []string{"-loglevel", "error", "-framerate", "2", "-i", filepath.Join(dir, "%03d.png"), "-pix_fmt", "yuv420p"}
 	if out, err := exec.Command(tools[0], append(args, film)...).CombinedOutput(); err != nil {
