@@ -35,6 +35,9 @@ type rig struct {
 // mounted places the photos that were taken at once by cameras that are fixed to each other, and adjusts all with one
 // pose for each moment. Cameras that contradict this keep poses of their own.
 func (d *draft) mounted() (*draft, error) {
+	if !slices.ContainsFunc(d.in.Photos, func(p Photo) bool { return p.Moment > 0 }) {
+		return d, nil
+	}
 	c := d.clone()
 	r := &rig{draft: c, mounts: make([]adjust.Mount, len(d.lenses)), known: make([]bool, len(d.lenses))}
 	if !r.find() {
