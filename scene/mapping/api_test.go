@@ -33,6 +33,8 @@ func TestWrong(t *testing.T) {
 	for name, spoil := range map[string]func(in *mapping.Input){
 		"lens of a photo": func(in *mapping.Input) { in.Photos[1].Lens = 1 },
 		"focal length":    func(in *mapping.Input) { in.Lenses[0].Params[0] = 0 },
+		"moment":          func(in *mapping.Input) { in.Photos[0].Moment = 3 },
+		"one moment":      func(in *mapping.Input) { in.Photos[0].Moment, in.Photos[1].Moment = 1, 1 },
 		"lens model": func(in *mapping.Input) {
 			in.Lenses[0].Model = scene.LensSkewed
 			in.Lenses[0].Params = append([]float64{9, 9, 5, 5}, make([]float64, 7)...)

@@ -16,7 +16,8 @@ type Photo struct {
 	Name      string
 	Lens      int          // in Input.Lenses
 	Keypoints [][2]float32 // pixels of the lens's calibration
-	// Photos of one number above 0 were taken at once, by cameras that are fixed to each other, each with its own lens.
+	// Photos of one number, from 1 to that of photos, were taken at once by cameras that are fixed to each other, each
+	// with its own lens.
 	Moment int
 }
 
@@ -102,10 +103,11 @@ func (in *Input) check() error {
 	}
 	taken := map[[2]int]bool{}
 	for _, p := range in.Photos {
-		if p.Moment > 0 && taken[[2]int{p.Moment, p.Lens}] {
-			return fmt.Errorf("map photos: %s is the second photo of its moment with one lens", p.Name)
+		at := [2]int{p.Moment, p.Lens}
+		if p.Moment < 0 || p.Moment > len(in.Photos) || p.Moment > 0 && taken[at] {
+			return fmt.Errorf("map photos: %s is the second of moment %d and its lens, or there is none", p.Name, p.Moment)
 		}
-		taken[[2]int{p.Moment, p.Lens}] = true
+		taken[at] = true
 		if p.Lens < 0 || p.Lens >= len(in.Lenses) {
 			return fmt.Errorf("map photos: %s has lens %d of %d", p.Name, p.Lens, len(in.Lenses))
 		}

@@ -257,28 +257,21 @@ func (d *draft) release(l *adjust.Lens, lens, photos int) {
 func (d *draft) dropPhotos() {
 	_, agree := d.agreement()
 	for i, placed := range d.placed {
-		if placed && (d.observed(i) < leastOwn || agree[i] < leastAgreement) {
-			d.dropPhoto(i)
+		n := 0
+		for _, p := range d.places[i] {
+			if used(d, p) {
+				n++
+			}
 		}
-	}
-}
-
-// observed counts a photo's observations.
-func (d *draft) observed(photo int) (n int) {
-	for _, p := range d.places[photo] {
-		if used(d, p) {
-			n++
+		if !placed || n >= leastOwn && agree[i] >= leastAgreement {
+			continue
 		}
-	}
-	return n
-}
-
-func (d *draft) dropPhoto(photo int) {
-	d.placed[photo] = false
-	d.count--
-	d.dropped[photo]++
-	for _, p := range d.places[photo] {
-		d.tracks[p.track].sights[p.sight].used = false
+		d.placed[i] = false
+		d.count--
+		d.dropped[i]++
+		for _, p := range d.places[i] {
+			d.tracks[p.track].sights[p.sight].used = false
+		}
 	}
 }
 
