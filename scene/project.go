@@ -33,6 +33,14 @@ func (o *Optics) panorama(ray [3]float64) (x, y float64, ok bool) {
 	return (azimuth/(2*math.Pi) + 0.5) * o.Width, (0.5 - elevation/math.Pi) * o.Height, true
 }
 
+// onSphere returns the direction of a place of a panorama, and what is to the right of it and below.
+func (o *Optics) onSphere(x, y float64) (ahead, right, below [3]float64) {
+	sinA, cosA := math.Sincos((x/o.Width - 0.5) * 2 * math.Pi)
+	sinE, cosE := math.Sincos((0.5 - y/o.Height) * math.Pi)
+	return [3]float64{sinA * cosE, -sinE, cosA * cosE}, [3]float64{cosA, 0, -sinA},
+		[3]float64{sinA * sinE, cosE, cosA * sinE}
+}
+
 // FromPlane projects a point of the model's plane.
 func (o *Optics) FromPlane(u, v float64) (x, y float64, ok bool) {
 	if r := o.Limit; !(float64(u*u)+float64(v*v) <= float64(r*r)) {
@@ -149,6 +157,10 @@ func (o *Optics) newton(x, y float64, p [2]float64) (at [2]float64, ok bool) {
 
 // Ray gives the direction that falls on a pixel position, of any length; ok is false where there is none.
 func (o *Optics) Ray(px, py float64) (ray [3]float64, ok bool) {
+	if o.Plane == NoPlane {
+		ray, _, _ = o.onSphere(px, py)
+		return ray, true
+	}
 	p, ok := o.ToPlane(px, py, [2]float64{})
 	if o.Plane == TangentPlane {
 		return [3]float64{p[0], p[1], 1}, ok

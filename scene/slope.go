@@ -1,6 +1,10 @@
 package scene
 
-import "math"
+import (
+	"math"
+
+	"vksplat/internal/geom"
+)
 
 // MaxCalibrated is the largest number of parameters of a lens that can be calibrated.
 const MaxCalibrated = 8
@@ -49,6 +53,35 @@ func (o *Optics) Linearise(ray [3]float64, s *Slope) (x, y float64, ok bool) {
 	}
 	o.byParams(u, v, (x-o.cx)/o.fx, (y-o.cy)/o.fy, s)
 	return x, y, true
+}
+
+// Miss returns by how many pixels a ray falls to the right of a place of the photo and below it, with the derivatives
+// unless s is nil. In panoramas these are distances in the plane that touches the sphere at the place, in pixels of the
+// horizon: neither the seam nor the poles matter. ok is false where Project gives no place, and in the half of a
+// panorama that is behind the place.
+func (o *Optics) Miss(ray [3]float64, x, y float64, s *Slope) (dx, dy float64, ok bool) {
+	if o.Plane != NoPlane {
+		if s == nil {
+			dx, dy, ok = o.Project(ray)
+		} else {
+			dx, dy, ok = o.Linearise(ray, s)
+		}
+		return dx - x, dy - y, ok
+	}
+	ahead, right, below := o.onSphere(x, y)
+	depth, f := geom.Dot(ray, ahead), o.Width/(2*math.Pi)
+	if !(depth > 0) {
+		return 0, 0, false
+	}
+	dx, dy = f*geom.Dot(ray, right)/depth, f*geom.Dot(ray, below)/depth
+	if s != nil {
+		*s = Slope{}
+		for i := range 3 {
+			s.Ray[0][i] = (f*right[i] - dx*ahead[i]) / depth
+			s.Ray[1][i] = (f*below[i] - dy*ahead[i]) / depth
+		}
+	}
+	return dx, dy, true
 }
 
 // slope maps a ray to the plane and gives the gradients of both coordinates there.

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"vksplat/internal/geom"
 	"vksplat/scene/lenstest"
 )
 
@@ -47,6 +48,49 @@ func TestLinearise(t *testing.T) {
 				checkSlope(t, k.Model, [2]float64{s.Params[0][i], s.Params[1][i]}, a, b, ray, ray, h)
 			}
 		}
+	}
+}
+
+// A place of a panorama is missed by distances on the sphere, across the seam and near the poles too, with the
+// derivatives that differences have; what is behind it is not seen there.
+func TestMissPanorama(t *testing.T) {
+	k := Calibration{Model: LensEquirectangular, Width: 2000, Height: 1000, Params: []float64{2000, 1000}}
+	o, err := k.Optics(2000, 1000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const perRadian, h = 1000 / math.Pi, 1e-6
+	rays := [][3]float64{{0.3, -0.2, 1}, {-0.001, 0.1, -2}, {0.001, 0.1, -2}, {0.02, 3, -0.01}, {-0.1, -9, 0.2}}
+	for _, ray := range rays {
+		x, y, _ := o.Project(ray)
+		back, ok := o.Ray(x, y)
+		if d := geom.Sub(back, geom.Scale(ray, 1/geom.Length(ray))); !ok || geom.Length(d) > 1e-12 {
+			t.Errorf("%v has the place %v, %v, and that the ray %v", ray, x, y, back)
+		}
+		beside := geom.Add(back, [3]float64{0.003, -0.002, 0.004})
+		along := geom.Dot(beside, back)
+		want := perRadian * geom.Length(geom.Sub(beside, geom.Scale(back, along))) / along
+		var s Slope
+		dx, dy, ok := o.Miss(beside, x, y, &s)
+		if !ok || math.Abs(math.Hypot(dx, dy)-want) > 1e-9 {
+			t.Errorf("%v is missed by %v, %v, want %v", ray, dx, dy, want)
+		}
+		for i := range 3 {
+			a, b := beside, beside
+			a[i], b[i] = a[i]-h, b[i]+h
+			x0, y0, _ := o.Miss(a, x, y, nil)
+			x1, y1, _ := o.Miss(b, x, y, nil)
+			if math.Abs(s.Ray[0][i]-(x1-x0)/(2*h)) > 1e-4 || math.Abs(s.Ray[1][i]-(y1-y0)/(2*h)) > 1e-4 {
+				t.Errorf("%v: derivatives by %d are %v and %v", ray, i, s.Ray[0][i], s.Ray[1][i])
+			}
+		}
+		if _, _, ok := o.Miss(geom.Scale(ray, -1), x, y, nil); ok {
+			t.Errorf("what is behind %v is seen there", ray)
+		}
+	}
+	dx, dy, _ := o.Miss([3]float64{-0.01, 0, -1}, 1999, 500, nil)
+	if ex, _, _ := o.Project([3]float64{-0.01, 0, -1}); math.Abs(dx-(ex+1)) > 0.01 || math.Abs(dy) > 1e-9 {
+		t.Errorf("across the seam %v is missed by %v, %v", ex, dx, dy)
 	}
 }
 

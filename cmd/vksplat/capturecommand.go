@@ -45,6 +45,7 @@ func captureTable(o *capture.Options) []optionGroup {
 		text(&o.Masks, "masks", "ignore regions where masks in `DIR` are black").isFolder(),
 		chosen(&o.Cameras, "cameras",
 			"how photos share cameras, `HOW`: one, many or folder; auto: by sizes and EXIF", capture.Sharings...),
+		truth(&o.Rig, "rig", "photos of one name, in a folder for each camera, are of cameras fixed to each other"),
 		chosen(&o.CameraModel, "camera-model",
 			"have COLMAP find cameras of this `MODEL`; its auto: OPENCV, or SIMPLE_RADIAL for many",
 			capture.CameraModels...),

@@ -53,7 +53,7 @@ func ring(t *testing.T, k scene.Calibration, n, points int) *Problem {
 		for j, pose := range p.Poses {
 			u, v, ok := optics.Project(geom.Add(geom.Rotate(pose.R, x), pose.T))
 			if ok && u > 0 && v > 0 && u < 1000 && v < 750 && d.uniform() < 0.35 {
-				p.Observations = append(p.Observations, Observation{int32(j), int32(i), u, v})
+				p.Observations = append(p.Observations, Observation{Pose: int32(j), Point: int32(i), X: u, Y: v})
 			}
 		}
 	}
@@ -339,5 +339,47 @@ func TestSigmas(t *testing.T) {
 	p.Lenses[0].Free[0] = false
 	if _, err := p.Sigmas(squares, 0, 0); err == nil {
 		t.Error("a parameter that is fixed has a standard deviation")
+	}
+}
+
+// Poses that several cameras share move to where all of these see what they see.
+func TestMounts(t *testing.T) {
+	p := ring(t, openCV, 12, 300)
+	p.Lenses[0].Free = [scene.MaxCalibrated]bool{}
+	p.Lenses = append(p.Lenses, p.Lenses[0])
+	p.Lenses[1].Calibration = scene.Calibration{Model: scene.LensEquirectangular, Width: 2000, Height: 1000,
+		Params: []float64{2000, 1000}}
+	p.Mounts = []Mount{{R: geom.Identity}, {R: geom.RotationFromVector([3]float64{0.3, 2, -0.4}),
+		T: [3]float64{0.2, -0.1, 0.5}, Lens: 1}}
+	optics, _ := p.Lenses[1].Optics(2000, 1000)
+	for i := range p.Observations {
+		o := &p.Observations[i]
+		if o.Mount = 1; i%3 == 0 {
+			m, pose := &p.Mounts[1], &p.Poses[o.Pose]
+			body := geom.Add(geom.Rotate(pose.R, p.Points[o.Point]), pose.T)
+			o.X, o.Y, _ = optics.Project(geom.Add(geom.Rotate(m.R, body), m.T))
+			o.Mount = 2
+		}
+	}
+	truth := slices.Clone(p.Poses)
+	d := &draws{seed: 3}
+	for i := range p.Poses {
+		if p.Poses[i].Fixed = i < 2; i >= 2 {
+			p.Poses[i].T[i%3] += 0.05 * d.normal()
+			p.Poses[i].R = geom.Product(geom.RotationFromVector([3]float64{0.01 * d.normal(), 0.01, 0.02}), truth[i].R)
+		}
+	}
+	sum, err := Solve(context.Background(), p, Options{Steps: 8})
+	if err != nil || sum.After > 1e-12 {
+		t.Errorf("cost %g after %d steps, %v", sum.After, sum.Steps, err)
+	}
+	for i := range truth {
+		if d := geom.Length(geom.Sub(p.Poses[i].T, truth[i].T)); d > 1e-6 {
+			t.Errorf("pose %d is off by %g", i, d)
+		}
+	}
+	p.Lenses[0].Free[0] = true
+	if _, err := Solve(context.Background(), p, Options{}); err == nil {
+		t.Error("a lens moves")
 	}
 }

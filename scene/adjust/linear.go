@@ -77,12 +77,22 @@ func (p *Problem) cost(s *state, loss Loss) float64 {
 	return sum
 }
 
+// camera returns the pose and lens of the camera of an observation.
+func (p *Problem) camera(s *state, pose, mount int32) Pose {
+	c := s.poses[pose]
+	if mount > 0 {
+		m := &p.Mounts[mount-1]
+		c.R, c.T, c.Lens = geom.Product(m.R, c.R), geom.Add(geom.Rotate(m.R, c.T), m.T), m.Lens
+	}
+	return c
+}
+
 // residual returns where an observation's point is projected, less where it was seen.
 func (p *Problem) residual(s *state, optics []*scene.Optics, o Observation) [2]float64 {
-	pose := &s.poses[o.Pose]
-	x, y, ok := optics[pose.Lens].Project(geom.Add(geom.Rotate(pose.R, s.points[o.Point]), pose.T))
-	if d := [2]float64{x - o.X, y - o.Y}; ok && math.Hypot(d[0], d[1]) < lostPixels {
-		return d
+	c := p.camera(s, o.Pose, o.Mount)
+	x, y, ok := optics[c.Lens].Miss(geom.Add(geom.Rotate(c.R, s.points[o.Point]), c.T), o.X, o.Y, nil)
+	if ok && math.Hypot(x, y) < lostPixels {
+		return [2]float64{x, y}
 	}
 	return [2]float64{lostPixels, 0}
 }
@@ -130,8 +140,8 @@ func (y *system) linearisePoint(s *state, optics []*scene.Optics, loss Loss, poi
 		row, byLens := &y.rows[r], y.byLens[3*y.width*int(r):3*y.width*int(r+1)]
 		row.square, row.grad = [6]float64{}, [3]float64{}
 		clear(byLens)
-		pose := &s.poses[row.pose]
-		weight, _, d := observe(pose, optics[pose.Lens], s.points[point], y.seen[r], loss, &slope)
+		cam := y.p.camera(s, row.pose, y.mounts[r])
+		weight, _, d := observe(&cam, optics[cam.Lens], s.points[point], y.seen[r], loss, &slope)
 		if weight == 0 {
 			continue
 		}
@@ -141,8 +151,8 @@ func (y *system) linearisePoint(s *state, optics []*scene.Optics, loss Loss, poi
 			v[k] += row.square[k]
 		}
 		g = geom.Add(g, row.grad)
-		if pair := y.pairOf(point, int32(pose.Lens)); pair >= 0 {
-			y.addLens(pair, byLens, y.free[pose.Lens], &slope, &d, weight)
+		if pair := y.pairOf(point, int32(cam.Lens)); pair >= 0 {
+			y.addLens(pair, byLens, y.free[cam.Lens], &slope, &d, weight)
 		}
 	}
 	y.v[point], y.pointGrad[point] = v, g
@@ -153,8 +163,8 @@ func (y *system) linearisePoint(s *state, optics []*scene.Optics, loss Loss, poi
 // projected, less where it was seen. The slope's rays are in the world's axes.
 func observe(pose *Pose, optics *scene.Optics, x [3]float64, seen [2]float64, loss Loss, slope *scene.Slope) (weight,
 	cost float64, d [2]float64) {
-	u, v, ok := optics.Linearise(geom.Add(geom.Rotate(pose.R, x), pose.T), slope)
-	d = [2]float64{u - seen[0], v - seen[1]}
+	u, v, ok := optics.Miss(geom.Add(geom.Rotate(pose.R, x), pose.T), seen[0], seen[1], slope)
+	d = [2]float64{u, v}
 	d2 := d[0]*d[0] + d[1]*d[1]
 	if !ok || !(d2 < lostPixels*lostPixels) {
 		cost, _ = loss(lostPixels * lostPixels)

@@ -25,10 +25,18 @@ type Pose struct {
 	Fixed bool // the pose stays
 }
 
+// Mount is a camera that is fixed to others: x_cam = R x + T of a point x in the axes of the pose that they share.
+type Mount struct {
+	R    [9]float64
+	T    [3]float64
+	Lens int // in Problem.Lenses
+}
+
 // Observation is a photo that shows a point at a pixel of the lens's calibration, whose centres are at +0.5.
 type Observation struct {
 	Pose, Point int32
 	X, Y        float64
+	Mount       int32 // 1 + the place of the camera in Problem.Mounts; 0: the pose is the camera's
 }
 
 // Problem is what Solve refines in place.
@@ -38,6 +46,7 @@ type Problem struct {
 	Points       [][3]float64
 	PointsFixed  bool
 	Observations []Observation
+	Mounts       []Mount // they stay, and so must the lenses where there are any
 }
 
 // check refuses what cannot be linearised.
@@ -45,6 +54,16 @@ func (p *Problem) check() error {
 	for i, l := range p.Lenses {
 		if _, err := l.Optics(l.Width, l.Height); err != nil {
 			return fmt.Errorf("adjust cameras: lens %d: %w", i, err)
+		}
+	}
+	for i := range p.Lenses {
+		if len(p.Mounts) > 0 && len(p.Lenses[i].free()) > 0 {
+			return fmt.Errorf("adjust cameras: lens %d is free, and there are mounts", i)
+		}
+	}
+	for i, m := range p.Mounts {
+		if m.Lens < 0 || m.Lens >= len(p.Lenses) || !geom.Finite(m.R[:]...) || !geom.Finite(m.T[:]...) {
+			return fmt.Errorf("adjust cameras: mount %d is not finite or has no lens", i)
 		}
 	}
 	for i, pose := range p.Poses {
@@ -59,8 +78,8 @@ func (p *Problem) check() error {
 	}
 	for i, o := range p.Observations {
 		if o.Pose < 0 || int(o.Pose) >= len(p.Poses) || o.Point < 0 || int(o.Point) >= len(p.Points) ||
-			!geom.Finite(o.X, o.Y) {
-			return fmt.Errorf("adjust cameras: observation %d is not finite or has no pose or point", i)
+			o.Mount < 0 || int(o.Mount) > len(p.Mounts) || !geom.Finite(o.X, o.Y) {
+			return fmt.Errorf("adjust cameras: observation %d is not finite or has no pose, point or mount", i)
 		}
 	}
 	return nil

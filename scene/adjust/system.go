@@ -18,6 +18,7 @@ type system struct {
 
 	rows       []row        // by point
 	seen       [][2]float64 // of a row: pixels
+	mounts     []int32      // of a row: Observation.Mount
 	pointStart []int32      // rows of point i: pointStart[i] to pointStart[i+1]
 	poseRows   [][]int32
 	byLens     []float64 // of a row: derivatives by lens times those by point, width x 3
@@ -84,7 +85,7 @@ func triangle(n int) int { return n * (n + 1) / 2 }
 // sortRows orders observations by point and lists the rows of each pose.
 func (y *system) sortRows() {
 	n := len(y.p.Observations)
-	y.rows, y.seen = make([]row, n), make([][2]float64, n)
+	y.rows, y.seen, y.mounts = make([]row, n), make([][2]float64, n), make([]int32, n)
 	y.pointStart = make([]int32, len(y.p.Points)+1)
 	count := make([]int, len(y.p.Poses))
 	for i := range n {
@@ -101,6 +102,7 @@ func (y *system) sortRows() {
 		at := next[o.Point]
 		next[o.Point]++
 		y.rows[at].pose, y.rows[at].point, y.seen[at] = o.Pose, o.Point, [2]float64{o.X, o.Y}
+		y.mounts[at] = o.Mount
 	}
 	y.poseRows = make([][]int32, len(count))
 	for i, c := range count {

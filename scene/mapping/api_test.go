@@ -33,10 +33,15 @@ func TestWrong(t *testing.T) {
 	for name, spoil := range map[string]func(in *mapping.Input){
 		"lens of a photo": func(in *mapping.Input) { in.Photos[1].Lens = 1 },
 		"focal length":    func(in *mapping.Input) { in.Lenses[0].Params[0] = 0 },
-		"panorama":        func(in *mapping.Input) { in.Lenses[0].Model, in.Lenses[0].Params = 17, []float64{100, 50} },
-		"one photo":       pair(mapping.Pair{A: 1, B: 1}),
-		"no photo":        pair(mapping.Pair{A: 0, B: 2}),
-		"no keypoint":     pair(mapping.Pair{A: 0, B: 1, Matches: [][2]int32{{0, 1}}}),
+		"moment":          func(in *mapping.Input) { in.Photos[0].Moment = 3 },
+		"one moment":      func(in *mapping.Input) { in.Photos[0].Moment, in.Photos[1].Moment = 1, 1 },
+		"lens model": func(in *mapping.Input) {
+			in.Lenses[0].Model = scene.LensSkewed
+			in.Lenses[0].Params = append([]float64{9, 9, 5, 5}, make([]float64, 7)...)
+		},
+		"one photo":   pair(mapping.Pair{A: 1, B: 1}),
+		"no photo":    pair(mapping.Pair{A: 0, B: 2}),
+		"no keypoint": pair(mapping.Pair{A: 0, B: 1, Matches: [][2]int32{{0, 1}}}),
 		"no match": pair(mapping.Pair{A: 0, B: 1, Matches: [][2]int32{{0, 0}},
 			Relation: twoview.Relation{Inliers: []int32{1}}}),
 	} {

@@ -52,12 +52,15 @@ func calibrateFocals(in *Input, lenses []scene.Calibration) {
 	focals := make([]float64, len(lenses))
 	for i, k := range lenses {
 		guess[i] = k.Params[0]
+		if k.Model == scene.LensEquirectangular {
+			guess[i] = 1 // of rays
+		}
 		focals[i] = guess[i]
 	}
 	for range focalSweeps {
 		var moved float64
 		for i := range lenses {
-			if in.Lenses[i].FocalKnown || len(of[i]) == 0 {
+			if in.Lenses[i].FocalKnown || len(of[i]) == 0 || lenses[i].Model == scene.LensEquirectangular {
 				continue
 			}
 			f := bestFocal(i, of[i], focals, guess[i], float64(max(lenses[i].Width, lenses[i].Height)))

@@ -40,6 +40,7 @@ type draft struct {
 	failed    []int  // points that a photo showed when it could not be located
 	principal []bool // of a lens: its principal point moves
 	settled   []bool // of a lens: its focal length is known, or was adjusted
+	moments   int    // whose photos are on a rig
 }
 
 func newDraft(m *mapper) *draft {

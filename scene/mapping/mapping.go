@@ -16,10 +16,14 @@ type Photo struct {
 	Name      string
 	Lens      int          // in Input.Lenses
 	Keypoints [][2]float32 // pixels of the lens's calibration
+	// Photos of one number, from 1 to that of photos, were taken at once by cameras that are fixed to each other, each
+	// with its own lens.
+	Moment int
 }
 
 // Lens is the camera of one or several photos. The focal length of one that is not known is found; that of a known one
-// is refined. SIMPLE_PINHOLE and SIMPLE_RADIAL become RADIAL, with k1 and k2, PINHOLE becomes OPENCV.
+// is refined. SIMPLE_PINHOLE and SIMPLE_RADIAL become RADIAL, with k1 and k2, PINHOLE becomes OPENCV. EQUIRECTANGULAR
+// stays as it is.
 type Lens struct {
 	scene.Calibration
 	FocalKnown bool // as from EXIF or a calibration; otherwise the focal length is a guess
@@ -61,6 +65,8 @@ type Model struct {
 	Poses  []adjust.Pose       // as Input.Photos; of those that are not placed the zero value
 	Placed []bool              // of each photo: whether it has a pose
 	Points []Point
+	// how many moments' photos were kept fixed to each other; 0: none are, or they contradict it
+	Moments int
 	// Why photos are not placed, in the order of Input.Photos.
 	Missing []Missing
 }
@@ -91,11 +97,17 @@ func (in *Input) check() error {
 		if _, err := l.Optics(l.Width, l.Height); err != nil {
 			return fmt.Errorf("map photos: lens %d: %w", i, err)
 		}
-		if l.Model.Calibrated() == 0 {
+		if l.Model.Calibrated() == 0 && l.Model != scene.LensEquirectangular {
 			return fmt.Errorf("map photos: lens %d: the model %s cannot be adjusted", i, l.Model)
 		}
 	}
+	taken := map[[2]int]bool{}
 	for _, p := range in.Photos {
+		at := [2]int{p.Moment, p.Lens}
+		if p.Moment < 0 || p.Moment > len(in.Photos) || p.Moment > 0 && taken[at] {
+			return fmt.Errorf("map photos: %s: moment %d is none or has two photos of a lens", p.Name, p.Moment)
+		}
+		taken[at] = true
 		if p.Lens < 0 || p.Lens >= len(in.Lenses) {
 			return fmt.Errorf("map photos: %s has lens %d of %d", p.Name, p.Lens, len(in.Lenses))
 		}

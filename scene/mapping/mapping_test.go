@@ -89,6 +89,8 @@ func TestScenes(t *testing.T) {
 	for i := range wall.points {
 		wall.points[i][1] = 0
 	}
+	spheres := room(10, 0)
+	spheres.known = true
 	few := arc(10, 1.2)
 	few.points = few.points[:150]
 	for _, c := range []struct {
@@ -106,6 +108,8 @@ func TestScenes(t *testing.T) {
 		{"twins", twins(36, 2000), 0.15, 0.005},
 		{"block", block(60), 0.2, 0.006},
 		{"few", few, 0.3, 0.01},
+		{"panoramas", spheres, 0.03, 0.001},
+		{"panoramas and photos", room(10, 8), 0.06, 0.002},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			in := c.scene.input()
@@ -125,6 +129,48 @@ func TestScenes(t *testing.T) {
 					100*share, 100*(f-1))
 			}
 		})
+	}
+}
+
+// Cameras that are fixed to each other are found better than by themselves, and all of them.
+func TestRig(t *testing.T) {
+	for _, cameras := range []int{2, 4} {
+		s := ride(14, cameras)
+		in := s.input()
+		loose := *in
+		loose.Photos = slices.Clone(in.Photos)
+		for i := range loose.Photos {
+			loose.Photos[i].Moment = 0
+		}
+		apart := loose // moments of cameras that are not fixed to each other
+		apart.Photos = slices.Clone(loose.Photos)
+		for i := range apart.Photos {
+			apart.Photos[i].Moment = 1 + (i/cameras+5*(i%cameras))%14
+		}
+		var turn, share [3]float64
+		var models [3]*Model
+		for k, in := range []*Input{&loose, in, &apart} {
+			before := runtime.GOMAXPROCS(1 + k)
+			m, err := Map(context.Background(), in, Options{Seed: 1})
+			runtime.GOMAXPROCS(before)
+			if err != nil {
+				t.Fatal(err)
+			}
+			models[k] = m
+			turn[k], share[k] = s.compare(m)
+			t.Logf("%d cameras, %d moments, %d points, %d missing: rotations off by %.4f degrees, centres by %.4f %%",
+				cameras, m.Moments, len(m.Points), len(m.Missing), turn[k], 100*share[k])
+		}
+		if m := models[1]; m.Moments != 14 || len(m.Missing) > 0 || share[1] > 0.8*share[0] || turn[1] > 1.1*turn[0] {
+			t.Errorf("%d moments, missing: %+v, off by %.4f degrees, centres by %.4f %%", m.Moments, m.Missing, turn[1],
+				100*share[1])
+		}
+		if !reflect.DeepEqual(models[2], models[0]) {
+			t.Errorf("photos of different moments change the model: %d moments", models[2].Moments)
+		}
+		if m, err := Map(context.Background(), in, Options{Seed: 1}); err != nil || !reflect.DeepEqual(m, models[1]) {
+			t.Errorf("other cores give another model: %v", err)
+		}
 	}
 }
 

@@ -13,7 +13,7 @@ type Missing struct {
 
 // model returns what was found.
 func (d *draft) model() *Model {
-	m := &Model{Poses: make([]adjust.Pose, len(d.poses)), Placed: d.placed}
+	m := &Model{Poses: make([]adjust.Pose, len(d.poses)), Placed: d.placed, Moments: d.moments}
 	for _, l := range d.lenses {
 		m.Lenses = append(m.Lenses, l.Calibration)
 	}

@@ -96,9 +96,13 @@ func (m *mapper) essential(p *Pair) [9]float64 {
 	return geom.Product(geom.Transposed(matrixOf(b)), geom.Product(p.Relation.F, matrixOf(a)))
 }
 
-// matrixOf returns the map from rays to pixels, without distortion.
+// matrixOf returns the map from rays to what matrices of relations are of: pixels without distortion, or rays of
+// panoramas.
 func matrixOf(k *scene.Calibration) [9]float64 {
 	info, _ := k.Model.Info()
+	if info.Focals == 0 {
+		return geom.Identity
+	}
 	p := k.Params
 	return [9]float64{p[0], 0, p[info.Focals], 0, p[info.Focals-1], p[info.Focals+1], 0, 0, 1}
 }

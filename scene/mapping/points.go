@@ -63,12 +63,12 @@ func (d *draft) complete(t *track, most float64) {
 // off returns by how many pixels a point is projected off a keypoint; infinity where the photo does not show it.
 func (d *draft) off(s Sight, x [3]float64) float64 {
 	p := &d.poses[s.Photo]
-	u, v, ok := d.optics[p.Lens].Project(geom.Add(geom.Rotate(p.R, x), p.T))
+	at := d.in.Photos[s.Photo].Keypoints[s.Keypoint]
+	u, v, ok := d.optics[p.Lens].Miss(geom.Add(geom.Rotate(p.R, x), p.T), float64(at[0]), float64(at[1]), nil)
 	if !ok {
 		return math.Inf(1)
 	}
-	at := d.in.Photos[s.Photo].Keypoints[s.Keypoint]
-	return math.Hypot(u-float64(at[0]), v-float64(at[1]))
+	return math.Hypot(u, v)
 }
 
 // centre returns where a photo was taken.

@@ -197,7 +197,7 @@ func (d *draft) problem(free, some []bool, whole bool) (p *adjust.Problem, track
 	}
 	for i, l := range d.lenses {
 		l.Params = slices.Clone(l.Params)
-		if !fixed[i] && users[i] > 0 && d.count > 2 {
+		if !fixed[i] && users[i] > 0 && d.count > 2 && l.Model.Calibrated() > 0 {
 			d.release(&l, i, users[i])
 		}
 		p.Lenses = append(p.Lenses, l)

@@ -37,6 +37,8 @@ type truth struct {
 	known   bool         // the focal length is
 	off     float64      // factor of a focal length that is not known
 	twins   [][2]int     // photos that are matched as if point 2i were point 2i+1
+	around  int          // the first photos, that are panoramas
+	rig     int          // cameras that are fixed to each other, each with its own lens; 0: there is no rig
 	draws   *draws
 }
 
@@ -167,6 +169,52 @@ func (s *truth) with(o *truth, away [3]float64) *truth {
 	return s
 }
 
+// room is n panoramas on a way through a room, which are held aslant, and photos of a pinhole in between.
+func room(n, photos int) *truth {
+	s := newTruth()
+	s.around = n
+	for i := range n + photos {
+		sin, cos := math.Sincos(5 * float64(i) / float64(n+photos))
+		to := geom.Vec{s.draws.normal(), s.draws.normal(), 0.6 * s.draws.normal()}
+		if i >= n {
+			sin, cos = sin+0.2, cos+0.1
+			to = geom.Vec{s.draws.normal(), 4, 0.3 * s.draws.normal()}
+		}
+		eye := geom.Vec{1.5 * cos, 1.2 * sin, 0.2 * float64(i%3)}
+		s.look(eye, eye.Add(to))
+	}
+	for range 1500 {
+		x := geom.Vec{s.draws.normal(), s.draws.normal(), s.draws.normal()}.Unit()
+		s.points = append(s.points, x.Mul(3+2*s.draws.uniform()))
+	}
+	return s
+}
+
+// ride is a way through a room of a rig of cameras, which look to different sides and hardly overlap.
+func ride(moments, cameras int) *truth {
+	s := room(0, moments)
+	s.rig = cameras
+	bodies := make([]scene.Camera, moments)
+	for i := range bodies {
+		sin, cos := math.Sincos(3 * float64(i) / float64(moments))
+		eye := geom.Vec{1.5 * cos, 1.2 * sin, 0.2 * float64(i%3)}
+		scene.LookAt(&bodies[i], eye, eye.Add(geom.Vec{cos + 0.2*s.draws.normal(), sin, 0.2 * s.draws.normal()}))
+	}
+	s.cameras = nil
+	for range 3500 {
+		x := geom.Vec{s.draws.normal(), s.draws.normal(), s.draws.normal()}.Unit()
+		s.points = append(s.points, x.Mul(3+2*s.draws.uniform()))
+	}
+	for _, body := range bodies {
+		for k := range cameras {
+			c := body.Turned(geom.RotationFromVector([3]float64{0.1 * float64(k%2), 0.9 * float64(k), 0}))
+			c.T = geom.Add(c.T, [3]float64{0.1, 0.05 * float64(k), 0.15})
+			s.cameras = append(s.cameras, c)
+		}
+	}
+	return s
+}
+
 // input photographs the scene and matches all pairs of photos that share points.
 func (s *truth) input() *Input {
 	guess := s.lens
@@ -174,22 +222,39 @@ func (s *truth) input() *Input {
 	if s.known {
 		guess.Params[0] = s.lens.Params[0]
 	}
-	in := &Input{Lenses: []Lens{{guess, s.known}}}
+	sphere := scene.Calibration{Model: scene.LensEquirectangular, Width: 2000, Height: 1000,
+		Params: []float64{2000, 1000}}
+	in := &Input{Lenses: []Lens{{guess, s.known}, {sphere, true}}}
+	for range s.rig - 1 {
+		in.Lenses = append(in.Lenses, Lens{guess, s.known})
+	}
 	seen := make([]map[int]int32, len(s.cameras)) // keypoints by point
-	optics, _ := s.lens.Optics(s.lens.Width, s.lens.Height)
 	for i, c := range s.cameras {
-		p := Photo{Name: fmt.Sprintf("%03d.jpg", i)}
+		p, lens := Photo{Name: fmt.Sprintf("%03d.jpg", i)}, s.lens
+		if i < s.around {
+			p.Lens, lens = 1, sphere
+		}
+		if s.rig > 0 {
+			if p.Moment = 1 + i/s.rig; i%s.rig > 0 {
+				p.Lens = 1 + i%s.rig
+			}
+		}
+		optics, _ := lens.Optics(lens.Width, lens.Height)
 		seen[i] = map[int]int32{}
 		for k, x := range s.points {
 			u, v, ok := optics.Project(c.ToCamera(x))
 			away := geom.Sub(c.Center(), x)
-			if !ok || u < 0 || v < 0 || u > float64(s.lens.Width) || v > float64(s.lens.Height) ||
+			if !ok || u < 0 || v < 0 || u > float64(lens.Width) || v > float64(lens.Height) ||
 				geom.Length(away) > s.far || s.normals != nil && geom.Dot(away, s.normals[k]) < 0.4*geom.Length(away) ||
 				s.draws.uniform() > 0.75 {
 				continue
 			}
 			seen[i][k] = int32(len(p.Keypoints))
-			p.Keypoints = append(p.Keypoints, [2]float32{float32(u + s.noise*s.draws.normal()),
+			stretch := 1.0
+			if p.Lens == 1 { // the pixels near the poles are wide
+				stretch = 1 / math.Sin(math.Pi*v/float64(lens.Height))
+			}
+			p.Keypoints = append(p.Keypoints, [2]float32{float32(u + s.noise*stretch*s.draws.normal()),
 				float32(v + s.noise*s.draws.normal())})
 		}
 		in.Photos = append(in.Photos, p)

@@ -131,7 +131,9 @@ func (m *mapper) search() (best *draft, err error) {
 		best, err = m.grown(best)
 	}
 	if best != nil && err == nil {
-		err = best.finish()
+		if err = best.finish(); err == nil {
+			best, err = best.mounted()
+		}
 	}
 	if err == nil && (best == nil || best.count < 2) {
 		err = ErrNoPair

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -45,6 +46,20 @@ func TakenWith(path string) string {
 	}
 	return strings.Join(parts, "|")
 }
+
+// IsPanorama reports whether a photo's metadata says that it is equirectangular, as Google's Photo Sphere XMP does it.
+func IsPanorama(path string) bool {
+	f, _, err := fault.Open(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()               // only read from
+	head := make([]byte, 256<<10) // XMP is at the front, behind EXIF, and both have at most 64 KiB
+	n, _ := io.ReadFull(f, head)  // a shorter file has less
+	return panoramaXMP.Match(head[:n])
+}
+
+var panoramaXMP = regexp.MustCompile(`GPano:ProjectionType(=["']|>)\s*equirectangular`)
 
 // Stops returns the base-2 logarithm of what the settings of a photo multiply the scene's light by: of exposure time
 // times ISO sensitivity by the square of the f-number. known is false where EXIF does not have all three.

@@ -33,7 +33,7 @@ const (
 type Relation struct {
 	Kind Kind
 	E    [9]float64 // b' E a = 0 of rays: [T]x R; if both focal lengths are known
-	// b' F a = 0 of pixels (x, y, 1) as if the lenses had no distortion, of length 1
+	// b' F a = 0 of pixels (x, y, 1) as if the lenses had no distortion, of rays in panoramas; of length 1
 	F [9]float64
 	H [9]float64 // b ~ H a of such pixels, of length 1; if it explains planarShare of the inliers
 	R [9]float64 // x_b = R x_a + s T for some s > 0; if both focal lengths are known
@@ -97,7 +97,7 @@ func newPairing(a, b View, matches [][2]int32, o Options) *pairing {
 }
 
 // Relate finds the geometry of two photos from matches, pairs of places in their keypoints: by 5 points if both focal
-// lengths are known, and by 7 otherwise. Panoramas are Unrelated.
+// lengths are known, and by 7 otherwise.
 func Relate(a, b View, matches [][2]int32, o Options) (r Relation) {
 	p := newPairing(a, b, matches, o)
 	s := p.searchEpipolar()

@@ -61,15 +61,18 @@ func eigen(m matrix) (values [3]float64, vectors [3]vec) {
 	return values, vectors
 }
 
-// pinhole is a made-up lens for a photo whose focal length is not known: half of the longest side.
+// pinhole is a made-up lens for a photo whose focal length is not known: half of the longest side. Panoramas have none.
 func pinhole(o *scene.Optics) *scene.Optics {
+	if o.Plane == scene.NoPlane {
+		return o
+	}
 	k := scene.Calibration{Model: scene.LensSimplePinhole, Width: int(o.Width), Height: int(o.Height),
 		Params: []float64{max(o.Width, o.Height) / 2, o.Width / 2, o.Height / 2}}
 	p, _ := k.Optics(k.Width, k.Height) // of any size that other optics have
 	return p
 }
 
-// Look returns the sight of a pixel position. ok is false where the lens shows nothing, and for panoramas.
+// Look returns the sight of a pixel position. ok is false where the lens shows nothing.
 func Look(o *scene.Optics, x, y float64) (s Sight, ok bool) {
 	if s.ray, ok = o.Ray(x, y); !ok {
 		return s, false
@@ -79,7 +82,7 @@ func Look(o *scene.Optics, x, y float64) (s Sight, ok bool) {
 		s.axis = s.ray
 	}
 	var slope scene.Slope
-	if _, _, ok = o.Linearise(s.ray, &slope); !ok {
+	if _, _, ok = o.Miss(s.ray, x, y, &slope); !ok {
 		return s, false
 	}
 	s.px, s.py = slope.Ray[0], slope.Ray[1]
@@ -88,8 +91,12 @@ func Look(o *scene.Optics, x, y float64) (s Sight, ok bool) {
 	return s, geom.Finite(inverse[:]...)
 }
 
-// toPlane maps pixels (x, y, 1) to rays as if all of the photo were like the neighbourhood of the principal point.
+// toPlane maps pixels (x, y, 1) to rays as if all of the photo were like the neighbourhood of the principal point. Of
+// panoramas, where this cannot be, it maps rays to themselves.
 func toPlane(o *scene.Optics) matrix {
+	if o.Plane == scene.NoPlane {
+		return geom.Identity
+	}
 	var s scene.Slope
 	cx, cy, _ := o.Linearise(vec{0, 0, 1}, &s)
 	fx, fy := s.Ray[0][0], s.Ray[1][1]

@@ -35,6 +35,8 @@ func (m *mapper) planCameras() (cameraPlan, error) {
 		return p, fault.Usagef("leave out "+fault.Setting("cameras")+", or give folders of their own to photos of one size",
 			"%s one: the photos have %d sizes", fault.Named("cameras"), kinds.sizes)
 	case p.share != Auto:
+	case m.o.Rig:
+		p.share, p.why = CamerasFolder, "a rig has a folder for each camera"
 	case videos > 0 && len(m.sources) == 1:
 		p.share, p.why = CamerasOne, "a video has one camera"
 	case videos == len(m.sources):

@@ -49,9 +49,10 @@ func TestSample(t *testing.T) {
 func TestParseProbe(t *testing.T) {
 	v, err := parseProbe(`{"streams": [{"width": 1920, "height": 1080, "avg_frame_rate": "0/0",
 		"r_frame_rate": "30000/1001", "color_transfer": "arib-std-b67", "color_space": "bt2020nc",
-		"side_data_list": [{"side_data_type": "Display Matrix", "rotation": -90}]}], "format": {"duration": "12.5"}}`)
+		"side_data_list": [{"side_data_type": "Display Matrix", "rotation": -90},
+		{"side_data_type": "Spherical Mapping", "projection": "equirectangular"}]}], "format": {"duration": "12.5"}}`)
 	if err != nil || v.width != 1080 || v.height != 1920 || v.seconds != 12.5 || int(v.rate) != 29 ||
-		hdrTransfers[v.transfer] != "HLG" {
+		hdrTransfers[v.transfer] != "HLG" || !v.sphere {
 		t.Errorf("%+v, %v", v, err)
 	}
 	for _, bad := range []string{"", "{}", `{"streams": [{"width": 0}]}`, `{"streams": [{"width": 5, "height": 5}]}`} {

@@ -73,6 +73,7 @@ type Options struct {
 	Frames int     // frames to extract per video; 0: by Fps
 
 	Masks       string // folder of masks, "" for none
+	Rig         bool   // photos of one name were taken at once, by cameras that are fixed to each other
 	Cameras     string // Auto, CamerasOne, CamerasMany or CamerasFolder
 	CameraModel string // of COLMAP, or Auto
 	Features    string // FeaturesSIFT or FeaturesALIKED
@@ -112,6 +113,12 @@ func (o *Options) check() error {
 	case o.Mapper == MapOwn && o.ofColmap() != "":
 		return fault.Usagef("leave out one of them", "%s exclude each other: COLMAP alone has the latter",
 			fault.Named("mapper", o.ofColmap()))
+	case o.Rig && o.ofColmap() != "":
+		return fault.Usagef("leave out one of them", "%s exclude each other: COLMAP alone has the latter",
+			fault.Named("rig", o.ofColmap()))
+	case o.Rig && o.Cameras != Auto && o.Cameras != CamerasFolder:
+		return fault.Usagef("leave out one of them", "%s exclude each other: a rig has a camera for each folder",
+			fault.Named("rig", "cameras"))
 	case o.Loops && o.Matching != Auto && o.Matching != MatchSequential:
 		return fault.Usagef("leave out one of them; "+fault.Setting("loops")+" matches sequentially",
 			"%s exclude each other when that is %s", fault.Named("loops", "matching"), o.Matching)

@@ -45,7 +45,7 @@ func (o *Options) choosesOwn() bool {
 		return o.Mapper == MapOwn
 	}
 	_, err := os.Lstat(o.in(databaseFile))
-	return o.ofColmap() == "" && err != nil
+	return o.ofColmap() == "" && (err != nil || o.Rig)
 }
 
 // ofColmap names a setting that COLMAP alone has, "" for none.
@@ -54,7 +54,7 @@ func (o *Options) ofColmap() string {
 		name string
 		used bool
 	}{
-		{"camera-model", o.CameraModel != Auto}, {"features", o.Features != FeaturesSIFT},
+		{"camera-model", o.CameraModel != Auto && o.CameraModel != Panorama}, {"features", o.Features != FeaturesSIFT},
 		{"matching", o.Matching == MatchTree}, {"vocab-tree", o.VocabTree != ""}, {"gpu", o.GPU != Auto},
 		{"mapper", o.Mapper == MapIncremental || o.Mapper == MapGlobal},
 	} {
@@ -110,7 +110,7 @@ func (w *own) list() error {
 	w.photos = nil
 	for _, name := range w.mapper.photos {
 		file := w.o.in(imagesFolder, filepath.FromSlash(name))
-		p := reconstruct.Photo{Name: name, Path: file}
+		p := reconstruct.Photo{Name: name, Path: file, Panorama: w.o.CameraModel == Panorama}
 		switch folder := path.Dir(name); {
 		case plan.share == CamerasOne:
 		case plan.share == CamerasFolder:
@@ -123,6 +123,9 @@ func (w *own) list() error {
 				return err
 			}
 			p.Lens = fmt.Sprintf("%dx%d %s", width, height, photo.TakenWith(file))
+		}
+		if w.o.Rig {
+			p.Moment = momentOf(name)
 		}
 		if w.o.Masks != "" {
 			if mask := w.o.in(masksFolder, filepath.FromSlash(name)+".png"); output.IsFile(mask) {
@@ -152,8 +155,8 @@ func (w *own) findFeatures() error {
 		}
 		return fmt.Sprintf("%s in %s", cli.Count(n, "feature"), cli.Count(len(w.found), "photo")), err
 	}
-	return w.stages.do(stage{name: stageFeatures, key: text("own", ownVersion, w.siftOptions(), w.mapper.photos),
-		outputs: []string{featuresFile}, do: do})
+	key := text("own", ownVersion, w.siftOptions(), w.o.CameraModel, w.mapper.photos)
+	return w.stages.do(stage{name: stageFeatures, key: key, outputs: []string{featuresFile}, do: do})
 }
 
 func (w *own) siftOptions() features.Options {
@@ -225,7 +228,7 @@ func (w *own) match() (err error) {
 
 func (w *own) findCameras() error {
 	outputs := []string{componentsFolder}
-	return w.stages.do(stage{name: stageMapping, key: text("own", ownVersion), outputs: outputs, do: w.place})
+	return w.stages.do(stage{name: stageMapping, key: text("own", ownVersion, w.o.Rig), outputs: outputs, do: w.place})
 }
 
 // place finds cameras, and stores them as the only component, with why photos are missing.
@@ -240,7 +243,7 @@ func (w *own) place() (string, error) {
 			return "", err
 		}
 	}
-	m, missing, err := reconstruct.Map(w.ctx, w.photos, w.found, w.pairs, func(done, of int) {
+	m, model, err := reconstruct.Map(w.ctx, w.photos, w.found, w.pairs, func(done, of int) {
 		w.show.update(done, of, "%d of %d photos have a camera", done, of)
 	})
 	if errors.Is(err, mapping.ErrNoPair) {
@@ -254,8 +257,11 @@ func (w *own) place() (string, error) {
 		return "", err
 	}
 	why := map[string]string{}
-	for i := range missing {
-		why[w.photos[missing[i].Photo].Name] = w.why(&missing[i])
+	for i := range model.Missing {
+		why[w.photos[model.Missing[i].Photo].Name] = w.why(&model.Missing[i])
+	}
+	if w.o.Rig && model.Moments == 0 {
+		w.console.Warn("photos of one name are not of cameras that are fixed to each other: each was placed by itself")
 	}
 	return fmt.Sprintf("%d of %d photos, %s", len(m.Images), len(w.photos), cli.Count(len(m.Points), "point")),
 		output.WriteJSON(w.o.in(componentsFolder, missingFile), why)

@@ -188,7 +188,8 @@ func TestOwnChoice(t *testing.T) {
 		"default":  {func(*Options) {}, true},
 		"own":      {func(o *Options) { o.Mapper = MapOwn }, true},
 		"sequence": {func(o *Options) { o.Matching = MatchSequential }, true},
-		"panorama": {func(o *Options) { o.CameraModel = Panorama }, false},
+		"panorama": {func(o *Options) { o.CameraModel = Panorama }, true},
+		"model":    {func(o *Options) { o.CameraModel = "FULL_OPENCV" }, false},
 		"aliked":   {func(o *Options) { o.Features = FeaturesALIKED }, false},
 		"tree":     {func(o *Options) { o.VocabTree = "tree.bin" }, false},
 		"global":   {func(o *Options) { o.Mapper = MapGlobal }, false},
@@ -206,7 +207,7 @@ func TestOwnChoice(t *testing.T) {
 	if o.choosesOwn() {
 		t.Error("what COLMAP began goes on without it")
 	}
-	o.Mapper, o.CameraModel = MapOwn, Panorama
+	o.Mapper, o.CameraModel = MapOwn, "FULL_OPENCV"
 	if err := o.check(); !errors.Is(err, fault.ErrUsage) || !strings.Contains(err.Error(), "camera-model") {
 		t.Errorf("own and a model of COLMAP: %v", err)
 	}

@@ -16,8 +16,9 @@ import (
 	"vksplat/scene/photo"
 )
 
-// Panorama is the camera model of equirectangular panoramas, twice as wide as high. COLMAP knows it from version 4.2
-// on. Older versions get the six faces of a cube around each panorama, as photos of a pinhole camera that is known.
+// Panorama is the camera model of equirectangular panoramas, twice as wide as high. This program knows it, and COLMAP
+// from version 4.2 on. Older versions get the six faces of a cube around each panorama, as photos of a pinhole camera
+// that is known.
 const Panorama = "EQUIRECTANGULAR"
 
 var knowsPanoramas = [2]int{4, 2}
@@ -28,7 +29,9 @@ const (
 )
 
 // cubed tells whether panoramas become faces.
-func (m *mapper) cubed() bool { return m.o.CameraModel == Panorama && !m.colmap.from(knowsPanoramas) }
+func (m *mapper) cubed() bool {
+	return m.o.CameraModel == Panorama && m.colmap != nil && !m.colmap.from(knowsPanoramas)
+}
 
 // taken is the folder that photos and frames are brought to.
 func (r *running) taken() string {
@@ -41,10 +44,10 @@ func (r *running) taken() string {
 // checkPanoramas refuses photos and videos that are no panoramas where they are said to be, as far as their sizes are
 // known.
 func (r *running) checkPanoramas() error {
+	if r.o.CameraModel == Auto {
+		r.suspectPanoramas()
+	}
 	if r.o.CameraModel != Panorama {
-		if r.o.CameraModel == Auto {
-			r.suspectPanoramas()
-		}
 		return nil
 	}
 	check := func(file string, w, h int) error {
@@ -81,25 +84,33 @@ func (r *running) checkPanoramas() error {
 	return nil
 }
 
-// suspectPanoramas says how panoramas are given, where all photos have their shape and there are any.
+// suspectPanoramas takes photos and videos that all say so for panoramas. Where they have no more than their shape, it
+// says how panoramas are given.
 func (r *running) suspectPanoramas() {
-	seen := false
+	seen, said := false, true
 	for _, s := range r.sources {
-		seen = seen || s.video || len(s.photos) > 0
 		for i := range s.photos {
 			if w, h, err := photo.Size(s.file(i)); err != nil || w != 2*h {
 				return
 			}
+			seen, said = true, said && photo.IsPanorama(s.file(i))
 		}
-		if s.video && s.film.width != 2*s.film.height {
-			return
+		if s.video {
+			if s.film.width != 2*s.film.height {
+				return
+			}
+			seen, said = true, said && s.film.sphere
 		}
 	}
-	if !seen {
-		return
+	switch {
+	case seen && said:
+		r.o.CameraModel = Panorama
+		r.console.Note("the files say that they are equirectangular panoramas, which sets " +
+			fault.Setting("camera-model") + " " + Panorama)
+	case seen:
+		r.console.Note("all photos are twice as wide as high: if they show 360 by 180 degrees, give " +
+			fault.Setting("camera-model") + " " + Panorama)
 	}
-	r.console.Note("all photos are twice as wide as high: if they show 360 by 180 degrees, give " +
-		fault.Setting("camera-model") + " " + Panorama)
 }
 
 var faceName = regexp.MustCompile(`_(back|down|front|left|right|up)\.jpg$`)

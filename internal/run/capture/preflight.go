@@ -39,6 +39,9 @@ func (r *running) preflight() (err error) {
 	if err := r.checkPanoramas(); err != nil {
 		return err
 	}
+	if err := r.checkRig(); err != nil {
+		return err
+	}
 	if err := r.enough(); err != nil || r.own == nil {
 		return err
 	}

@@ -12,6 +12,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -21,10 +23,11 @@ import (
 	must "vksplat/internal/musttest"
 	"vksplat/internal/parallel"
 	"vksplat/internal/run/capture/capturetest"
+	"vksplat/internal/run/runtest"
 )
 
-// takePanorama draws all that is around a place.
-func takePanorama(from geom.Vec, w, h int) *image.Gray {
+// takePanorama draws all that is around a place, by a camera that is turned.
+func takePanorama(from geom.Vec, turn [9]float64, w, h int) *image.Gray {
 	img := image.NewGray(image.Rect(0, 0, w, h))
 	for y := range h {
 		for x := range w {
@@ -33,7 +36,7 @@ func takePanorama(from geom.Vec, w, h int) *image.Gray {
 				east := ((float64(x)+0.25+0.5*float64(s%2))/float64(w) - 0.5) * 2 * math.Pi
 				north := (0.5 - (float64(y)+0.25+0.5*float64(s/2))/float64(h)) * math.Pi
 				ray := geom.Vec{math.Sin(east) * math.Cos(north), math.Cos(east) * math.Cos(north), math.Sin(north)}
-				sum += capturetest.Shade(from, ray) / 4
+				sum += capturetest.Shade(from, geom.Rotate(turn, ray)) / 4
 			}
 			img.SetGray(x, y, color.Gray{Y: uint8(255*sum + 0.5)})
 		}
@@ -41,8 +44,8 @@ func takePanorama(from geom.Vec, w, h int) *image.Gray {
 	return img
 }
 
-// panoramasIn writes panoramas from n places to a folder, and gives the places.
-func panoramasIn(t *testing.T, n, w int) (dir string, places []geom.Vec) {
+// panoramasIn writes panoramas from n places to a folder, and gives the places. Each is turned by so much more.
+func panoramasIn(t *testing.T, n, w int, turned float64) (dir string, places []geom.Vec) {
 	t.Helper()
 	dir = t.TempDir()
 	errs := make([]error, n)
@@ -53,7 +56,8 @@ func panoramasIn(t *testing.T, n, w int) (dir string, places []geom.Vec) {
 	parallel.For(n, func(i int) {
 		f, err := os.Create(filepath.Join(dir, fmt.Sprintf("%03d.png", i)))
 		if err == nil {
-			err = errors.Join(png.Encode(f, takePanorama(places[i], w, w/2)), f.Close())
+			turn := geom.RotationFromVector(geom.Scale([3]float64{math.Sin(float64(i)), 0.2, float64(i)}, turned))
+			err = errors.Join(png.Encode(f, takePanorama(places[i], turn, w, w/2)), f.Close())
 		}
 		errs[i] = err
 	})
@@ -69,9 +73,32 @@ func TestRealPanoramas(t *testing.T) {
 	if _, err := exec.LookPath(colmapName); err != nil {
 		t.Skip("there is no colmap here: apt-get install colmap")
 	}
-	dir, places := panoramasIn(t, 8, 640)
+	dir, places := panoramasIn(t, 8, 640, 0)
 	o := optionsOf(t, dir)
 	o.CameraModel = Panorama
+	placesFound(t, o, places, 0.01)
+}
+
+// TestOwnPanoramas finds the places of made-up panoramas without COLMAP, and the same ones on one core.
+func TestOwnPanoramas(t *testing.T) {
+	runtest.NeedDevice(t)
+	dir, places := panoramasIn(t, 6, 480, 0.5)
+	o := optionsOf(t, dir)
+	o.Mapper, o.CameraModel = Auto, Panorama
+	t.Setenv("PATH", t.TempDir()) // no COLMAP there
+	placesFound(t, o, places, 0.001)
+	want := modelBytes(t, o)
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	must.Do(t, os.RemoveAll(o.in(componentsFolder)))
+	must.Get(run(t.Context(), o))(t)
+	if modelBytes(t, o) != want {
+		t.Error("on one core the cameras are others")
+	}
+}
+
+// placesFound finds the cameras of panoramas, which are off by a share of the path's size at most.
+func placesFound(t *testing.T, o *Options, places []geom.Vec, share float64) {
+	t.Helper()
 	said, err := run(t.Context(), o)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, said)
@@ -96,14 +123,14 @@ func TestRealPanoramas(t *testing.T) {
 	}
 	worst, size := capturetest.Misfit(there, here)
 	t.Logf("cameras are off by up to %.3f %% of the path's size", 100*worst/size)
-	if worst > 0.01*size {
+	if worst > share*size {
 		t.Errorf("a camera is %.3g off, the path has a size of %.3g", worst, size)
 	}
 }
 
 // TestPanoramas gives an old COLMAP faces and a new one panoramas, and refuses what is none.
 func TestPanoramas(t *testing.T) {
-	dir, _ := panoramasIn(t, 3, 64)
+	dir, _ := panoramasIn(t, 3, 64, 0)
 	for _, version := range []string{"3.8", "4.2"} {
 		install(t, version, "colmap")
 		o := optionsOf(t, dir)
@@ -139,6 +166,33 @@ func TestPanoramas(t *testing.T) {
 	}
 }
 
+// TestPanoramasSay counts photos as panoramas that all say so and have the shape.
+func TestPanoramasSay(t *testing.T) {
+	install(t, "4.2", "colmap")
+	const says = `<x:xmpmeta><rdf:Description GPano:ProjectionType="equirectangular"/></x:xmpmeta>`
+	for name, c := range map[string]struct {
+		width, silent int // pixels; a photo that says nothing
+		panoramas     bool
+	}{"all": {96, -1, true}, "all but one": {96, 2, false}, "another shape": {95, -1, false}} {
+		dir := t.TempDir()
+		for i := range 3 {
+			path := filepath.Join(dir, fmt.Sprintf("%d.jpg", i))
+			must.Do(t, writePhoto(path, c.width, 48, 1))
+			if data := must.Get(os.ReadFile(path))(t); i != c.silent {
+				block := "http://ns.adobe.com/xap/1.0/\x00" + says
+				xmp := append([]byte{0xff, 0xe1, 0, byte(2 + len(block))}, block...)
+				must.Do(t, os.WriteFile(path, slices.Concat(data[:2], xmp, data[2:]), 0o666))
+			}
+		}
+		o := optionsOf(t, dir)
+		said := must.Get(run(t.Context(), o))(t)
+		if o.CameraModel == Panorama != c.panoramas ||
+			strings.Contains(said, "equirectangular panoramas") != c.panoramas {
+			t.Errorf("%s: the model is %s:\n%s", name, o.CameraModel, said)
+		}
+	}
+}
+
 // TestPanoramaVideo cuts the frames of a video into faces.
 func TestPanoramaVideo(t *testing.T) {
 	var tools [2]string
@@ -148,7 +202,7 @@ func TestPanoramaVideo(t *testing.T) {
 			t.Skip("there is no ffmpeg here: apt-get install ffmpeg")
 		}
 	}
-	dir, _ := panoramasIn(t, 8, 64)
+	dir, _ := panoramasIn(t, 8, 64, 0)
 	film := filepath.Join(t.TempDir(), "walk360.mp4")
 	args := []string{"-loglevel", "error", "-framerate", "2", "-i", filepath.Join(dir, "%03d.png"), "-pix_fmt", "yuv420p"}
 	if out, err := exec.Command(tools[0], append(args, film)...).CombinedOutput(); err != nil {

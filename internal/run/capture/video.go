@@ -42,6 +42,7 @@ type video struct {
 	seconds       float64 // 0: unknown
 	transfer      string  // of light to numbers
 	matrix        string  // of colours to numbers, "" for unknown
+	sphere        bool    // its frames are panoramas
 }
 
 // opening are the arguments by which ffmpeg and ffprobe open a video: as what it is, and no other file with it.
@@ -93,7 +94,10 @@ func parseProbe(said string) (*video, error) {
 			Transfer      string `json:"color_transfer"`
 			Space         string `json:"color_space"`
 			Tags          struct{ Rotate string }
-			Side          []struct{ Rotation float64 } `json:"side_data_list"`
+			Side          []struct {
+				Rotation   float64
+				Projection string
+			} `json:"side_data_list"`
 		}
 		Format struct{ Duration string }
 	}
@@ -122,6 +126,7 @@ func parseProbe(said string) (*video, error) {
 	turn, _ := strconv.ParseFloat(s.Tags.Rotate, 64) // none: 0
 	for _, side := range s.Side {
 		turn += side.Rotation
+		v.sphere = v.sphere || side.Projection == "equirectangular"
 	}
 	if int(math.Abs(math.Round(turn/90)))%2 == 1 { // ffmpeg turns the pictures as players do
 		v.width, v.height = v.height, v.width

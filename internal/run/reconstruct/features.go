@@ -1,9 +1,14 @@
 package reconstruct
 
 import (
+	"cmp"
 	"context"
+	"errors"
+	"math"
 	"runtime"
+	"slices"
 
+	"vksplat/internal/geom"
 	"vksplat/pipeline"
 	"vksplat/pipeline/features"
 	"vksplat/scene"
@@ -17,6 +22,8 @@ type Photo struct {
 	Mask     string // file that is black where features are to be ignored; "" for none
 	Lens     string // photos of one text share a calibration
 	Sequence string // photos of one text were taken one after the other; "": this is in no sequence
+	Panorama bool   // it is equirectangular
+	Moment   string // photos of one text were taken at once, by cameras fixed to each other; "": none was with this
 }
 
 // Features are the keypoints of a photo.
@@ -52,7 +59,7 @@ func Find(ctx context.Context, d *pipeline.Device, photos []Photo, o features.Op
 				return
 			}
 			go func() {
-				f, err := findIn(ctx, e, &photos[i])
+				f, err := findIn(ctx, e, &photos[i], o.Max)
 				one <- result{f, err}
 			}()
 		}
@@ -69,40 +76,103 @@ func Find(ctx context.Context, d *pipeline.Device, photos []Photo, o features.Op
 	return found, ctx.Err()
 }
 
-// decode reads a photo as it is stored.
-func decode(p *Photo) (scene.Image, error) {
-	w, h, err := photo.Size(p.Path)
-	if err != nil {
-		return scene.Image{}, err
+// pictures are what features are found in: the photo as it is stored or, of a panorama, the faces of a cube. These
+// reach beyond the cube's edges by faceMargin, so that features there are described as all others are.
+func (p *Photo) pictures(width, height int) ([]scene.Camera, error) {
+	c := scene.Camera{Name: p.Name, Path: p.Path, Mask: p.Mask, Width: width, Height: height}
+	if !p.Panorama {
+		return []scene.Camera{c}, nil
 	}
-	return photo.Decode(scene.Camera{Name: p.Name, Path: p.Path, Mask: p.Mask, Width: w, Height: h})
+	faces, err := lensOf(p, width, height).Views(c, width, height, 1)
+	for i := range faces {
+		f := &faces[i]
+		margin := int(math.Ceil(faceMargin * float64(f.Width)))
+		f.Width, f.Height = f.Width+2*margin, f.Height+2*margin
+		f.Cx, f.Cy = f.Cx+float64(margin), f.Cy+float64(margin)
+	}
+	return faces, err
 }
 
+// faceMargin is a share of a face's side.
+const faceMargin = 0.1
+
 // findIn finds the features of a photo where its mask says that pixels count.
-func findIn(ctx context.Context, e *features.Extractor, p *Photo) (Features, error) {
+func findIn(ctx context.Context, e *features.Extractor, p *Photo, most int) (f Features, err error) {
 	if p.Path == "" {
-		return Features{}, nil
+		return f, nil
 	}
-	m, err := decode(p)
+	if f.Width, f.Height, err = photo.Size(p.Path); err != nil {
+		return f, err
+	}
+	cams, err := p.pictures(f.Width, f.Height)
 	if err != nil {
-		return Features{}, err
+		return f, err
 	}
-	defer photo.Recycle(m)
+	pictures, errs := photo.DecodeViews(cams)
+	for i, m := range pictures {
+		if err == nil && errs[i] == nil {
+			err = f.find(ctx, e, &cams[i], m)
+			photo.Recycle(m)
+		} else if !p.Panorama || !errors.Is(errs[i], photo.ErrMasked) {
+			err = errors.Join(err, errs[i])
+		}
+	}
+	if p.Panorama {
+		f.largest(most)
+	}
+	return f, err
+}
+
+// find adds the features of a picture.
+func (f *Features) find(ctx context.Context, e *features.Extractor, c *scene.Camera, m scene.Image) error {
 	grey := make([]byte, m.Width*m.Height)
 	for i := range grey { // luma of Rec. 601
 		grey[i] = byte((299*int(m.Pix[4*i]) + 587*int(m.Pix[4*i+1]) + 114*int(m.Pix[4*i+2]) + 500) / 1000)
 	}
 	all, err := e.Extract(ctx, m.Width, m.Height, grey)
-	f := Features{Width: m.Width, Height: m.Height}
+	if err != nil {
+		return err
+	}
+	var o *scene.Optics
+	if c.Lens != nil {
+		if o, err = c.Lens.Calibration.Optics(f.Width, f.Height); err != nil {
+			return err
+		}
+	}
 	for i, p := range all.Points {
 		at := min(max(int(p.Y), 0), m.Height-1)*m.Width + min(max(int(p.X), 0), m.Width-1)
 		if m.Mask != nil && !photo.Counts(m.Mask, at) {
 			continue
+		}
+		if o != nil {
+			u, v := (float64(p.X)-c.Cx)/c.Fx, (float64(p.Y)-c.Cy)/c.Fy
+			if max(math.Abs(u), math.Abs(v)) > 1 { // another face has it
+				continue
+			}
+			x, y, _ := o.Project(geom.Rotate(c.Lens.R, [3]float64{u, v, 1}))
+			p.X, p.Y = float32(x), float32(y)
 		}
 		f.Points = append(f.Points, p)
 		const n = features.DescriptorBytes
 		f.Descriptors = append(f.Descriptors, all.Descriptors[n*i:n*(i+1)]...)
 		f.Colours = append(f.Colours, m.Pix[4*at:4*at+3]...)
 	}
-	return f, err
+	return nil
+}
+
+// largest keeps the largest features, in that order.
+func (f *Features) largest(most int) {
+	order := make([]int, len(f.Points))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(f.Points[b].Scale, f.Points[a].Scale) })
+	all := *f
+	f.Points, f.Descriptors, f.Colours = nil, nil, nil
+	for _, i := range order[:min(most, len(order))] {
+		const n = features.DescriptorBytes
+		f.Points = append(f.Points, all.Points[i])
+		f.Descriptors = append(f.Descriptors, all.Descriptors[n*i:n*(i+1)]...)
+		f.Colours = append(f.Colours, all.Colours[3*i:3*i+3]...)
+	}
 }

@@ -19,19 +19,23 @@ const guessedFocal = 1.2
 // input is what mapping works on, without pairs.
 func input(photos []Photo, found []Features) *mapping.Input {
 	in := &mapping.Input{}
-	lenses := map[string]int{}
+	lenses, moments := map[string]int{}, map[string]int{"": 0}
 	for i, p := range photos {
 		f := &found[i]
 		at, known := lenses[p.Lens]
 		if !known {
 			at = len(in.Lenses)
 			lenses[p.Lens] = at
-			in.Lenses = append(in.Lenses, lensOf(p.Path, f.Width, f.Height))
+			in.Lenses = append(in.Lenses, lensOf(&photos[i], f.Width, f.Height))
 		}
 		one := mapping.Photo{Name: p.Name, Lens: at, Keypoints: make([][2]float32, len(f.Points))}
 		for k, x := range f.Points {
 			one.Keypoints[k] = [2]float32{x.X, x.Y}
 		}
+		if _, known := moments[p.Moment]; !known {
+			moments[p.Moment] = len(moments)
+		}
+		one.Moment = moments[p.Moment]
 		in.Photos = append(in.Photos, one)
 	}
 	return in

@@ -11,9 +11,13 @@ import (
 )
 
 // lensOf is the calibration that the search for a photo's camera begins with: the focal length that EXIF tells, or a
-// guess.
-func lensOf(path string, width, height int) mapping.Lens {
-	focal, known := photo.FocalLength(path)
+// guess; of a panorama there is no more to be found.
+func lensOf(p *Photo, width, height int) mapping.Lens {
+	if p.Panorama {
+		return mapping.Lens{FocalKnown: true, Calibration: scene.Calibration{Model: scene.LensEquirectangular,
+			Width: width, Height: height, Params: []float64{float64(width), float64(height)}}}
+	}
+	focal, known := photo.FocalLength(p.Path)
 	if !known {
 		focal = guessedFocal
 	}
@@ -23,12 +27,12 @@ func lensOf(path string, width, height int) mapping.Lens {
 }
 
 // Map finds cameras and points of photos, and returns them as a COLMAP model, whose points have the mean colours of
-// their features. The photos that it lacks are in missing.
+// their features, and as it was mapped.
 func Map(ctx context.Context, photos []Photo, found []Features, pairs []mapping.Pair,
-	progress func(done, of int)) (m *colmap.Model, missing []mapping.Missing, err error) {
+	progress func(done, of int)) (m *colmap.Model, model *mapping.Model, err error) {
 	in := input(photos, found)
 	in.Pairs = pairs
-	model, err := mapping.Map(ctx, in, mapping.Options{Progress: progress})
+	model, err = mapping.Map(ctx, in, mapping.Options{Progress: progress})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -64,5 +68,5 @@ func Map(ctx context.Context, photos []Photo, found []Features, pairs []mapping.
 		}
 		m.Points = append(m.Points, point)
 	}
-	return m, model.Missing, nil
+	return m, model, nil
 }

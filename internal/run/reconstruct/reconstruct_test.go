@@ -1,10 +1,14 @@
 package reconstruct
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"image"
+	"image/png"
 	"math"
+	"os"
 	"path/filepath"
 	"reflect"
 	"runtime"
@@ -52,10 +56,10 @@ func camerasOf(t *testing.T, d *pipeline.Device, photos []Photo) *colmap.Model {
 	t.Helper()
 	found := must.Get(Find(t.Context(), d, photos, features.Default(), func(int) {}))(t)
 	list := must.Get(Match(t.Context(), d, photos, found, pairs.Defaults, none))(t)
-	m, missing, err := Map(t.Context(), photos, found, list, none)
+	m, model, err := Map(t.Context(), photos, found, list, none)
 	must.Do(t, err)
-	if len(missing) > 0 || len(m.Images) != len(photos) {
-		t.Fatalf("%d of %d photos have a camera, missing are %v", len(m.Images), len(photos), missing)
+	if len(model.Missing) > 0 || len(m.Images) != len(photos) {
+		t.Fatalf("%d of %d photos have a camera, missing are %v", len(m.Images), len(photos), model.Missing)
 	}
 	return m
 }
@@ -157,5 +161,46 @@ func TestCancel(t *testing.T) {
 		if err := step(ctx); !errors.Is(err, context.Canceled) {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// TestPanoramaFeatures finds features all around, at the seam and the poles too, and none where a mask is black: all of
+// a face there.
+func TestPanoramaFeatures(t *testing.T) {
+	const w, h = 512, 256
+	d, dir := open(t), t.TempDir()
+	picture, mask := image.NewGray(image.Rect(0, 0, w, h)), image.NewGray(image.Rect(0, 0, w, h))
+	for i := range picture.Pix {
+		east, north := (float64(i%w)+0.5)/w*2*math.Pi, (0.5-(float64(i/w)+0.5)/h)*math.Pi
+		ray := geom.Vec{math.Cos(east) * math.Cos(north), math.Sin(east) * math.Cos(north), math.Sin(north)}
+		picture.Pix[i] = uint8(255 * capturetest.Pebbles(ray.Mul(1.5)))
+		if math.Abs(north) > 0.9 || math.Abs(east-math.Pi) > 0.9 { // the rest is more than the face in front
+			mask.Pix[i] = 255
+		}
+	}
+	p := Photo{Name: "a.png", Path: filepath.Join(dir, "a.png"), Mask: filepath.Join(dir, "mask.png"), Panorama: true}
+	for path, img := range map[string]*image.Gray{p.Path: picture, p.Mask: mask} {
+		var b bytes.Buffer
+		must.Do(t, png.Encode(&b, img))
+		must.Do(t, os.WriteFile(path, b.Bytes(), 0o666))
+	}
+	f := must.Get(Find(t.Context(), d, []Photo{p}, features.Default(), func(int) {}))(t)[0]
+	var seam, above, below int
+	for _, x := range f.Points {
+		if math.Abs(float64(x.Y)/h-0.5) < 0.28 && math.Abs(float64(x.X)/w-0.5) < 0.13 {
+			t.Errorf("a feature is at %v, %v", x.X, x.Y)
+		}
+		switch {
+		case x.X < 4 || x.X > w-4:
+			seam++
+		case x.Y < h/16:
+			above++
+		case x.Y > h*15/16:
+			below++
+		}
+	}
+	t.Logf("%d features, %d at the seam, %d above, %d below", len(f.Points), seam, above, below)
+	if len(f.Points) < 500 || min(seam, above, below) < 3 || len(f.Colours) != 3*len(f.Points) {
+		t.Error("features are missing")
 	}
 }

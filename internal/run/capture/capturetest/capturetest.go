@@ -15,9 +15,9 @@ import (
 	"vksplat/internal/parallel"
 )
 
-// pebbles is a grey of 0 to 1 that differs everywhere in space: noise of three sizes. The scenes of package synth have
+// Pebbles is a grey of 0 to 1 that differs everywhere in space: noise of three sizes. The scenes of package synth have
 // walls that repeat themselves, whose matches are ambiguous.
-func pebbles(p geom.Vec) float64 {
+func Pebbles(p geom.Vec) float64 {
 	sum := 0.0
 	for octave, size := range []float64{4, 11, 29} {
 		var cell [3]int
@@ -60,7 +60,7 @@ func Shade(from, ray geom.Vec) float64 {
 	if math.IsInf(nearest, 1) || nearest > 20 {
 		return 0.5
 	}
-	return pebbles(from.Add(ray.Mul(nearest)))
+	return Pebbles(from.Add(ray.Mul(nearest)))
 }
 
 // Walk is where photo i of n is taken from: an arc around the balls that rises.
