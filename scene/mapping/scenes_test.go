@@ -174,7 +174,7 @@ func (s *truth) input() *Input {
 	if s.known {
 		guess.Params[0] = s.lens.Params[0]
 	}
-	in := &Input{Lenses: []Lens{{guess, s.known}}}
+	in := &Input{Lenses: []Lens{{Calibration: guess, FocalKnown: s.known}}}
 	seen := make([]map[int]int32, len(s.cameras)) // keypoints by point
 	optics, _ := s.lens.Optics(s.lens.Width, s.lens.Height)
 	for i, c := range s.cameras {
