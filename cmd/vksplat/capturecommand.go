@@ -61,6 +61,7 @@ func captureTable(o *capture.Options) []optionGroup {
 		chosen(&o.GPU, "gpu", "have COLMAP find cameras, on the GPU or not; its auto: if it has CUDA", capture.Auto,
 			capture.On, capture.Off),
 		integer(&o.Model, "model", "use component `N` (default: the one with most photos)").within(0, 1e6),
+		truth(&o.More, "more", "add the photos to SCENE, whose cameras and points stay as they are"),
 		progressOption(&o.Progress),
 		overwriteOption(&o.Overwrite, "files in SCENE that this command did not write"),
 	}}, {options: deviceOptions(&o.Device)}}

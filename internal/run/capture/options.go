@@ -1,6 +1,7 @@
 package capture
 
 import (
+	"cmp"
 	"fmt"
 	"path/filepath"
 
@@ -85,6 +86,7 @@ type Options struct {
 	GPU         string // Auto, On or Off: what COLMAP computes features and matches with
 	Model       int    // the component to take, or largestModel
 
+	More      bool // adds the photos to a scene whose cameras are known
 	Overwrite bool
 	Progress  string // how far the work is, in a way of package meter
 	Again     string // the command that continues, for hints
@@ -109,6 +111,9 @@ func (o *Options) check() error {
 			"there is no folder to write to")
 	case o.Fps != 0 && o.Frames != 0:
 		return fault.Usagef("give one of them", "%s exclude each other", fault.Named("fps", "frames"))
+	case o.More && (o.ofColmap() != "" || o.Model != largestModel):
+		return fault.Usagef("leave out one of them; what finds the cameras of more photos has no such choice",
+			"%s exclude each other", fault.Named("more", cmp.Or(o.ofColmap(), "model")))
 	case o.Mapper == MapOwn && o.ofColmap() != "":
 		return fault.Usagef("leave out one of them", "%s exclude each other: COLMAP alone has the latter",
 			fault.Named("mapper", o.ofColmap()))

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
@@ -25,7 +26,7 @@ const (
 	featuresFile = "features.bin"
 	matchesFile  = "matches.bin"
 	missingFile  = "missing.json" // in componentsFolder: why photos have no camera, by name
-	ownVersion   = "1"
+	ownVersion   = "2"
 )
 
 // own finds features, matches and cameras by this program's own means.
@@ -41,6 +42,9 @@ type own struct {
 // choosesOwn reports whether this program finds the cameras: where nothing is asked for that COLMAP alone has, and
 // COLMAP has not begun.
 func (o *Options) choosesOwn() bool {
+	if o.More {
+		return true
+	}
 	if o.Mapper != Auto {
 		return o.Mapper == MapOwn
 	}
@@ -67,7 +71,7 @@ func (o *Options) ofColmap() string {
 
 // ready opens the device before photos are gone through, unless what it is for is done.
 func (w *own) ready() error {
-	if output.IsFile(w.o.in(matchesFile)) {
+	if output.IsFile(w.o.in(matchesFile)) && !w.o.More {
 		return nil
 	}
 	return w.open()
@@ -101,16 +105,9 @@ func (w *own) list() error {
 	if err != nil {
 		return err
 	}
-	videos := map[string]bool{}
-	for _, s := range w.sources {
-		if s.video {
-			videos[path.Join(".", s.folder)] = true
-		}
-	}
 	w.photos = nil
 	for _, name := range w.mapper.photos {
-		file := w.o.in(imagesFolder, filepath.FromSlash(name))
-		p := reconstruct.Photo{Name: name, Path: file}
+		p := w.photoOf(name)
 		switch folder := path.Dir(name); {
 		case plan.share == CamerasOne:
 		case plan.share == CamerasFolder:
@@ -118,23 +115,40 @@ func (w *own) list() error {
 		case w.o.Cameras == CamerasMany:
 			p.Lens = name
 		default:
-			width, height, err := photo.Size(file)
-			if err != nil {
+			if p.Lens, err = kindOf(p.Path); err != nil {
 				return err
 			}
-			p.Lens = fmt.Sprintf("%dx%d %s", width, height, photo.TakenWith(file))
-		}
-		if w.o.Masks != "" {
-			if mask := w.o.in(masksFolder, filepath.FromSlash(name)+".png"); output.IsFile(mask) {
-				p.Mask = mask
-			}
-		}
-		if videos[path.Dir(name)] || w.sequential() {
-			p.Sequence = "in " + path.Dir(name)
 		}
 		w.photos = append(w.photos, p)
 	}
 	return nil
+}
+
+// photoOf is a photo below images, with its mask, but for its lens.
+func (w *own) photoOf(name string) reconstruct.Photo {
+	p := reconstruct.Photo{Name: name, Path: w.o.in(imagesFolder, filepath.FromSlash(name))}
+	if w.o.Masks != "" || w.o.More {
+		if mask := w.o.in(masksFolder, filepath.FromSlash(name)+".png"); output.IsFile(mask) {
+			p.Mask = mask
+		}
+	}
+	if w.isFrame(name) || w.sequential() {
+		p.Sequence = "in " + path.Dir(name)
+	}
+	return p
+}
+
+// isFrame tells whether a photo is a frame of a video of this call.
+func (w *own) isFrame(name string) bool {
+	return slices.ContainsFunc(w.sources, func(s *source) bool {
+		return s.video && path.Join(".", s.folder) == path.Dir(name)
+	})
+}
+
+// kindOf is the size of a photo and what EXIF says of its lens.
+func kindOf(file string) (string, error) {
+	width, height, err := photo.Size(file)
+	return fmt.Sprintf("%dx%d %s", width, height, photo.TakenWith(file)), err
 }
 
 // sequential tells whether photos are to be matched in the order of their names.
@@ -170,13 +184,48 @@ func (w *own) find() (err error) {
 		return err
 	}
 	w.show.timed()
-	w.found, err = reconstruct.Find(w.ctx, w.device, w.photos, w.siftOptions(), func(n int) {
-		w.show.update(n, len(w.photos), "photo %d of %d", n, len(w.photos))
-	})
-	if err != nil {
+	if w.found, err = w.featuresOf(w.photos); err != nil {
 		return err
 	}
+	if err := os.RemoveAll(w.o.in(matchesFile)); err != nil { // they may be of other photos
+		return output.FolderError(w.o.Out, err)
+	}
 	return store(w.o.in(featuresFile), w.found)
+}
+
+// featuresOf finds the features of photos.
+func (w *own) featuresOf(photos []reconstruct.Photo) ([]reconstruct.Features, error) {
+	return reconstruct.Find(w.ctx, w.device, photos, w.siftOptions(), func(n int) {
+		w.show.update(n, len(photos), "photo %d of %d", n, len(photos))
+	})
+}
+
+// haveFeatures has features in memory, by what an earlier call stored.
+func (w *own) haveFeatures() error {
+	if w.found != nil {
+		return nil
+	}
+	if err := reuse(w, featuresFile, &w.found, w.find); err != nil {
+		return err
+	}
+	w.found = w.found[:min(len(w.found), len(w.photos))] // those of photos that were added later follow
+	for i, p := range w.photos {
+		if i == len(w.found) || w.found[i].Name != p.Name {
+			w.console.Note(w.o.in(featuresFile) + " is made again: it is of other photos")
+			return w.find()
+		}
+	}
+	return nil
+}
+
+// havePairs has pairs in memory, by what an earlier call stored.
+func (w *own) havePairs() error {
+	if w.pairs != nil {
+		return nil
+	}
+	err := reuse(w, matchesFile, &w.pairs, w.match)
+	w.pairs = slices.DeleteFunc(w.pairs, func(p mapping.Pair) bool { return max(p.A, p.B) >= len(w.photos) })
+	return err
 }
 
 func (w *own) matchPhotos() error {
@@ -205,22 +254,24 @@ func (w *own) pairOptions() pairs.Options {
 
 // match matches photos, and stores the pairs.
 func (w *own) match() (err error) {
-	if w.found == nil {
-		if err := reuse(w, featuresFile, &w.found, w.find); err != nil {
-			return err
-		}
-	}
-	if err := w.open(); err != nil {
+	if err := w.haveFeatures(); err != nil {
 		return err
 	}
-	w.show.timed()
-	w.pairs, err = reconstruct.Match(w.ctx, w.device, w.photos, w.found, w.pairOptions(), func(done, of int) {
-		w.show.update(done, of, "pair %d of %d", done, of)
-	})
-	if err != nil {
+	if w.pairs, err = w.pairsOf(nil); err != nil {
 		return err
 	}
 	return store(w.o.in(matchesFile), w.pairs)
+}
+
+// pairsOf matches photos: with fresh, pairs that have one of which it is true.
+func (w *own) pairsOf(fresh []bool) ([]mapping.Pair, error) {
+	if err := w.open(); err != nil {
+		return nil, err
+	}
+	w.show.timed()
+	return reconstruct.Match(w.ctx, w.device, w.photos, w.found, fresh, w.pairOptions(), func(done, of int) {
+		w.show.update(done, of, "pair %d of %d", done, of)
+	})
 }
 
 func (w *own) findCameras() error {
@@ -230,19 +281,13 @@ func (w *own) findCameras() error {
 
 // place finds cameras, and stores them as the only component, with why photos are missing.
 func (w *own) place() (string, error) {
-	if w.found == nil {
-		if err := reuse(w, featuresFile, &w.found, w.find); err != nil {
-			return "", err
-		}
+	if err := w.haveFeatures(); err != nil {
+		return "", err
 	}
-	if w.pairs == nil {
-		if err := reuse(w, matchesFile, &w.pairs, w.match); err != nil {
-			return "", err
-		}
+	if err := w.havePairs(); err != nil {
+		return "", err
 	}
-	m, missing, err := reconstruct.Map(w.ctx, w.photos, w.found, w.pairs, func(done, of int) {
-		w.show.update(done, of, "%d of %d photos have a camera", done, of)
-	})
+	m, missing, err := reconstruct.Map(w.ctx, w.photos, w.found, w.pairs, w.placed)
 	if errors.Is(err, mapping.ErrNoPair) {
 		return "", w.noModel()
 	}
@@ -253,12 +298,22 @@ func (w *own) place() (string, error) {
 	if err := colmap.Save(dir, m.Files()); err != nil {
 		return "", err
 	}
+	return fmt.Sprintf("%d of %d photos, %s", len(m.Images), len(w.photos), cli.Count(len(m.Points), "point")),
+		w.sayMissing(componentsFolder, missing)
+}
+
+// placed shows how many photos have a camera.
+func (w *own) placed(done, of int) {
+	w.show.update(done, of, "%d of %d photos have a camera", done, of)
+}
+
+// sayMissing writes why photos have no camera.
+func (w *own) sayMissing(folder string, missing []mapping.Missing) error {
 	why := map[string]string{}
 	for i := range missing {
 		why[w.photos[missing[i].Photo].Name] = w.why(&missing[i])
 	}
-	return fmt.Sprintf("%d of %d photos, %s", len(m.Images), len(w.photos), cli.Count(len(m.Points), "point")),
-		output.WriteJSON(w.o.in(componentsFolder, missingFile), why)
+	return output.WriteJSON(w.o.in(folder, missingFile), why)
 }
 
 // fewFeatures of a photo are too few to find it by.

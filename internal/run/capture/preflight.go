@@ -178,7 +178,7 @@ func (r *running) enough() error {
 		}
 		frames += how.frames(s.film)
 	}
-	if photos+frames >= fewestPhotos {
+	if photos+frames >= r.o.fewest() {
 		return nil
 	}
 	if film == nil {

@@ -21,6 +21,14 @@ import (
 // fewestPhotos is how many photos a scene needs at least.
 const fewestPhotos = 3
 
+// fewest is how many photos the command needs.
+func (o *Options) fewest() int {
+	if o.More {
+		return 1
+	}
+	return fewestPhotos
+}
+
 // source is an input: a video, or photos of a folder or of the command line.
 type source struct {
 	path   string   // as it was given; a video's file, or the folder of photos

@@ -82,5 +82,5 @@ func reuse[T any](w *own, name string, what *[]T, remake func() error) (err erro
 		return nil
 	}
 	w.console.Note(w.o.in(name) + " is made again: " + err.Error())
-	return remake()
+	return errors.Join(w.stages.written.Begin(w.o.in(name)), remake())
 }

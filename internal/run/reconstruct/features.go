@@ -7,6 +7,7 @@ import (
 	"vksplat/pipeline"
 	"vksplat/pipeline/features"
 	"vksplat/scene"
+	"vksplat/scene/mapping"
 	"vksplat/scene/photo"
 )
 
@@ -17,11 +18,15 @@ type Photo struct {
 	Mask     string // file that is black where features are to be ignored; "" for none
 	Lens     string // photos of one text share a calibration
 	Sequence string // photos of one text were taken one after the other; "": this is in no sequence
+	// Of a model that is extended: the calibration and the place that are known, and stay; nil: they are found.
+	Calibration *scene.Calibration
+	Place       *mapping.Place
 }
 
 // Features are the keypoints of a photo.
 type Features struct {
 	features.Set
+	Name          string // of the photo
 	Colours       []byte // [Points][3], of the pixels that they are at
 	Width, Height int    // of the photo
 }
@@ -90,7 +95,7 @@ func findIn(ctx context.Context, e *features.Extractor, p *Photo) (Features, err
 		grey[i] = byte((299*int(m.Pix[4*i]) + 587*int(m.Pix[4*i+1]) + 114*int(m.Pix[4*i+2]) + 500) / 1000)
 	}
 	all, err := e.Extract(ctx, m.Width, m.Height, grey)
-	f := Features{Width: m.Width, Height: m.Height}
+	f := Features{Name: p.Name, Width: m.Width, Height: m.Height}
 	for i, p := range all.Points {
 		at := min(max(int(p.Y), 0), m.Height-1)*m.Width + min(max(int(p.X), 0), m.Width-1)
 		if m.Mask != nil && !photo.Counts(m.Mask, at) {

@@ -48,7 +48,7 @@ func photosIn(t *testing.T, n int) (photos []Photo) {
 func camerasOf(t *testing.T, d *pipeline.Device, photos []Photo) *colmap.Model {
 	t.Helper()
 	found := must.Get(Find(t.Context(), d, photos, features.Default(), func(int) {}))(t)
-	list := must.Get(Match(t.Context(), d, photos, found, pairs.Defaults, none))(t)
+	list := must.Get(Match(t.Context(), d, photos, found, nil, pairs.Defaults, none))(t)
 	m, missing, err := Map(t.Context(), photos, found, list, none)
 	must.Do(t, err)
 	if len(missing) > 0 || len(m.Images) != len(photos) {
@@ -89,14 +89,14 @@ func TestCameras(t *testing.T) {
 func TestCancel(t *testing.T) {
 	d, photos := open(t), photosIn(t, 4)
 	found := must.Get(Find(t.Context(), d, photos, features.Default(), func(int) {}))(t)
-	list := must.Get(Match(t.Context(), d, photos, found, pairs.Defaults, none))(t)
+	list := must.Get(Match(t.Context(), d, photos, found, nil, pairs.Defaults, none))(t)
 	for name, step := range map[string]func(ctx context.Context) error{
 		"features": func(ctx context.Context) error {
 			_, err := Find(ctx, d, photos, features.Default(), func(int) {})
 			return err
 		},
 		"matches": func(ctx context.Context) error {
-			_, err := Match(ctx, d, photos, found, pairs.Defaults, none)
+			_, err := Match(ctx, d, photos, found, nil, pairs.Defaults, none)
 			return err
 		},
 		"mapping": func(ctx context.Context) error {

@@ -1,0 +1,220 @@
+//go:build unix
+
+package capture
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"vksplat/internal/fault"
+	"vksplat/internal/geom"
+	must "vksplat/internal/musttest"
+	"vksplat/internal/run/capture/capturetest"
+	"vksplat/scene"
+	"vksplat/scene/colmap"
+)
+
+// walked is how many photos are taken on the walk.
+const walked = 12
+
+// parts draws photos of a walk into folders: the names in each are the numbers of the photos.
+func parts(t *testing.T, o *Options, numbers ...[]int) (dirs []string) {
+	t.Helper()
+	for k, list := range numbers {
+		dir := filepath.Join(t.TempDir(), fmt.Sprint("part", k))
+		must.Do(t, os.MkdirAll(dir, 0o777))
+		for _, i := range list {
+			name := fmt.Sprintf("%03d.png", i)
+			must.Do(t, os.Rename(filepath.Join(o.Inputs[0], name), filepath.Join(dir, name)))
+		}
+		dirs = append(dirs, dir)
+	}
+	return dirs
+}
+
+// modelIn reads the model of a scene.
+func modelIn(t *testing.T, o *Options) *colmap.Model {
+	t.Helper()
+	m, _, err := colmap.ReadModel(&scene.Capture{Format: scene.FormatColmap, Model: o.in(modelFolder)})
+	must.Do(t, err)
+	return m
+}
+
+// wantKept checks that cameras, poses and points of a model are those of another, which has some more photos, and that
+// all photos of the latter are where they were taken.
+func wantKept(t *testing.T, what string, before, after *colmap.Model, more int) {
+	t.Helper()
+	if len(after.Images) != len(before.Images)+more {
+		t.Fatalf("%s: %d photos, before %d", what, len(after.Images), len(before.Images))
+	}
+	for i, img := range before.Images {
+		if after.Images[i] != img {
+			t.Errorf("%s: %s has moved", what, img.Name)
+		}
+	}
+	for id, k := range before.Cameras {
+		if fmt.Sprint(after.Cameras[id]) != fmt.Sprint(k) {
+			t.Errorf("%s: camera %d is another", what, id)
+		}
+	}
+	for i, p := range before.Points {
+		if after.Points[i] != p {
+			t.Fatalf("%s: point %d is another", what, p.ID)
+		}
+	}
+	var here, there []geom.Vec
+	for _, v := range after.Images {
+		turn, _ := geom.RotationFromQuat(v.Quat)
+		here = append(here, geom.TranslationOf(geom.Transposed(turn), v.T))
+		n := 0
+		must.Get(fmt.Sscanf(filepath.Base(v.Name), "%d.png", &n))(t)
+		there = append(there, capturetest.Walk(n, walked))
+	}
+	if worst, size := capturetest.Misfit(here, there); worst > 0.005*size {
+		t.Errorf("%s: a camera is %.3g off, the path has a size of %.3g", what, worst, size)
+	}
+}
+
+// TestMore adds photos to a scene twice; each call goes on after a stop to the same bytes, and does nothing again.
+func TestMore(t *testing.T) {
+	o := drawn(t, walked)
+	dirs := parts(t, o, []int{3, 8}, []int{0, 11})
+	must.Get(run(t.Context(), o))(t)
+	base, first := modelIn(t, o), modelBytes(t, o)
+	again := *o
+	again.Inputs, again.More = dirs[:1], true
+	said := must.Get(run(t.Context(), &again))(t)
+	if !strings.Contains(said, "added:    2 of 2 photos") || !strings.Contains(said, "cameras:  10 of 10 photos") {
+		t.Error(said)
+	}
+	if r := reportOf(t, o); r.Added == nil || *r.Added != (Added{2, 2}) || r.Registered != 10 {
+		t.Errorf("the report is %+v", r)
+	}
+	one := modelIn(t, o)
+	wantKept(t, "two photos", base, one, 2)
+	longer := 0
+	for i := range base.Points {
+		if n := sights(one, base.Points[i].ID); n > sights(base, base.Points[i].ID) {
+			longer++
+		}
+	}
+	if longer < 100 || len(one.Cameras) != len(base.Cameras) {
+		t.Errorf("new photos show %d points that were there, and there are %d cameras", longer, len(one.Cameras))
+	}
+	want := modelBytes(t, o)
+	if said := must.Get(run(t.Context(), &again))(t); strings.Count(said, "done before") != 6 {
+		t.Error(said)
+	}
+	for _, stage := range []string{stageFeatures, stageMatches, stageMapping} {
+		stopAt(t, &again, "+"+stage)
+		must.Get(run(t.Context(), &again))(t)
+		if modelBytes(t, o) != want {
+			t.Errorf("%s: after a stop the model is another", stage)
+		}
+	}
+	again.Inputs = dirs[1:]
+	must.Get(run(t.Context(), &again))(t)
+	wantKept(t, "two more", one, modelIn(t, o), 2)
+	// the scene's own command does nothing, or begins with what it made itself
+	if said := must.Get(run(t.Context(), o))(t); !strings.Contains(said, "model:    done before") {
+		t.Error(said)
+	}
+	must.Do(t, os.RemoveAll(o.in(componentsFolder)))
+	must.Get(run(t.Context(), o))(t)
+	if modelBytes(t, o) != first {
+		t.Error("the scene's own command makes another model")
+	}
+}
+
+// sights counts the photos that show a point.
+func sights(m *colmap.Model, id uint64) (n int) {
+	for _, list := range m.Seen {
+		for _, s := range list {
+			if s.Point == id {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// stopAt does the stages of a call again from one on, and stops there.
+func stopAt(t *testing.T, o *Options, stage string) {
+	t.Helper()
+	s := readState(o.in(stateFile))
+	s.Stages = s.Stages[:s.at(stage)]
+	must.Do(t, s.save())
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		for s := readState(o.in(stateFile)); s.at(stage) < 0; s = readState(o.in(stateFile)) {
+			time.Sleep(time.Millisecond)
+		}
+		cancel()
+	}()
+	if _, err := run(ctx, o); !errors.Is(err, fault.ErrInterrupted) {
+		t.Errorf("%s: stopped: %v", stage, err)
+	}
+}
+
+// TestMoreOfOthers adds photos to a model of another program, in text, whose photos have no features yet, by photos
+// with a camera of their own and by ones that lie in the folder already.
+func TestMoreOfOthers(t *testing.T) {
+	o := drawn(t, walked)
+	dirs := parts(t, o, []int{4}, []int{7})
+	must.Get(run(t.Context(), o))(t)
+	base := modelIn(t, o)
+	for _, name := range []string{stateFile, listFile, featuresFile, matchesFile, componentsFolder, reportFile, coverageFile} {
+		must.Do(t, os.RemoveAll(o.in(name)))
+	}
+	must.Do(t, os.WriteFile(o.in(modelFolder, "frames.bin"), nil, 0o666))
+	must.Do(t, os.Rename(filepath.Join(dirs[0], "004.png"), o.in(imagesFolder, "004.png")))
+	again := *o
+	again.Inputs, again.More, again.Cameras = []string{o.Out, dirs[1]}, true, CamerasMany
+	said := must.Get(run(t.Context(), &again))(t)
+	after := modelIn(t, o)
+	wantKept(t, said, base, after, 2)
+	if len(after.Cameras) != len(base.Cameras)+2 {
+		t.Errorf("there are %d cameras", len(after.Cameras))
+	}
+	if _, err := os.Stat(o.in(modelFolder, "frames.bin")); err == nil {
+		t.Error("frames of the old model stay")
+	}
+	wantFiles(t, o.in(givenFolder), "images.bin", "frames.bin")
+}
+
+// TestMoreRefuses says what is wrong, and changes nothing.
+func TestMoreRefuses(t *testing.T) {
+	o := drawn(t, 6)
+	more := *o
+	more.More = true
+	if _, err := run(t.Context(), &more); !errors.Is(err, fault.ErrUsage) || !strings.Contains(fault.Hint(err), "make it") {
+		t.Errorf("no scene: %v", err)
+	}
+	must.Get(run(t.Context(), o))(t)
+	want := modelBytes(t, o)
+	if _, err := run(t.Context(), &more); !errors.Is(err, fault.ErrUsage) || !strings.Contains(err.Error(), "have a camera") {
+		t.Errorf("photos that are there: %v", err)
+	}
+	more.Inputs = []string{t.TempDir()}
+	writePicture(t, filepath.Join(more.Inputs[0], "001.png"), 200, 150, func(x, y int) uint8 { return scatter(3, x, y) })
+	_, err := run(t.Context(), &more)
+	if !errors.Is(err, errNothingFits) || fault.ExitCode(err) != fault.ExitData || !strings.Contains(fault.Hint(err), "nothing") {
+		t.Errorf("a photo of something else: %v; %s", err, fault.Hint(err))
+	}
+	if modelBytes(t, o) != want {
+		t.Error("the model has changed")
+	}
+	for _, change := range []func(o *Options){func(o *Options) { o.Mapper = MapGlobal }, func(o *Options) { o.Model = 1 }} {
+		c := more
+		change(&c)
+		if err := c.check(); !errors.Is(err, fault.ErrUsage) {
+			t.Errorf("%v", err)
+		}
+	}
+}
