@@ -357,8 +357,14 @@ func (m *more) take() (string, error) {
 
 // nameApart gives photos and videos that are added names that no others have below images.
 func (o *Options) nameApart(list []*source) {
+	images := output.Resolved(o.in(imagesFolder))
 	for _, s := range list {
-		if s.inPlace(o) || !s.video && !slices.ContainsFunc(s.photos, s.changes) && !s.clashes(o) {
+		below, err := filepath.Rel(images, output.Resolved(s.path))
+		if !s.video && s.path != "" && err == nil && filepath.IsLocal(below) {
+			s.rename(strings.TrimPrefix(filepath.ToSlash(below), "."))
+			continue
+		}
+		if !s.video && !slices.ContainsFunc(s.photos, s.changes) && !s.clashes(o) {
 			continue
 		}
 		marks := []string{s.path}
@@ -373,12 +379,16 @@ func (o *Options) nameApart(list []*source) {
 		if s.path == "" {
 			base = "photos"
 		}
-		was := s.folder
-		s.folder = fmt.Sprintf("%s_%x", strings.TrimSuffix(base, filepath.Ext(base)), sum[:3])
-		for i, name := range s.names {
-			s.names[i] = path.Join(s.folder, strings.TrimPrefix(name, was+"/"))
-		}
+		s.rename(fmt.Sprintf("%s_%x", strings.TrimSuffix(base, filepath.Ext(base)), sum[:3]))
 	}
+}
+
+// rename has the photos of a source in another folder below images.
+func (s *source) rename(folder string) {
+	for i, name := range s.names {
+		s.names[i] = path.Join(folder, strings.TrimPrefix(name, s.folder+"/"))
+	}
+	s.folder = folder
 }
 
 // changes tells whether a photo is converted.

@@ -220,7 +220,7 @@ func nameSources(list []*source) error {
 
 // inPlace tells whether the source is the scene's own folder of photos.
 func (s *source) inPlace(o *Options) bool {
-	return !s.video && s.path != "" && s.folder == "" && sameFile(s.path, o.in(imagesFolder))
+	return !s.video && s.path != "" && (s.folder == "" || o.More) && sameFile(s.path, o.in(imagesFolder, s.folder))
 }
 
 func (s *source) file(i int) string {
