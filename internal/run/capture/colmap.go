@@ -79,9 +79,6 @@ func answers(ctx context.Context, path string, args ...string) (said, errs strin
 	return out.String(), more.String(), err
 }
 
-// downloadsTrees is the first version that gets its vocabulary tree by itself.
-var downloadsTrees = [2]int{3, 12}
-
 func (c *colmapTool) from(version [2]int) bool {
 	var is [2]int
 	if _, err := fmt.Sscanf(c.version, "%d.%d", &is[0], &is[1]); err != nil {
@@ -170,10 +167,9 @@ func (k *colmapCall) must(value, setting string, names ...string) error {
 		Hint: "leave out " + fault.Setting(setting) + ", or install a newer COLMAP"}
 }
 
-// gpu decides whether COLMAP computes on a GPU. Without CUDA it would need a display for that.
-func (o *Options) gpu(c *colmapTool) string {
-	switch {
-	case o.GPU == On, o.GPU == Auto && c.cuda && hasNVIDIA():
+// gpu is 1 if COLMAP computes on a GPU, else 0. Without CUDA it would need a display for that.
+func (c *colmapTool) gpu() string {
+	if c.cuda && hasNVIDIA() {
 		return "1"
 	}
 	return "0"

@@ -31,11 +31,10 @@ var Sharings = []string{Auto, CamerasOne, CamerasMany, CamerasFolder}
 const (
 	MatchAll        = "exhaustive"
 	MatchSequential = "sequential"
-	MatchTree       = "tree"
 )
 
 // Matchings are all of them.
-var Matchings = []string{Auto, MatchAll, MatchSequential, MatchTree}
+var Matchings = []string{Auto, MatchAll, MatchSequential}
 
 // Values of Options.Mapper.
 const (
@@ -46,18 +45,6 @@ const (
 
 // Mappers are all of them.
 var Mappers = []string{Auto, MapOwn, MapIncremental, MapGlobal}
-
-// Values of Options.Features.
-const (
-	FeaturesSIFT   = "sift"
-	FeaturesALIKED = "aliked"
-)
-
-// Values of Options.GPU.
-const (
-	On  = "on"
-	Off = "off"
-)
 
 // mostTaken bounds the frames of a video.
 const mostTaken = 1_000_000
@@ -76,15 +63,11 @@ type Options struct {
 	Masks       string // folder of masks, "" for none
 	Cameras     string // Auto, CamerasOne, CamerasMany or CamerasFolder
 	CameraModel string // of COLMAP, or Auto
-	Features    string // FeaturesSIFT or FeaturesALIKED
 	MaxSize     int    // longer side at which features are searched; 0: COLMAP's default
-	Matching    string // Auto, MatchAll, MatchSequential or MatchTree
-	Loops       bool   // sequential matching looks for places that are seen again
-	VocabTree   string // file of a vocabulary tree
+	Matching    string // Auto, MatchAll or MatchSequential
 	Mapper      string // Auto, MapOwn, MapIncremental or MapGlobal
 	Device      pipeline.DeviceOptions
-	GPU         string // Auto, On or Off: what COLMAP computes features and matches with
-	Model       int    // the component to take, or largestModel
+	Model       int // the component to take, or largestModel
 
 	More      bool // adds the photos to a scene whose cameras are known
 	Overwrite bool
@@ -95,8 +78,8 @@ type Options struct {
 
 // NewOptions gives the defaults.
 func NewOptions() *Options {
-	return &Options{Cameras: Auto, CameraModel: Auto, Features: FeaturesSIFT, Matching: Auto, Mapper: Auto,
-		GPU: Auto, Model: largestModel, Progress: meter.Auto}
+	return &Options{Cameras: Auto, CameraModel: Auto, Matching: Auto, Mapper: Auto, Model: largestModel,
+		Progress: meter.Auto}
 }
 
 // CameraModels are those of COLMAP that suit photos whose lens is not known.
@@ -117,24 +100,8 @@ func (o *Options) check() error {
 	case o.Mapper == MapOwn && o.ofColmap() != "":
 		return fault.Usagef("leave out one of them", "%s exclude each other: COLMAP alone has the latter",
 			fault.Named("mapper", o.ofColmap()))
-	case o.Loops && o.Matching != Auto && o.Matching != MatchSequential:
-		return fault.Usagef("leave out one of them; "+fault.Setting("loops")+" matches sequentially",
-			"%s exclude each other when that is %s", fault.Named("loops", "matching"), o.Matching)
-	case o.Matching == MatchTree && o.VocabTree == "":
-		return fault.Usagef("download one from https://demuth.inf.ethz.ch and name it with "+
-			fault.Setting("vocab-tree")+" FILE", "%s tree needs a vocabulary tree", fault.Named("matching"))
-	}
-	for _, f := range []struct{ setting, path string }{{"masks", o.Masks}, {"vocab-tree", o.VocabTree}} {
-		if f.path == "" {
-			continue
-		}
-		there, kind := output.IsFile(f.path), "file"
-		if f.setting == "masks" {
-			there, kind = output.IsFolder(f.path), "folder"
-		}
-		if !there {
-			return fault.Usagef("check the spelling", "%s: there is no %s %s", fault.Named(f.setting), kind, f.path)
-		}
+	case o.Masks != "" && !output.IsFolder(o.Masks):
+		return fault.Usagef("check the spelling", "%s: there is no folder %s", fault.Named("masks"), o.Masks)
 	}
 	return nil
 }

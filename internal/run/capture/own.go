@@ -54,17 +54,11 @@ func (o *Options) choosesOwn() bool {
 
 // ofColmap names a setting that COLMAP alone has, "" for none.
 func (o *Options) ofColmap() string {
-	for _, s := range []struct {
-		name string
-		used bool
-	}{
-		{"camera-model", o.CameraModel != Auto}, {"features", o.Features != FeaturesSIFT},
-		{"matching", o.Matching == MatchTree}, {"vocab-tree", o.VocabTree != ""}, {"gpu", o.GPU != Auto},
-		{"mapper", o.Mapper == MapIncremental || o.Mapper == MapGlobal},
-	} {
-		if s.used {
-			return s.name
-		}
+	switch {
+	case o.CameraModel != Auto:
+		return "camera-model"
+	case o.Mapper == MapIncremental || o.Mapper == MapGlobal:
+		return "mapper"
 	}
 	return ""
 }
@@ -152,7 +146,7 @@ func kindOf(file string) (string, error) {
 }
 
 // sequential tells whether photos are to be matched in the order of their names.
-func (w *own) sequential() bool { return w.o.Matching == MatchSequential || w.o.Loops }
+func (w *own) sequential() bool { return w.o.Matching == MatchSequential }
 
 func (w *own) findFeatures() error {
 	if err := w.list(); err != nil {

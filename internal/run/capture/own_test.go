@@ -189,8 +189,6 @@ func TestOwnChoice(t *testing.T) {
 		"own":      {func(o *Options) { o.Mapper = MapOwn }, true},
 		"sequence": {func(o *Options) { o.Matching = MatchSequential }, true},
 		"panorama": {func(o *Options) { o.CameraModel = Panorama }, false},
-		"aliked":   {func(o *Options) { o.Features = FeaturesALIKED }, false},
-		"tree":     {func(o *Options) { o.VocabTree = "tree.bin" }, false},
 		"global":   {func(o *Options) { o.Mapper = MapGlobal }, false},
 	} {
 		o := NewOptions()

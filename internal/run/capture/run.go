@@ -22,11 +22,8 @@ func Run(console *cli.Console, o *Options) error {
 	if err := o.check(); err != nil {
 		return err
 	}
-	o.Out = filepath.Clean(o.Out)
-	for _, path := range []*string{&o.Out, &o.VocabTree} { // COLMAP would take it for a flag
-		if strings.HasPrefix(*path, "-") && *path != "-" {
-			*path = output.Absolute(*path)
-		}
+	if o.Out = filepath.Clean(o.Out); strings.HasPrefix(o.Out, "-") { // COLMAP would take it for a flag
+		o.Out = output.Absolute(o.Out)
 	}
 	sources, err := findSources(console, o)
 	if err != nil {
