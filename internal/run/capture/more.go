@@ -209,7 +209,7 @@ func (m *more) chooseLenses(free []int, byKind map[string]uint32) error {
 
 // findFeatures finds the features that are not stored.
 func (m *more) findFeatures() (string, error) {
-	all, err := stored[reconstruct.Features](m.o.in(featuresFile))
+	all, err := storedFeatures(m.o.in(featuresFile))
 	if err == nil {
 		err = m.list(all)
 	}
@@ -225,12 +225,9 @@ func (m *more) findFeatures() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	m.show.timed()
-	found, err := m.featuresOf(m.photos[len(all):])
-	if err != nil {
+	if m.found, err = m.addFeatures(all, m.photos[len(all):]); err != nil {
 		return "", err
 	}
-	m.found = append(all, found...)
 	for i, p := range m.photos {
 		if k := p.Calibration; k != nil && (k.Width != m.found[i].Width || k.Height != m.found[i].Height) {
 			return "", fault.Data("find features", p.Path, "photos must have the pixels that were calibrated",
@@ -238,11 +235,10 @@ func (m *more) findFeatures() (string, error) {
 		}
 	}
 	n := 0
-	for _, f := range found {
+	for _, f := range m.found[len(all):] {
 		n += len(f.Points)
 	}
-	return fmt.Sprintf("%s in %s", cli.Count(n, "feature"), cli.Count(len(found), "photo")),
-		store(m.o.in(featuresFile), m.found)
+	return fmt.Sprintf("%s in %s", cli.Count(n, "feature"), cli.Count(len(m.found)-len(all), "photo")), nil
 }
 
 // haveAll has features and photos in memory.
@@ -250,7 +246,7 @@ func (m *more) haveAll() error {
 	if m.found != nil {
 		return nil
 	}
-	all, err := stored[reconstruct.Features](m.o.in(featuresFile))
+	all, err := storedFeatures(m.o.in(featuresFile))
 	if err == nil {
 		err = m.list(all)
 	}
@@ -268,7 +264,7 @@ func (m *more) matchPhotos() (string, error) {
 	if err := m.haveAll(); err != nil {
 		return "", err
 	}
-	known, err := stored[mapping.Pair](m.o.in(matchesFile))
+	known, err := storedPairs(m.o.in(matchesFile))
 	if err != nil {
 		known = nil // all are matched
 	}
@@ -292,7 +288,7 @@ func (m *more) matchPhotos() (string, error) {
 		}
 		return a.B - b.B
 	})
-	return cli.Count(len(made), "pair"), store(m.o.in(matchesFile), m.pairs)
+	return cli.Count(len(made), "pair"), storePairs(m.o.in(matchesFile), m.pairs)
 }
 
 // place extends the model.
@@ -305,7 +301,7 @@ func (m *more) place() (string, error) {
 			_, err := m.matchPhotos()
 			return err
 		}
-		if err := reuse(m.own, matchesFile, &m.pairs, remake); err != nil {
+		if err := reuse(m.own, matchesFile, &m.pairs, storedPairs, remake); err != nil {
 			return "", err
 		}
 	}

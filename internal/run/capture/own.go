@@ -177,21 +177,60 @@ func (w *own) find() (err error) {
 	if err := w.open(); err != nil {
 		return err
 	}
-	w.show.timed()
-	if w.found, err = w.featuresOf(w.photos); err != nil {
-		return err
-	}
 	if err := os.RemoveAll(w.o.in(matchesFile)); err != nil { // they may be of other photos
 		return output.FolderError(w.o.Out, err)
 	}
-	return store(w.o.in(featuresFile), w.found)
+	w.found, err = w.addFeatures(nil, w.photos)
+	return err
 }
 
-// featuresOf finds the features of photos.
-func (w *own) featuresOf(photos []reconstruct.Photo) ([]reconstruct.Features, error) {
-	return reconstruct.Find(w.ctx, w.device, photos, w.siftOptions(), func(n int) {
-		w.show.update(n, len(photos), "photo %d of %d", n, len(photos))
+// addFeatures finds features of photos, and stores them behind those that there are.
+func (w *own) addFeatures(known []reconstruct.Features, photos []reconstruct.Photo) ([]reconstruct.Features, error) {
+	memory, err := w.fits(len(known) + len(photos))
+	if err != nil {
+		return nil, err
+	}
+	w.show.timed()
+	err = store(w.o.in(featuresFile), func(put func(piece []byte) error) error {
+		n := 0
+		add := func(f *reconstruct.Features) error {
+			piece, err := pieceOf(f)
+			if err != nil {
+				return err
+			}
+			return put(piece)
+		}
+		for i := range known {
+			if err := add(&known[i]); err != nil {
+				return err
+			}
+		}
+		return reconstruct.Find(w.ctx, w.device, photos, w.siftOptions(), memory, func(f *reconstruct.Features) error {
+			n++
+			w.show.update(n, len(photos), "photo %d of %d", n, len(photos))
+			return add(f)
+		})
 	})
+	if err != nil {
+		return nil, err
+	}
+	return storedFeatures(w.o.in(featuresFile))
+}
+
+// photoBytes is about what a photo takes in RAM until its camera is found: keypoints and colours, rays, tracks and
+// matches of each of its features, and for long lists of photos the descriptors that say which are alike. All
+// descriptors are on the disk.
+const photoBytes = 8192*(16+3+8+24+24+40) + pairs.Described*features.DescriptorBytes
+
+// fits refuses more photos than the RAM that may be used holds, and returns how much of it their pictures may take.
+func (w *own) fits(photos int) (pictures int64, err error) {
+	limit := w.device.HeapLimit()
+	if need := int64(photos) * photoBytes; need > limit*3/4 {
+		return 0, fault.WithHint(fmt.Errorf("find cameras: %w: %d photos need about %s of RAM, and %s may be used",
+			pipeline.ErrLittleRAM, photos, pipeline.BytesText(need*4/3), pipeline.BytesText(max(limit, 0))), "raise "+
+			fault.Setting("max-ram")+", or use fewer photos")
+	}
+	return limit / 4, nil
 }
 
 // haveFeatures has features in memory, by what an earlier call stored.
@@ -199,7 +238,7 @@ func (w *own) haveFeatures() error {
 	if w.found != nil {
 		return nil
 	}
-	if err := reuse(w, featuresFile, &w.found, w.find); err != nil {
+	if err := reuse(w, featuresFile, &w.found, storedFeatures, w.find); err != nil {
 		return err
 	}
 	w.found = w.found[:min(len(w.found), len(w.photos))] // those of photos that were added later follow
@@ -217,7 +256,7 @@ func (w *own) havePairs() error {
 	if w.pairs != nil {
 		return nil
 	}
-	err := reuse(w, matchesFile, &w.pairs, w.match)
+	err := reuse(w, matchesFile, &w.pairs, storedPairs, w.match)
 	w.pairs = slices.DeleteFunc(w.pairs, func(p mapping.Pair) bool { return max(p.A, p.B) >= len(w.photos) })
 	return err
 }
@@ -254,7 +293,7 @@ func (w *own) match() (err error) {
 	if w.pairs, err = w.pairsOf(nil); err != nil {
 		return err
 	}
-	return store(w.o.in(matchesFile), w.pairs)
+	return storePairs(w.o.in(matchesFile), w.pairs)
 }
 
 // pairsOf matches photos: with fresh, pairs that have one of which it is true.

@@ -29,15 +29,39 @@ type Features struct {
 	Name          string // of the photo
 	Colours       []byte // [Points][3], of the pixels that they are at
 	Width, Height int    // of the photo
+	// Load reads the descriptors where the Set has none; it is called by several goroutines.
+	Load func() ([]byte, error)
 }
 
-// Find finds the features of several photos at a time. done is called after each. The same photos give the same bytes
-// on one device and driver.
-func Find(ctx context.Context, d *pipeline.Device, photos []Photo, o features.Options, done func(n int)) (
-	[]Features, error) {
+// AllDescriptors returns the descriptors, wherever they are.
+func (f *Features) AllDescriptors() ([]byte, error) {
+	if f.Descriptors != nil || f.Load == nil {
+		return f.Descriptors, nil
+	}
+	return f.Load()
+}
+
+// pixelBytes are those of a pixel while features are searched: RGBA and grey.
+const pixelBytes = 5
+
+// atOnce is how many photos are gone through at a time: as many as there are cores, or fit into some bytes.
+func atOnce(photos []Photo, memory int64) int {
+	pixels := int64(1)
+	for i := range photos {
+		if w, h, err := photo.Size(photos[i].Path); err == nil {
+			pixels = max(pixels, int64(w)*int64(h))
+		}
+	}
+	return int(max(1, min(int64(runtime.GOMAXPROCS(0)), memory/(pixelBytes*pixels))))
+}
+
+// Find finds the features of several photos at a time, as their pictures fit into some bytes, and hands them on in
+// order. The same photos give the same bytes on one device and driver.
+func Find(ctx context.Context, d *pipeline.Device, photos []Photo, o features.Options, memory int64,
+	emit func(f *Features) error) error {
 	e, err := pipeline.NewFeatures(d, o)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer e.Close() // what it found is with the host
 	type result struct {
@@ -46,7 +70,7 @@ func Find(ctx context.Context, d *pipeline.Device, photos []Photo, o features.Op
 	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	ahead := make(chan chan result, runtime.GOMAXPROCS(0)) // bounds the pictures in memory
+	ahead := make(chan chan result, atOnce(photos, memory)-1) // beside the one that is waited for
 	go func() {
 		defer close(ahead)
 		for i := range photos {
@@ -62,16 +86,16 @@ func Find(ctx context.Context, d *pipeline.Device, photos []Photo, o features.Op
 			}()
 		}
 	}()
-	found := make([]Features, 0, len(photos))
 	for one := range ahead {
 		f := <-one
-		if f.err != nil {
-			return nil, f.err
+		if f.err == nil {
+			f.err = emit(&f.Features)
 		}
-		found = append(found, f.Features)
-		done(len(found))
+		if f.err != nil {
+			return f.err
+		}
 	}
-	return found, ctx.Err()
+	return ctx.Err()
 }
 
 // decode reads a photo as it is stored.

@@ -1,12 +1,14 @@
 package reconstruct
 
 import (
+	"bytes"
 	"context"
 	"runtime"
 	"slices"
 	"sync"
 
 	"vksplat/pipeline"
+	"vksplat/pipeline/features"
 	"vksplat/pipeline/matching"
 	"vksplat/scene"
 	"vksplat/scene/mapping"
@@ -44,8 +46,16 @@ func Match(ctx context.Context, d *pipeline.Device, photos []Photo, found []Feat
 	progress func(done, of int)) ([]mapping.Pair, error) {
 	list, chosen := make([]matching.Photo, len(photos)), make([]pairs.Photo, len(photos))
 	for i, p := range photos {
-		list[i] = matching.Photo{Descriptors: found[i].Descriptors}
-		chosen[i] = pairs.Photo{Name: p.Name, Sequence: p.Sequence, Descriptors: found[i].Descriptors}
+		f := &found[i]
+		list[i] = matching.Photo{Load: f.AllDescriptors, Features: len(f.Points)}
+		chosen[i] = pairs.Photo{Name: p.Name, Sequence: p.Sequence}
+		if len(photos) > o.All { // what photos show counts
+			all, err := f.AllDescriptors()
+			if err != nil {
+				return nil, err
+			}
+			chosen[i].Descriptors = bytes.Clone(all[:min(len(all), pairs.Described*features.DescriptorBytes)])
+		}
 	}
 	m, err := pipeline.NewMatcher(d, list, matching.Options{})
 	if err != nil {

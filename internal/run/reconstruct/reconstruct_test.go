@@ -44,10 +44,20 @@ func photosIn(t *testing.T, n int) (photos []Photo) {
 	return photos
 }
 
+// findIt finds the features of photos.
+func findIt(t *testing.T, d *pipeline.Device, photos []Photo) (found []Features) {
+	t.Helper()
+	must.Do(t, Find(t.Context(), d, photos, features.Default(), 0, func(f *Features) error {
+		found = append(found, *f)
+		return nil
+	}))
+	return found
+}
+
 // camerasOf finds the cameras of photos, all of them.
 func camerasOf(t *testing.T, d *pipeline.Device, photos []Photo) *colmap.Model {
 	t.Helper()
-	found := must.Get(Find(t.Context(), d, photos, features.Default(), func(int) {}))(t)
+	found := findIt(t, d, photos)
 	list := must.Get(Match(t.Context(), d, photos, found, nil, pairs.Defaults, none))(t)
 	m, missing, err := Map(t.Context(), photos, found, list, none)
 	must.Do(t, err)
@@ -88,12 +98,11 @@ func TestCameras(t *testing.T) {
 // TestCancel ends every step with the context's error.
 func TestCancel(t *testing.T) {
 	d, photos := open(t), photosIn(t, 4)
-	found := must.Get(Find(t.Context(), d, photos, features.Default(), func(int) {}))(t)
+	found := findIt(t, d, photos)
 	list := must.Get(Match(t.Context(), d, photos, found, nil, pairs.Defaults, none))(t)
 	for name, step := range map[string]func(ctx context.Context) error{
 		"features": func(ctx context.Context) error {
-			_, err := Find(ctx, d, photos, features.Default(), func(int) {})
-			return err
+			return Find(ctx, d, photos, features.Default(), 1<<30, func(*Features) error { return nil })
 		},
 		"matches": func(ctx context.Context) error {
 			_, err := Match(ctx, d, photos, found, nil, pairs.Defaults, none)
