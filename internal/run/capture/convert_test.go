@@ -65,7 +65,8 @@ func TestDashes(t *testing.T) {
 	dir := photosIn(t, 4)
 	top := filepath.Dir(dir)
 	t.Chdir(top)
-	must.Do(t, errors.Join(os.Rename(dir, "-photos"), os.Mkdir("-masks", 0o777), writePhoto("-masks/p00.png", 64, 48, 0)))
+	must.Do(t, errors.Join(os.Rename(dir, "-photos"), os.Mkdir("-masks", 0o777),
+		writePhoto("-masks/p00.png", 64, 48, 0)))
 	o := optionsOf(t, "-photos")
 	o.Out, o.Masks = "-x", "-masks"
 	if said, err := run(t.Context(), o); err != nil {

@@ -169,7 +169,8 @@ func TestMoreOfOthers(t *testing.T) {
 	dirs := parts(t, o, []int{4}, []int{7})
 	must.Get(run(t.Context(), o))(t)
 	base := modelIn(t, o)
-	for _, name := range []string{stateFile, listFile, featuresFile, matchesFile, componentsFolder, reportFile, coverageFile} {
+	for _, name := range []string{stateFile, listFile, featuresFile, matchesFile, componentsFolder, reportFile,
+		coverageFile} {
 		must.Do(t, os.RemoveAll(o.in(name)))
 	}
 	must.Do(t, os.WriteFile(o.in(modelFolder, "frames.bin"), nil, 0o666))
@@ -193,18 +194,21 @@ func TestMoreRefuses(t *testing.T) {
 	o := drawn(t, 6)
 	more := *o
 	more.More = true
-	if _, err := run(t.Context(), &more); !errors.Is(err, fault.ErrUsage) || !strings.Contains(fault.Hint(err), "make it") {
+	if _, err := run(t.Context(), &more); !errors.Is(err, fault.ErrUsage) ||
+		!strings.Contains(fault.Hint(err), "make it") {
 		t.Errorf("no scene: %v", err)
 	}
 	must.Get(run(t.Context(), o))(t)
 	want := modelBytes(t, o)
-	if _, err := run(t.Context(), &more); !errors.Is(err, fault.ErrUsage) || !strings.Contains(err.Error(), "have a camera") {
+	if _, err := run(t.Context(), &more); !errors.Is(err, fault.ErrUsage) ||
+		!strings.Contains(err.Error(), "have a camera") {
 		t.Errorf("photos that are there: %v", err)
 	}
 	more.Inputs = []string{t.TempDir()}
 	writePicture(t, filepath.Join(more.Inputs[0], "001.png"), 200, 150, func(x, y int) uint8 { return scatter(3, x, y) })
 	_, err := run(t.Context(), &more)
-	if !errors.Is(err, errNothingFits) || fault.ExitCode(err) != fault.ExitData || !strings.Contains(fault.Hint(err), "nothing") {
+	if !errors.Is(err, errNothingFits) || fault.ExitCode(err) != fault.ExitData ||
+		!strings.Contains(fault.Hint(err), "nothing") {
 		t.Errorf("a photo of something else: %v; %s", err, fault.Hint(err))
 	}
 	if modelBytes(t, o) != want {

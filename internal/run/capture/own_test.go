@@ -123,14 +123,14 @@ func TestStored(t *testing.T) {
 	f.Descriptors = bytes.Repeat([]byte{9, 8}, features.DescriptorBytes)
 	none := reconstruct.Features{Name: "b.jpg"}
 	pair := mapping.Pair{A: 3, B: 1, Matches: [][2]int32{{1, 2}, {3, 4}}}
-	pair.Relation = twoview.Relation{Kind: twoview.Planar, F: [9]float64{8: 1}, T: [3]float64{0, 2, 0}, Inliers: []int32{1},
-		Angle: 0.5}
+	pair.Relation = twoview.Relation{Kind: twoview.Planar, F: [9]float64{8: 1}, T: [3]float64{0, 2, 0}, Angle: 0.5,
+		Inliers: []int32{1}}
 	must.Do(t, store(path, func(put func(piece []byte) error) error {
 		return errors.Join(put(must.Get(pieceOf(&f))(t)), put(must.Get(pieceOf(&none))(t)))
 	}))
 	found := must.Get(storedFeatures(path))(t)
-	if len(found) != 2 || !slices.Equal(found[0].Points, f.Points) || found[0].Name != f.Name || found[1].Name != "b.jpg" ||
-		!bytes.Equal(found[0].Colours, f.Colours) || !bytes.Equal(must.Get(found[0].AllDescriptors())(t), f.Descriptors) {
+	if len(found) != 2 || !slices.Equal(found[0].Points, f.Points) || found[0].Name != f.Name ||
+		found[1].Name != "b.jpg" || !bytes.Equal(found[0].Colours, f.Colours) || !bytes.Equal(must.Get(found[0].AllDescriptors())(t), f.Descriptors) {
 		t.Errorf("got %+v", found)
 	}
 	for i, file := range [][]byte{must.Get(os.ReadFile(path))(t), nil} {
@@ -152,7 +152,9 @@ func TestStored(t *testing.T) {
 			}
 		}
 		// what is whole, but of something else
-		must.Do(t, store(path, func(put func(piece []byte) error) error { return put([]byte("\xff\xff\xff\x7f longer text")) }))
+		must.Do(t, store(path, func(put func(piece []byte) error) error {
+			return put([]byte("\xff\xff\xff\x7f longer text"))
+		}))
 		_, bad := storedPairs(path)
 		if _, err := storedFeatures(path); err == nil || bad == nil {
 			t.Error("text is taken for features or pairs")
@@ -166,7 +168,8 @@ func TestOwnLittleRAM(t *testing.T) {
 	w := &own{mapper: &mapper{base: &base{console: cli.New(nil, io.Discard, io.Discard), o: o}}}
 	must.Do(t, w.open())
 	defer w.close()
-	if _, err := w.fits(1 << 20); !errors.Is(err, pipeline.ErrLittleRAM) || !strings.Contains(fault.Hint(err), "max-ram") {
+	if _, err := w.fits(1 << 20); !errors.Is(err, pipeline.ErrLittleRAM) ||
+		!strings.Contains(fault.Hint(err), "max-ram") {
 		t.Errorf("a million photos: %v", err)
 	}
 	if memory, err := w.fits(100); err != nil || memory < 1<<20 {

@@ -256,7 +256,8 @@ func storedPairs(path string) (list []mapping.Pair, err error) {
 }
 
 // reuse reads what an earlier call of the command stored, or has it made once more where that cannot be read.
-func reuse[T any](w *own, name string, what *[]T, read func(path string) ([]T, error), remake func() error) (err error) {
+func reuse[T any](w *own, name string, what *[]T, read func(path string) ([]T, error), remake func() error) error {
+	var err error
 	if *what, err = read(w.o.in(name)); err == nil {
 		return nil
 	}
