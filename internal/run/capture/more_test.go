@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -220,5 +221,27 @@ func TestMoreRefuses(t *testing.T) {
 		if err := c.check(); !errors.Is(err, fault.ErrUsage) {
 			t.Errorf("%v", err)
 		}
+	}
+}
+
+// TestRealMore adds photos to a scene whose cameras the installed COLMAP found.
+func TestRealMore(t *testing.T) {
+	if _, err := exec.LookPath(colmapName); err != nil {
+		t.Skip("there is no COLMAP here: apt-get install colmap")
+	}
+	o := drawn(t, walked)
+	dirs := parts(t, o, []int{2, 6})
+	o.Mapper = MapIncremental
+	must.Get(run(t.Context(), o))(t)
+	base := modelIn(t, o)
+	more := *o
+	more.Mapper, more.Inputs, more.More = Auto, dirs, true
+	said := must.Get(run(t.Context(), &more))(t)
+	wantKept(t, said, base, modelIn(t, o), 2)
+	want := modelBytes(t, o)
+	stopAt(t, &more, "+"+stageMatches)
+	must.Get(run(t.Context(), &more))(t)
+	if modelBytes(t, o) != want {
+		t.Error("after a stop the model is another")
 	}
 }
