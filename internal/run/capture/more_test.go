@@ -163,8 +163,8 @@ func stopAt(t *testing.T, o *Options, stage string) {
 	}
 }
 
-// TestMoreOfOthers adds photos to a model of another program, in text, whose photos have no features yet, by photos
-// with a camera of their own and by ones that lie in the folder already.
+// TestMoreOfOthers adds photos with cameras of their own to a model of another program, whose photos have no features
+// yet: one that lies in the folder already, and another.
 func TestMoreOfOthers(t *testing.T) {
 	o := drawn(t, walked)
 	dirs := parts(t, o, []int{4}, []int{7})
@@ -206,7 +206,8 @@ func TestMoreRefuses(t *testing.T) {
 		t.Errorf("photos that are there: %v", err)
 	}
 	more.Inputs = []string{t.TempDir()}
-	writePicture(t, filepath.Join(more.Inputs[0], "001.png"), 200, 150, func(x, y int) uint8 { return scatter(3, x, y) })
+	writePicture(t, filepath.Join(more.Inputs[0], "001.png"), 200, 150,
+		func(x, y int) uint8 { return scatter(3, x, y) })
 	_, err := run(t.Context(), &more)
 	if !errors.Is(err, errNothingFits) || fault.ExitCode(err) != fault.ExitData ||
 		!strings.Contains(fault.Hint(err), "nothing") {
@@ -215,11 +216,11 @@ func TestMoreRefuses(t *testing.T) {
 	if modelBytes(t, o) != want {
 		t.Error("the model has changed")
 	}
-	for _, change := range []func(o *Options){func(o *Options) { o.Mapper = MapGlobal }, func(o *Options) { o.Model = 1 }} {
+	for _, mapper := range []string{MapGlobal, Auto} {
 		c := more
-		change(&c)
-		if err := c.check(); !errors.Is(err, fault.ErrUsage) {
-			t.Errorf("%v", err)
+		c.Mapper, c.Model = mapper, 1
+		if err := c.check(); !errors.Is(err, fault.ErrUsage) || !strings.Contains(err.Error(), "exclude each other") {
+			t.Errorf("%s: %v", mapper, err)
 		}
 	}
 }
@@ -243,5 +244,45 @@ func TestRealMore(t *testing.T) {
 	must.Get(run(t.Context(), &more))(t)
 	if modelBytes(t, o) != want {
 		t.Error("after a stop the model is another")
+	}
+}
+
+// TestNameApart gives added photos names that no other photo has, and the same ones again after a stop.
+func TestNameApart(t *testing.T) {
+	o := NewOptions()
+	o.Out, o.More = t.TempDir(), true
+	other := t.TempDir()
+	must.Do(t, os.MkdirAll(o.in(imagesFolder, "sub"), 0o777))
+	for _, name := range []string{o.in(imagesFolder, "a.jpg"), o.in(imagesFolder, "sub", "b.jpg"),
+		filepath.Join(other, "a.jpg"), filepath.Join(other, "c.jpg"), filepath.Join(other, "w.mp4")} {
+		must.Do(t, os.WriteFile(name, []byte(name), 0o666))
+	}
+	apart := func(s source) string {
+		o.nameApart([]*source{&s})
+		return strings.Join(append(s.names, s.folder), " ")
+	}
+	here := source{path: o.in(imagesFolder, "sub"), photos: []string{"b.jpg"}, names: []string{"b.jpg"}}
+	if got := apart(here); got != "sub/b.jpg sub" {
+		t.Errorf("a photo that is there: %s", got)
+	}
+	free := source{path: other, photos: []string{"c.jpg"}, names: []string{"c.jpg"}}
+	if got := apart(free); got != "c.jpg " {
+		t.Errorf("a name that is free: %s", got)
+	}
+	must.Do(t, os.WriteFile(o.in(imagesFolder, "c.jpg"), []byte(filepath.Join(other, "c.jpg")), 0o666))
+	if got := apart(free); got != "c.jpg " {
+		t.Errorf("the photo itself: %s", got)
+	}
+	both := source{path: other, folder: "x", photos: []string{"a.jpg", "c.jpg"}, names: []string{"x/a.jpg", "x/c.jpg"}}
+	must.Do(t, os.MkdirAll(o.in(imagesFolder, "x"), 0o777))
+	must.Do(t, os.WriteFile(o.in(imagesFolder, "x", "a.jpg"), nil, 0o666))
+	taken := apart(both)
+	both.names = []string{"x/a.jpg", "x/c.jpg"}
+	if folder := filepath.Base(other) + "_"; !strings.HasPrefix(taken, folder) || apart(both) != taken {
+		t.Errorf("a name that is taken: %s, then %s", taken, apart(both))
+	}
+	film := source{path: filepath.Join(other, "w.mp4"), video: true}
+	if got := apart(film); !strings.HasPrefix(got, "w_") || apart(film) != got {
+		t.Errorf("a video: %s", got)
 	}
 }

@@ -130,7 +130,8 @@ func TestStored(t *testing.T) {
 	}))
 	found := must.Get(storedFeatures(path))(t)
 	if len(found) != 2 || !slices.Equal(found[0].Points, f.Points) || found[0].Name != f.Name ||
-		found[1].Name != "b.jpg" || !bytes.Equal(found[0].Colours, f.Colours) || !bytes.Equal(must.Get(found[0].AllDescriptors())(t), f.Descriptors) {
+		found[1].Name != "b.jpg" || !bytes.Equal(found[0].Colours, f.Colours) ||
+		!bytes.Equal(must.Get(found[0].AllDescriptors())(t), f.Descriptors) {
 		t.Errorf("got %+v", found)
 	}
 	for i, file := range [][]byte{must.Get(os.ReadFile(path))(t), nil} {
