@@ -21,7 +21,8 @@ func captureCommand(console *cli.Console) *cobra.Command {
 			"logs/; verdict.json for scripts; and coverage.png, which shows points and cameras from above.\n" +
 			"docs/capture.md says how frames, cameras and pairs of photos are chosen.",
 		Example: "  vksplat capture my_photos -o my_scene\n" +
-			"  vksplat capture walk.mp4 -o my_scene --frames 200",
+			"  vksplat capture walk.mp4 -o my_scene --frames 200\n" +
+			"  vksplat capture new_photos -o my_scene --more",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return fault.Usagef("as in: vksplat capture my_photos -o my_scene",

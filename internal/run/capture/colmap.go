@@ -121,16 +121,6 @@ func (c *colmapTool) call(ctx context.Context, command string) (*colmapCall, err
 	return &colmapCall{c: c, command: command, args: []string{command}}, nil
 }
 
-// knows gives the first of the names that is an option of the command, "" for none.
-func (k *colmapCall) knows(names ...string) string {
-	for _, name := range names {
-		if _, known := k.c.options[k.command][name]; known {
-			return name
-		}
-	}
-	return ""
-}
-
 // arguments is the command line with options that all versions have: their names and values.
 func (k *colmapCall) arguments(more ...string) []string {
 	return append(slices.Clone(k.args), options(more...)...)
@@ -146,11 +136,13 @@ func options(names ...string) (args []string) {
 
 // set gives the first of the names that is an option a value. It reports whether there is one.
 func (k *colmapCall) set(value string, names ...string) bool {
-	name := k.knows(names...)
-	if name != "" {
-		k.args = append(k.args, "--"+name, value)
+	for _, name := range names {
+		if _, known := k.c.options[k.command][name]; known {
+			k.args = append(k.args, "--"+name, value)
+			return true
+		}
 	}
-	return name != ""
+	return false
 }
 
 // must is set of options that the work cannot do without.

@@ -81,6 +81,7 @@ func (w *own) open() (err error) {
 			fault.Setting("mapper")+" incremental needs no device")
 	}
 	if err == nil {
+		w.console.LimitHeap(w.device.HeapLimit())
 		w.console.Printf("%-9s %s\n", "device:", w.device.Name())
 	}
 	return err
@@ -218,8 +219,8 @@ func (w *own) addFeatures(known []reconstruct.Features, photos []reconstruct.Pho
 }
 
 // photoBytes is about what a photo takes in RAM until its camera is found: keypoints and colours, rays, tracks and
-// matches of each of its features, and for long lists of photos the descriptors that say which are alike. All
-// descriptors are on the disk.
+// matches of each of its features (of 146 photos 94 bytes a feature were in use), and for long lists of photos the
+// descriptors that say which are alike. All descriptors are on the disk.
 const photoBytes = 8192*(16+3+8+24+24+40) + pairs.Described*features.DescriptorBytes
 
 // fits refuses more photos than the RAM that may be used holds, and returns how much of it their pictures may take.
