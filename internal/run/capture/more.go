@@ -112,8 +112,17 @@ func (m *more) readGiven() error {
 		err = fault.Data("read model", dir, "give a model of COLMAP's with points that say which photos show them",
 			"no photos can be added to it")
 	}
+	if err != nil {
+		return err
+	}
+	for _, id := range slices.Sorted(maps.Keys(model.Cameras)) {
+		if k := model.Cameras[id].Model; k.Calibrated() == 0 {
+			return fault.Data("read model", dir, "find the cameras of all photos together, without "+
+				fault.Setting("more"), "camera %d is %s, and photos cannot be placed among those of such cameras", id, k)
+		}
+	}
 	m.given = model
-	return err
+	return nil
 }
 
 // list makes the photos, those whose features are stored first, as they are stored.

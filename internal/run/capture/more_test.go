@@ -286,3 +286,20 @@ func TestNameApart(t *testing.T) {
 		t.Errorf("a video: %s", got)
 	}
 }
+
+// TestMoreOfPanoramas refuses a model whose cameras cannot be adjusted, and one without photos.
+func TestMoreOfPanoramas(t *testing.T) {
+	o := NewOptions()
+	o.Out = t.TempDir()
+	w := &own{mapper: &mapper{base: &base{o: o}}}
+	model := &colmap.Model{Cameras: map[uint32]scene.Calibration{1: {Model: scene.LensEquirectangular, Width: 20,
+		Height: 10, Params: []float64{20, 10}}}}
+	for _, want := range []string{"no photos can be added", "such cameras"} {
+		must.Do(t, colmap.Save(o.in(givenFolder), model.Files()))
+		err := (&more{own: w}).readGiven()
+		if fault.ExitCode(err) != fault.ExitData || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+		model.Images = []colmap.Image{{Id: 1, Camera: 1, Name: "a.jpg", Quat: [4]float64{1, 0, 0, 0}}}
+	}
+}
