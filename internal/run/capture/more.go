@@ -118,7 +118,7 @@ func (m *more) readGiven() error {
 	for _, id := range slices.Sorted(maps.Keys(model.Cameras)) {
 		if k := model.Cameras[id].Model; k.Calibrated() == 0 {
 			return fault.Data("read model", dir, "find the cameras of all photos together, without "+
-				fault.Setting("more"), "camera %d is %s, and photos cannot be placed among those of such cameras", id, k)
+				fault.Setting("more"), "camera %d is %s; photos cannot be placed among those of such cameras", id, k)
 		}
 	}
 	m.given = model
