@@ -21,7 +21,8 @@ func captureCommand(console *cli.Console) *cobra.Command {
 			"logs/; verdict.json for scripts; and coverage.png, which shows points and cameras from above.\n" +
 			"docs/capture.md says how frames, cameras and pairs of photos are chosen.",
 		Example: "  vksplat capture my_photos -o my_scene\n" +
-			"  vksplat capture walk.mp4 -o my_scene --frames 200",
+			"  vksplat capture walk.mp4 -o my_scene --frames 200\n" +
+			"  vksplat capture new_photos -o my_scene --more",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return fault.Usagef("as in: vksplat capture my_photos -o my_scene",
@@ -49,19 +50,14 @@ func captureTable(o *capture.Options) []optionGroup {
 		chosen(&o.CameraModel, "camera-model",
 			"have COLMAP find cameras of this `MODEL`; its auto: OPENCV, or SIMPLE_RADIAL for many",
 			capture.CameraModels...),
-		chosen(&o.Features, "features", "kind of features; aliked needs COLMAP 4", capture.FeaturesSIFT,
-			capture.FeaturesALIKED),
 		integer(&o.MaxSize, "max-size", "detect features at `N` pixels on the longer side (default: 3200)").
 			within(64, 65536),
 		chosen(&o.Matching, "matching",
-			"match `PAIRS`: exhaustive, sequential or tree; auto: by number and kind of photos", capture.Matchings...),
-		truth(&o.Loops, "loops", "match sequentially, and places that are seen again"),
-		text(&o.VocabTree, "vocab-tree", "COLMAP vocabulary tree `FILE`; for its --loops, and for many photos"),
+			"match `PAIRS`: exhaustive or sequential; auto: by number and kind of photos", capture.Matchings...),
 		chosen(&o.Mapper, "mapper", "what finds cameras: own, or COLMAP's incremental or global (COLMAP 4 or glomap); "+
 			"auto: own, unless an option is COLMAP's", capture.Mappers...),
-		chosen(&o.GPU, "gpu", "have COLMAP find cameras, on the GPU or not; its auto: if it has CUDA", capture.Auto,
-			capture.On, capture.Off),
 		integer(&o.Model, "model", "use component `N` (default: the one with most photos)").within(0, 1e6),
+		truth(&o.More, "more", "add the photos to SCENE, whose cameras and points stay as they are"),
 		progressOption(&o.Progress),
 		overwriteOption(&o.Overwrite, "files in SCENE that this command did not write"),
 	}}, {options: deviceOptions(&o.Device)}}

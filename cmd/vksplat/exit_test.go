@@ -1,10 +1,12 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -37,6 +39,17 @@ func TestExitCode(t *testing.T) {
 		}
 		if got := fault.ExitCode(errors.Join(tt.err, nil)); got != tt.want {
 			t.Errorf("%v, joined: exit code %d, want %d", tt.err, got, tt.want)
+		}
+	}
+}
+
+// TestGoneFlags says what to do without flags that capture had.
+func TestGoneFlags(t *testing.T) {
+	for _, words := range [][]string{{"--gpu", "on"}, {"--loops"}, {"--vocab-tree", "a.bin"}, {"--features", "aliked"}} {
+		var out, errs bytes.Buffer
+		code := run(append([]string{"capture", "photos", "-o", "scene"}, words...), &out, &errs)
+		if code != fault.ExitUsage || !strings.Contains(errs.String(), "hint: leave it out") {
+			t.Errorf("%v: code %d, %s", words, code, errs.String())
 		}
 	}
 }

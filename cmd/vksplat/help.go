@@ -155,6 +155,10 @@ func flagElsewhere(command, flag string) string {
 	if command == "eval" && flag == "size" {
 		return "pictures have the size of the photos that they are compared with, which --downscale N reduces"
 	}
+	if command == "capture" && slices.Contains([]string{"features", "gpu", "loops", "vocab-tree"}, flag) {
+		return "leave it out: places that are seen again are found without it, and COLMAP uses a GPU that it can; what " +
+			"else COLMAP has is set in COLMAP itself, whose model train reads"
+	}
 	if command != "suite" {
 		return ""
 	}

@@ -14,13 +14,16 @@ import (
 	"vksplat/internal/wording"
 )
 
-// removed are flags and settings that train once had, with hints.
+// removed are flags and settings that train and capture once had, with hints.
 var removed = map[string]string{
 	"force": "leave it out; vksplat train has " + fault.Setting("accept-changes") + " and " +
 		fault.Setting("overwrite") + " in its place, and a job's results are made again by " +
 		fault.Command("farm run --redo"),
+	"vocab_tree": ofColmap, "features": ofColmap, "loops": ofColmap, "gpu": "leave it out; COLMAP uses a GPU that it can",
 	"clearance": "use carve, which removes the splats that clearance hid; 0 turns it off",
 }
+
+const ofColmap = "leave it out; what only COLMAP has is set in COLMAP itself, whose model train reads"
 
 // unknown is the error of a key that is none of fields.
 func (j *Job) unknown(at path, key string, fields []field) error {

@@ -96,8 +96,7 @@ func (p *planner) apply(e *expanded, v *variant, t *Task, f *field, value any) (
 			}
 		}
 	case f.Type == typeInput:
-		to := map[string]*Input{"cameras": &t.Cameras, "masks": &t.Masks, "vocab_tree": &t.VocabTree,
-			"source": &t.Source}[f.Name]
+		to := map[string]*Input{"cameras": &t.Cameras, "masks": &t.Masks, "source": &t.Source}[f.Name]
 		*to, err = p.input(at, v, text, e.Kind.Takes, t)
 	case f.Type == typeCamera && !slices.Contains(trajectories, text):
 		t.Trajectory = Input{Key: text}

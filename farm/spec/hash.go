@@ -43,10 +43,8 @@ func (p *Plan) hash(i int, known map[int]string) string {
 // inputs lists all that a task reads.
 func (t *Task) inputs() []*Input {
 	list := []*Input{&t.Source, &t.Cameras, &t.Trajectory, &t.Plan}
-	for _, in := range []*Input{&t.Masks, &t.VocabTree} { // hashes of tasks of other kinds are as if there were no such
-		if !in.None() {
-			list = append(list, in)
-		}
+	if !t.Masks.None() { // hashes of tasks of other kinds are as if there were no such
+		list = append(list, &t.Masks)
 	}
 	for k := range t.Models {
 		list = append(list, &t.Models[k].Input, &t.Models[k].Source)

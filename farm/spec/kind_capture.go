@@ -9,8 +9,7 @@ var KindCapture = &Kind{
 	fields: keys("capture",
 		plain("source", typeInput, "a folder of photos, a video, or the task that draws the photos").need(),
 		plain("masks", typeInput, "folder of masks: black regions are ignored"),
-		plain("vocab_tree", typeInput, "COLMAP vocabulary tree file; for loops, and for many photos"),
-		"fps", "frames", "cameras", "camera_model", "features", "max_size", "matching", "loops", "mapper", "gpu",
+		"fps", "frames", "cameras", "camera_model", "max_size", "matching", "mapper",
 		option("capture", "model").named("component")),
 	Makes:   "a capture",
 	Takes:   "pictures",
@@ -24,9 +23,6 @@ var KindCapture = &Kind{
 		if c.Masks != "" {
 			args = append(args, "--masks="+c.Masks)
 		}
-		if c.VocabTree != "" {
-			args = append(args, "--vocab-tree="+c.VocabTree)
-		}
 		if !slices.ContainsFunc(c.Task.Flags, func(f Flag) bool { return f.Name == "mapper" && f.Value == "global" }) {
 			args = append(args, "--mapper=incremental") // the task has no device
 		}
@@ -35,21 +31,13 @@ var KindCapture = &Kind{
 }
 
 // capturing refuses keys of a capture that contradict each other.
-func (p *planner) capturing(e *expanded, v *variant, t *Task) error {
+func (p *planner) capturing(e *expanded, v *variant, _ *Task) error {
 	at := path{"task", e.at}
-	matching, _ := e.field(v, "matching").(string)
-	loops, _ := e.field(v, "loops").(bool)
 	switch {
 	case e.field(v, "mapper") == "own":
 		return p.wrong(at.add("mapper"), "leave it out: COLMAP finds the cameras", "tasks of this kind have no device")
 	case e.field(v, "fps") != nil && e.field(v, "frames") != nil:
 		return p.wrong(at.add("frames"), "give one of them", "fps and frames exclude each other")
-	case matching == "tree" && t.VocabTree.None():
-		return p.wrong(at.add("matching"), "download one from https://demuth.inf.ethz.ch and add: vocab_tree",
-			"tree needs a vocabulary tree")
-	case loops && (matching == "tree" || matching == "exhaustive"):
-		return p.wrong(at.add("matching"), "leave out one of them; loops matches sequentially",
-			"loops and %s matching exclude each other", matching)
 	}
 	return nil
 }

@@ -35,8 +35,8 @@ source = "@scene"
 	}{
 		{"source = \"p\"\nfps = 2\nframes = 20", "fps and frames exclude each other", "give one", 7},
 		{"source = \"p\"\nmapper = \"own\"", "have no device", "leave it out", 6},
-		{"source = \"p\"\nmatching = \"tree\"", "needs a vocabulary tree", "add: vocab_tree", 6},
-		{"source = \"p\"\nloops = true\nmatching = \"exhaustive\"", "loops and exhaustive matching exclude", "", 7},
+		{"source = \"p\"\nloops = true", "unknown key \"loops\"", "leave it out", 6},
+		{"source = \"p\"\nvocab_tree = \"t\"", "unknown key \"vocab_tree\"", "leave it out", 6},
 		{"source = \"p\"\ncamera_model = \"OPENCB\"", "is not one of", "OPENCV", 6},
 		{"source = \"@capture\"", "cycle", "", 5},
 		{"source = \"@made\"\n[[task]]\nkind = \"demo\"\nid = \"made\"", "made makes a capture", "makes pictures", 5},

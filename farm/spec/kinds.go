@@ -89,7 +89,7 @@ type Call struct {
 	Device []string // the flag that names the device, none for the child's own choice
 
 	// Local copies of the inputs, "" without them. Pictures of several tasks are in one folder. Plan names Source.
-	Source, Plan, Model, Cameras, Trajectory, Masks, VocabTree string
+	Source, Plan, Model, Cameras, Trajectory, Masks string
 
 	Output    string        // folder that becomes the results
 	Preview   string        // file for the newest small picture of what is made

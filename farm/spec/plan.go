@@ -30,7 +30,6 @@ type Task struct {
 	Cameras    Input   `json:"cameras,omitzero"`    // of render
 	Trajectory Input   `json:"trajectory,omitzero"` // of render: a file
 	Masks      Input   `json:"masks,omitzero"`      // of capture
-	VocabTree  Input   `json:"vocab_tree,omitzero"` // of capture: a file
 	Plan       Input   `json:"plan,omitzero"`       // of block and merge
 	Block      int     `json:"block,omitempty"`     // number of a block
 	Blocks     [2]int  `json:"blocks,omitzero"`     // of partition

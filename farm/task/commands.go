@@ -69,7 +69,7 @@ func (s *stager) call(ctx context.Context) (c *spec.Call, err error) {
 	for _, in := range []struct {
 		spec.Input
 		local *string
-	}{{t.Cameras, &c.Cameras}, {t.Trajectory, &c.Trajectory}, {t.Masks, &c.Masks}, {t.VocabTree, &c.VocabTree}} {
+	}{{t.Cameras, &c.Cameras}, {t.Trajectory, &c.Trajectory}, {t.Masks, &c.Masks}} {
 		if in.None() {
 			continue
 		}

@@ -60,13 +60,11 @@ images = 4
 kind = "capture"
 source = "scan"
 masks = "scan"
-vocab_tree = "scan/photo"
 fps = 2.5
 cameras = "one"
 camera_model = "OPENCV"
 max_size = 1600
 matching = "sequential"
-loops = true
 component = 1
 [[task]]
 kind = "capture"

@@ -38,12 +38,33 @@ const (
 type Photo struct {
 	Descriptors []byte       // 128 bytes each, the largest features first
 	Places      [][2]float32 // of each feature, in pixels; for guides alone
+	// Load, where it is there, reads the descriptors of so many features when they are needed, for several photos at a
+	// time and perhaps more than once.
+	Load     func() ([]byte, error)
+	Features int
+}
+
+func (p *Photo) features() int {
+	if p.Load != nil {
+		return p.Features
+	}
+	return len(p.Descriptors) / descriptorBytes
+}
+
+// descriptors returns the features' descriptors.
+func (p *Photo) descriptors() ([]byte, error) {
+	if p.Load == nil {
+		return p.Descriptors, nil
+	}
+	list, err := p.Load()
+	if err == nil && len(list) != p.Features*descriptorBytes {
+		err = fmt.Errorf("read descriptors: %d bytes of %d features", len(list), p.Features)
+	}
+	return list, err
 }
 
 // tiles returns the number of whole tiles that the features need.
-func (p *Photo) tiles() int {
-	return (len(p.Descriptors)/descriptorBytes + tileRows - 1) / tileRows
-}
+func (p *Photo) tiles() int { return (p.features() + tileRows - 1) / tileRows }
 
 // Options say what is a match.
 type Options struct {
@@ -91,7 +112,7 @@ func New(d *vk.Device, photos []Photo, o Options) (m *Matcher, err error) {
 	}()
 	tiles := 1
 	for i := range photos {
-		p, n := &photos[i], len(photos[i].Descriptors)/descriptorBytes
+		p, n := &photos[i], photos[i].features()
 		if n > MostFeatures || len(p.Descriptors)%descriptorBytes != 0 || len(p.Places) != 0 && len(p.Places) != n {
 			return m, fmt.Errorf("%d bytes of descriptors with %d places of photo %d: at most %d features of %d bytes "+
 				"are allowed", len(p.Descriptors), len(p.Places), i, MostFeatures, descriptorBytes)

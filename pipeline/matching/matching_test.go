@@ -342,3 +342,25 @@ func BenchmarkMatch(b *testing.B) {
 		})
 	}
 }
+
+// TestLoad matches photos whose descriptors are read when they are needed, and ends with the error of reading.
+func TestLoad(t *testing.T) {
+	d := vktest.Device(t)
+	photos := madePhotos(3, 300, 200, 250)
+	pairs := allPairs(3)
+	want := matchesOf(t, newMatcher(t, d, photos, Options{}), pairs, nil)
+	loaded, broken := make([]Photo, 3), errors.New("the disk is gone")
+	for i := range photos {
+		list := photos[i].Descriptors
+		loaded[i] = Photo{Features: len(list) / descriptorBytes, Load: func() ([]byte, error) { return list, nil }}
+	}
+	sameMatches(t, "read", matchesOf(t, newMatcher(t, d, loaded, Options{}), pairs, nil), want)
+	for _, load := range []func() ([]byte, error){func() ([]byte, error) { return nil, broken },
+		func() ([]byte, error) { return make([]byte, 5), nil }} {
+		loaded[1].Load = load
+		m := newMatcher(t, d, loaded, Options{})
+		if m.Match(t.Context(), pairs, nil, func(int, [][2]int32) error { return nil }) == nil {
+			t.Error("what cannot be read is matched")
+		}
+	}
+}

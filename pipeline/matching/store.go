@@ -88,12 +88,20 @@ func (s *store) load() error {
 	}
 	host, r := s.staging.Host(), vk.NewRecorder(s.dev)
 	descriptors, places := int64(s.tiles)*tileBytes, int64(s.tiles)*placeBytes
+	errs := make([]error, len(s.wanted))
 	parallel.For(len(s.wanted), func(i int) {
 		p := &s.photos[s.slots[s.wanted[i]].photo]
-		layTiles(host[int64(i)*descriptors:], p)
+		var list []byte
+		if list, errs[i] = p.descriptors(); errs[i] != nil {
+			return
+		}
+		layTiles(host[int64(i)*descriptors:], list)
 		to := vk.Cast[[2]float32](s.staging.Slice(int64(s.room)*descriptors+int64(i)*places, places))
 		copy(vk.Host(to), p.Places)
 	})
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
 	for i, slot := range s.wanted {
 		tiles := int64(s.photos[s.slots[slot].photo].tiles())
 		r.Copy(s.descriptors.Slice(int64(slot)*descriptors, tiles*tileBytes),
@@ -105,16 +113,15 @@ func (s *store) load() error {
 	return s.dev.RunOnce(r, "load descriptors")
 }
 
-// layTiles lays a photo's descriptors out as match_tiles reads them: [tiles][8][MatchTile] 16 bytes, zeros behind the
-// last.
-func layTiles(to []byte, p *Photo) {
+// layTiles lays descriptors out as match_tiles reads them: [tiles][8][MatchTile] 16 bytes, zeros behind the last.
+func layTiles(to, list []byte) {
 	const part = descriptorBytes / 8
-	for t := range p.tiles() {
+	for t := range (len(list)/descriptorBytes + tileRows - 1) / tileRows {
 		for k := range 8 {
 			for row := range tileRows {
 				from := (t*tileRows+row)*descriptorBytes + k*part
-				if from < len(p.Descriptors) {
-					copy(to[:part], p.Descriptors[from:])
+				if from < len(list) {
+					copy(to[:part], list[from:])
 				} else {
 					clear(to[:part])
 				}

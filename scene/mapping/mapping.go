@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"vksplat/internal/geom"
 	"vksplat/scene"
@@ -19,6 +20,13 @@ type Photo struct {
 	// Photos of one number, from 1 to that of photos, were taken at once by cameras that are fixed to each other, each
 	// with its own lens.
 	Moment int
+	Given  *Place // nil: the place is found
+}
+
+// Place is where a photo was taken, which stays: x_cam = R x + T, R row-major.
+type Place struct {
+	R [9]float64
+	T [3]float64
 }
 
 // Lens is the camera of one or several photos. The focal length of one that is not known is found; that of a known one
@@ -27,6 +35,7 @@ type Photo struct {
 type Lens struct {
 	scene.Calibration
 	FocalKnown bool // as from EXIF or a calibration; otherwise the focal length is a guess
+	Fixed      bool // the calibration stays as it is; FocalKnown is true
 }
 
 // Pair is two photos and their verified matches.
@@ -74,8 +83,9 @@ type Model struct {
 // ErrNoPair says that no two photos show enough of the same, from places far enough apart.
 var ErrNoPair = errors.New("map photos: no two photos share enough matches from different places")
 
-// Map finds the cameras and points of the largest part of a capture that hangs together. It returns ErrNoPair if there
-// is nothing to begin with, an error for an input whose indices or lenses are wrong, or when ctx is done.
+// Map finds the cameras and points of the largest part of a capture that hangs together. Where photos have given
+// places, the others are placed among them, and points found of all. It returns ErrNoPair if there is nothing to begin
+// with, an error for an input whose indices or lenses are wrong, or when ctx is done.
 func Map(ctx context.Context, in *Input, o Options) (*Model, error) {
 	if err := in.check(); err != nil {
 		return nil, err
@@ -84,7 +94,11 @@ func Map(ctx context.Context, in *Input, o Options) (*Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	best, err := m.search()
+	find := m.search
+	if slices.ContainsFunc(in.Photos, func(p Photo) bool { return p.Given != nil }) {
+		find = m.grownFromGiven
+	}
+	best, err := find()
 	if err != nil {
 		return nil, err
 	}
@@ -97,7 +111,10 @@ func (in *Input) check() error {
 		if _, err := l.Optics(l.Width, l.Height); err != nil {
 			return fmt.Errorf("map photos: lens %d: %w", i, err)
 		}
-		if l.Model.Calibrated() == 0 && l.Model != scene.LensEquirectangular {
+		switch {
+		case l.Fixed && !l.FocalKnown:
+			return fmt.Errorf("map photos: lens %d is fixed, and its focal length is a guess", i)
+		case l.Model.Calibrated() == 0 && l.Model != scene.LensEquirectangular:
 			return fmt.Errorf("map photos: lens %d: the model %s cannot be adjusted", i, l.Model)
 		}
 	}
@@ -110,6 +127,9 @@ func (in *Input) check() error {
 		taken[at] = true
 		if p.Lens < 0 || p.Lens >= len(in.Lenses) {
 			return fmt.Errorf("map photos: %s has lens %d of %d", p.Name, p.Lens, len(in.Lenses))
+		}
+		if g := p.Given; g != nil && !geom.Finite(append(g.R[:], g.T[:]...)...) {
+			return fmt.Errorf("map photos: the given place of %s is not finite", p.Name)
 		}
 		for _, x := range p.Keypoints {
 			if !geom.Finite(float64(x[0]), float64(x[1])) {

@@ -73,7 +73,7 @@ func (d *draft) adjustPhotos(photos []int) error {
 	slices.SortStableFunc(near, func(a, b int) int { return cmp.Compare(shared[b], shared[a]) })
 	if d.count > 2 {
 		for _, i := range near[:max(0, min(mostNear, len(near)-1))] {
-			free[i] = true
+			free[i] = d.in.Photos[i].Given == nil
 		}
 	}
 	return d.solve(free, d.sample(free), adjust.Options{Loss: loss, Gain: 1e-3, Steps: 8}, false)
@@ -133,7 +133,8 @@ func (d *draft) agreement() (pairs, photos []float64) {
 	all := make([]float64, len(d.placed))
 	for i, p := range d.pairs {
 		n := float64(len(p.Relation.Inliers))
-		if pairs[i] = 1; !d.placed[p.A] || !d.placed[p.B] {
+		given := d.in.Photos[p.A].Given != nil && d.in.Photos[p.B].Given != nil
+		if pairs[i] = 1; given || !d.placed[p.A] || !d.placed[p.B] {
 			continue
 		}
 		if n >= fewPoints {
@@ -183,9 +184,13 @@ func placed(list []bool) (places []int) {
 	return places
 }
 
-// problem returns the adjustment of the photos that are free, the points that they show, and lenses: all of them if
-// whole, else those of which all photos are free. tracks are those of its points: all, or some.
+// problem returns the adjustment of the photos that are free and not given, the points that they show, and lenses: all
+// of them if whole, else those of which all photos are free. tracks are those of its points: all, or some.
 func (d *draft) problem(free, some []bool, whole bool) (p *adjust.Problem, tracks []int) {
+	free = slices.Clone(free)
+	for i := range free {
+		free[i] = free[i] && d.in.Photos[i].Given == nil
+	}
 	p = &adjust.Problem{Poses: slices.Clone(d.poses)}
 	users, fixed := make([]int, len(d.lenses)), make([]bool, len(d.lenses))
 	for i := range p.Poses {
@@ -197,7 +202,7 @@ func (d *draft) problem(free, some []bool, whole bool) (p *adjust.Problem, track
 	}
 	for i, l := range d.lenses {
 		l.Params = slices.Clone(l.Params)
-		if !fixed[i] && users[i] > 0 && d.count > 2 && l.Model.Calibrated() > 0 {
+		if !fixed[i] && !d.in.Lenses[i].Fixed && users[i] > 0 && d.count > 2 && l.Model.Calibrated() > 0 {
 			d.release(&l, i, users[i])
 		}
 		p.Lenses = append(p.Lenses, l)
@@ -221,6 +226,9 @@ func (d *draft) problem(free, some []bool, whole bool) (p *adjust.Problem, track
 // solve solves the problem of the photos that are free. If it is that of some tracks, the others' points follow.
 func (d *draft) solve(free, some []bool, o adjust.Options, whole bool) error {
 	p, tracks := d.problem(free, some, whole)
+	if len(tracks) == 0 {
+		return d.ctx.Err()
+	}
 	if _, err := adjust.Solve(d.ctx, p, o); err != nil {
 		return err
 	}
@@ -271,7 +279,7 @@ func (d *draft) dropPhotos() {
 				n++
 			}
 		}
-		if !placed || n >= leastOwn && agree[i] >= leastAgreement {
+		if !placed || d.in.Photos[i].Given != nil || n >= leastOwn && agree[i] >= leastAgreement {
 			continue
 		}
 		d.placed[i] = false

@@ -224,9 +224,9 @@ func (s *truth) input() *Input {
 	}
 	sphere := scene.Calibration{Model: scene.LensEquirectangular, Width: 2000, Height: 1000,
 		Params: []float64{2000, 1000}}
-	in := &Input{Lenses: []Lens{{guess, s.known}, {sphere, true}}}
+	in := &Input{Lenses: []Lens{{Calibration: guess, FocalKnown: s.known}, {Calibration: sphere, FocalKnown: true}}}
 	for range s.rig - 1 {
-		in.Lenses = append(in.Lenses, Lens{guess, s.known})
+		in.Lenses = append(in.Lenses, Lens{Calibration: guess, FocalKnown: s.known})
 	}
 	seen := make([]map[int]int32, len(s.cameras)) // keypoints by point
 	for i, c := range s.cameras {

@@ -41,7 +41,10 @@ type mapper struct {
 func newMapper(ctx context.Context, in *Input, o Options) (m *mapper, err error) {
 	m = &mapper{ctx: ctx, in: in, o: o}
 	for _, l := range in.Lenses {
-		m.lenses = append(m.lenses, raised(l.Calibration))
+		if !l.Fixed {
+			l.Calibration = raised(l.Calibration)
+		}
+		m.lenses = append(m.lenses, l.Calibration)
 	}
 	calibrateFocals(in, m.lenses)
 	if m.start, err = prepare(m.lenses); err != nil {
@@ -139,6 +142,26 @@ func (m *mapper) search() (best *draft, err error) {
 		err = ErrNoPair
 	}
 	return best, err
+}
+
+// grownFromGiven places photos among those with given places.
+func (m *mapper) grownFromGiven() (d *draft, err error) {
+	d = newDraft(m)
+	for i, p := range m.in.Photos {
+		if g := p.Given; g != nil {
+			d.poses[i].R, d.poses[i].T, d.placed[i] = g.R, g.T, true
+			d.count++
+		}
+	}
+	if d.optics, err = prepare(m.lenses); err != nil {
+		return nil, err
+	}
+	d.extend(placed(d.placed), mostOff)
+	d.filter(mostOff)
+	if err = d.grow(); err == nil {
+		err = d.finish()
+	}
+	return d, err
 }
 
 // enough reports whether a model has half of the photos of the largest part that hangs together.

@@ -15,15 +15,17 @@ import (
 // capture's own features, and a photo is the sum of differences of its features from their words, word by word of
 // length 1 (Arandjelović and Zisserman 2013, All about VLAD).
 const (
-	dims      = 128
-	words     = 32
-	sampled   = 8192 // features that words are made of
-	rounds    = 10   // of k-means
-	described = 1000 // features of a photo that count
-	stream    = 0x10004
+	dims    = 128
+	words   = 32
+	sampled = 8192 // features that words are made of
+	rounds  = 10   // of k-means
+	stream  = 0x10004
 )
 
-func (p *Photo) features() int { return min(described, len(p.Descriptors)/dims) }
+// Described is how many features of a photo count, the first ones.
+const Described = 1000
+
+func (p *Photo) features() int { return min(Described, len(p.Descriptors)/dims) }
 
 // feature returns a descriptor as numbers, and 1 behind them.
 func (p *Photo) feature(k int) []float32 {

@@ -79,9 +79,6 @@ func answers(ctx context.Context, path string, args ...string) (said, errs strin
 	return out.String(), more.String(), err
 }
 
-// downloadsTrees is the first version that gets its vocabulary tree by itself.
-var downloadsTrees = [2]int{3, 12}
-
 func (c *colmapTool) from(version [2]int) bool {
 	var is [2]int
 	if _, err := fmt.Sscanf(c.version, "%d.%d", &is[0], &is[1]); err != nil {
@@ -124,16 +121,6 @@ func (c *colmapTool) call(ctx context.Context, command string) (*colmapCall, err
 	return &colmapCall{c: c, command: command, args: []string{command}}, nil
 }
 
-// knows gives the first of the names that is an option of the command, "" for none.
-func (k *colmapCall) knows(names ...string) string {
-	for _, name := range names {
-		if _, known := k.c.options[k.command][name]; known {
-			return name
-		}
-	}
-	return ""
-}
-
 // arguments is the command line with options that all versions have: their names and values.
 func (k *colmapCall) arguments(more ...string) []string {
 	return append(slices.Clone(k.args), options(more...)...)
@@ -149,11 +136,13 @@ func options(names ...string) (args []string) {
 
 // set gives the first of the names that is an option a value. It reports whether there is one.
 func (k *colmapCall) set(value string, names ...string) bool {
-	name := k.knows(names...)
-	if name != "" {
-		k.args = append(k.args, "--"+name, value)
+	for _, name := range names {
+		if _, known := k.c.options[k.command][name]; known {
+			k.args = append(k.args, "--"+name, value)
+			return true
+		}
 	}
-	return name != ""
+	return false
 }
 
 // must is set of options that the work cannot do without.
@@ -170,10 +159,9 @@ func (k *colmapCall) must(value, setting string, names ...string) error {
 		Hint: "leave out " + fault.Setting(setting) + ", or install a newer COLMAP"}
 }
 
-// gpu decides whether COLMAP computes on a GPU. Without CUDA it would need a display for that.
-func (o *Options) gpu(c *colmapTool) string {
-	switch {
-	case o.GPU == On, o.GPU == Auto && c.cuda && hasNVIDIA():
+// gpu is 1 if COLMAP computes on a GPU, else 0. Without CUDA it would need a display for that.
+func (c *colmapTool) gpu() string {
+	if c.cuda && hasNVIDIA() {
 		return "1"
 	}
 	return "0"

@@ -65,10 +65,10 @@ func TestDashes(t *testing.T) {
 	dir := photosIn(t, 4)
 	top := filepath.Dir(dir)
 	t.Chdir(top)
-	must.Do(t, errors.Join(os.Rename(dir, "-photos"), os.WriteFile("-tree", []byte("x"), 0o666),
-		os.Mkdir("-masks", 0o777), writePhoto("-masks/p00.png", 64, 48, 0)))
+	must.Do(t, errors.Join(os.Rename(dir, "-photos"), os.Mkdir("-masks", 0o777),
+		writePhoto("-masks/p00.png", 64, 48, 0)))
 	o := optionsOf(t, "-photos")
-	o.Out, o.VocabTree, o.Masks, o.Matching = "-x", "-tree", "-masks", MatchTree
+	o.Out, o.Masks = "-x", "-masks"
 	if said, err := run(t.Context(), o); err != nil {
 		t.Fatalf("%v\n%s", err, said)
 	}

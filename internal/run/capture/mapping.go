@@ -37,7 +37,7 @@ func (m *mapper) findFeatures() error {
 		args := k.arguments("database_path", m.o.in(databaseFile), "image_path", m.o.in(imagesFolder),
 			"image_list_path", list)
 		err := m.run(process{stage: stageFeatures, program: m.colmap.path, args: args,
-			onLine: m.show.parts("photo", 0)})
+			onLine: m.show.parts("photo")})
 		cameras := map[string]string{CamerasOne: "one camera", CamerasMany: "a camera each",
 			CamerasFolder: "a camera for each folder"}[plan.share]
 		return fmt.Sprintf("%s with %s (%s), %s", cli.Count(len(m.photos), "photo"), cameras, plan.why, plan.model), err
@@ -63,7 +63,7 @@ func (m *mapper) featureOptions(k *colmapCall, plan cameraPlan) error {
 			return err
 		}
 	}
-	k.set(o.gpu(m.colmap), "FeatureExtraction.use_gpu", "SiftExtraction.use_gpu")
+	k.set(m.colmap.gpu(), "FeatureExtraction.use_gpu", "SiftExtraction.use_gpu")
 	if o.Masks != "" {
 		if err := k.must(o.in(masksFolder), "masks", "ImageReader.mask_path"); err != nil {
 			return err
@@ -75,9 +75,6 @@ func (m *mapper) featureOptions(k *colmapCall, plan cameraPlan) error {
 		if err != nil {
 			return err
 		}
-	}
-	if o.Features == FeaturesALIKED {
-		return k.must("ALIKED_N16ROT", "features", "FeatureExtraction.type")
 	}
 	return nil
 }

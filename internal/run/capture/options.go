@@ -1,6 +1,7 @@
 package capture
 
 import (
+	"cmp"
 	"fmt"
 	"path/filepath"
 
@@ -30,11 +31,10 @@ var Sharings = []string{Auto, CamerasOne, CamerasMany, CamerasFolder}
 const (
 	MatchAll        = "exhaustive"
 	MatchSequential = "sequential"
-	MatchTree       = "tree"
 )
 
 // Matchings are all of them.
-var Matchings = []string{Auto, MatchAll, MatchSequential, MatchTree}
+var Matchings = []string{Auto, MatchAll, MatchSequential}
 
 // Values of Options.Mapper.
 const (
@@ -45,18 +45,6 @@ const (
 
 // Mappers are all of them.
 var Mappers = []string{Auto, MapOwn, MapIncremental, MapGlobal}
-
-// Values of Options.Features.
-const (
-	FeaturesSIFT   = "sift"
-	FeaturesALIKED = "aliked"
-)
-
-// Values of Options.GPU.
-const (
-	On  = "on"
-	Off = "off"
-)
 
 // mostTaken bounds the frames of a video.
 const mostTaken = 1_000_000
@@ -76,16 +64,13 @@ type Options struct {
 	Rig         bool   // photos of one name were taken at once, by cameras that are fixed to each other
 	Cameras     string // Auto, CamerasOne, CamerasMany or CamerasFolder
 	CameraModel string // of COLMAP, or Auto
-	Features    string // FeaturesSIFT or FeaturesALIKED
 	MaxSize     int    // longer side at which features are searched; 0: COLMAP's default
-	Matching    string // Auto, MatchAll, MatchSequential or MatchTree
-	Loops       bool   // sequential matching looks for places that are seen again
-	VocabTree   string // file of a vocabulary tree
+	Matching    string // Auto, MatchAll or MatchSequential
 	Mapper      string // Auto, MapOwn, MapIncremental or MapGlobal
 	Device      pipeline.DeviceOptions
-	GPU         string // Auto, On or Off: what COLMAP computes features and matches with
-	Model       int    // the component to take, or largestModel
+	Model       int // the component to take, or largestModel
 
+	More      bool // adds the photos to a scene whose cameras are known
 	Overwrite bool
 	Progress  string // how far the work is, in a way of package meter
 	Again     string // the command that continues, for hints
@@ -94,8 +79,8 @@ type Options struct {
 
 // NewOptions gives the defaults.
 func NewOptions() *Options {
-	return &Options{Cameras: Auto, CameraModel: Auto, Features: FeaturesSIFT, Matching: Auto, Mapper: Auto,
-		GPU: Auto, Model: largestModel, Progress: meter.Auto}
+	return &Options{Cameras: Auto, CameraModel: Auto, Matching: Auto, Mapper: Auto, Model: largestModel,
+		Progress: meter.Auto}
 }
 
 // CameraModels are those of COLMAP that suit photos whose lens is not known.
@@ -110,33 +95,22 @@ func (o *Options) check() error {
 			"there is no folder to write to")
 	case o.Fps != 0 && o.Frames != 0:
 		return fault.Usagef("give one of them", "%s exclude each other", fault.Named("fps", "frames"))
+	case o.More && (o.ofColmap() != "" || o.Model != largestModel):
+		return fault.Usagef("leave out one of them; what finds the cameras of more photos has no such choice",
+			"%s exclude each other", fault.Named("more", cmp.Or(o.ofColmap(), "model")))
 	case o.Mapper == MapOwn && o.ofColmap() != "":
 		return fault.Usagef("leave out one of them", "%s exclude each other: COLMAP alone has the latter",
 			fault.Named("mapper", o.ofColmap()))
 	case o.Rig && o.ofColmap() != "":
 		return fault.Usagef("leave out one of them", "%s exclude each other: COLMAP alone has the latter",
 			fault.Named("rig", o.ofColmap()))
+	case o.Rig && o.More:
+		return fault.Usagef("leave out one of them", "%s exclude each other", fault.Named("rig", "more"))
 	case o.Rig && o.Cameras != Auto && o.Cameras != CamerasFolder:
 		return fault.Usagef("leave out one of them", "%s exclude each other: a rig has a camera for each folder",
 			fault.Named("rig", "cameras"))
-	case o.Loops && o.Matching != Auto && o.Matching != MatchSequential:
-		return fault.Usagef("leave out one of them; "+fault.Setting("loops")+" matches sequentially",
-			"%s exclude each other when that is %s", fault.Named("loops", "matching"), o.Matching)
-	case o.Matching == MatchTree && o.VocabTree == "":
-		return fault.Usagef("download one from https://demuth.inf.ethz.ch and name it with "+
-			fault.Setting("vocab-tree")+" FILE", "%s tree needs a vocabulary tree", fault.Named("matching"))
-	}
-	for _, f := range []struct{ setting, path string }{{"masks", o.Masks}, {"vocab-tree", o.VocabTree}} {
-		if f.path == "" {
-			continue
-		}
-		there, kind := output.IsFile(f.path), "file"
-		if f.setting == "masks" {
-			there, kind = output.IsFolder(f.path), "folder"
-		}
-		if !there {
-			return fault.Usagef("check the spelling", "%s: there is no %s %s", fault.Named(f.setting), kind, f.path)
-		}
+	case o.Masks != "" && !output.IsFolder(o.Masks):
+		return fault.Usagef("check the spelling", "%s: there is no folder %s", fault.Named("masks"), o.Masks)
 	}
 	return nil
 }

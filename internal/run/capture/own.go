@@ -6,6 +6,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
@@ -25,7 +26,7 @@ const (
 	featuresFile = "features.bin"
 	matchesFile  = "matches.bin"
 	missingFile  = "missing.json" // in componentsFolder: why photos have no camera, by name
-	ownVersion   = "1"
+	ownVersion   = "2"
 )
 
 // own finds features, matches and cameras by this program's own means.
@@ -41,6 +42,9 @@ type own struct {
 // choosesOwn reports whether this program finds the cameras: where nothing is asked for that COLMAP alone has, and
 // COLMAP has not begun.
 func (o *Options) choosesOwn() bool {
+	if o.More {
+		return true
+	}
 	if o.Mapper != Auto {
 		return o.Mapper == MapOwn
 	}
@@ -50,24 +54,18 @@ func (o *Options) choosesOwn() bool {
 
 // ofColmap names a setting that COLMAP alone has, "" for none.
 func (o *Options) ofColmap() string {
-	for _, s := range []struct {
-		name string
-		used bool
-	}{
-		{"camera-model", o.CameraModel != Auto && o.CameraModel != Panorama}, {"features", o.Features != FeaturesSIFT},
-		{"matching", o.Matching == MatchTree}, {"vocab-tree", o.VocabTree != ""}, {"gpu", o.GPU != Auto},
-		{"mapper", o.Mapper == MapIncremental || o.Mapper == MapGlobal},
-	} {
-		if s.used {
-			return s.name
-		}
+	switch {
+	case o.CameraModel != Auto && o.CameraModel != Panorama:
+		return "camera-model"
+	case o.Mapper == MapIncremental || o.Mapper == MapGlobal:
+		return "mapper"
 	}
 	return ""
 }
 
 // ready opens the device before photos are gone through, unless what it is for is done.
 func (w *own) ready() error {
-	if output.IsFile(w.o.in(matchesFile)) {
+	if output.IsFile(w.o.in(matchesFile)) && !w.o.More {
 		return nil
 	}
 	return w.open()
@@ -83,6 +81,7 @@ func (w *own) open() (err error) {
 			fault.Setting("mapper")+" incremental needs no device")
 	}
 	if err == nil {
+		w.console.LimitHeap(w.device.HeapLimit())
 		w.console.Printf("%-9s %s\n", "device:", w.device.Name())
 	}
 	return err
@@ -101,16 +100,9 @@ func (w *own) list() error {
 	if err != nil {
 		return err
 	}
-	videos := map[string]bool{}
-	for _, s := range w.sources {
-		if s.video {
-			videos[path.Join(".", s.folder)] = true
-		}
-	}
 	w.photos = nil
 	for _, name := range w.mapper.photos {
-		file := w.o.in(imagesFolder, filepath.FromSlash(name))
-		p := reconstruct.Photo{Name: name, Path: file, Panorama: w.o.CameraModel == Panorama}
+		p := w.photoOf(name)
 		switch folder := path.Dir(name); {
 		case plan.share == CamerasOne:
 		case plan.share == CamerasFolder:
@@ -118,30 +110,47 @@ func (w *own) list() error {
 		case w.o.Cameras == CamerasMany:
 			p.Lens = name
 		default:
-			width, height, err := photo.Size(file)
-			if err != nil {
+			if p.Lens, err = kindOf(p.Path); err != nil {
 				return err
 			}
-			p.Lens = fmt.Sprintf("%dx%d %s", width, height, photo.TakenWith(file))
 		}
 		if w.o.Rig {
 			p.Moment = momentOf(name)
-		}
-		if w.o.Masks != "" {
-			if mask := w.o.in(masksFolder, filepath.FromSlash(name)+".png"); output.IsFile(mask) {
-				p.Mask = mask
-			}
-		}
-		if videos[path.Dir(name)] || w.sequential() {
-			p.Sequence = "in " + path.Dir(name)
 		}
 		w.photos = append(w.photos, p)
 	}
 	return nil
 }
 
+// photoOf is a photo below images, with its mask, but for its lens.
+func (w *own) photoOf(name string) reconstruct.Photo {
+	p := reconstruct.Photo{Name: name, Path: w.o.in(imagesFolder, filepath.FromSlash(name))}
+	if w.o.Masks != "" || w.o.More {
+		if mask := w.o.in(masksFolder, filepath.FromSlash(name)+".png"); output.IsFile(mask) {
+			p.Mask = mask
+		}
+	}
+	if w.isFrame(name) || w.sequential() {
+		p.Sequence = "in " + path.Dir(name)
+	}
+	return p
+}
+
+// isFrame tells whether a photo is a frame of a video of this call.
+func (w *own) isFrame(name string) bool {
+	return slices.ContainsFunc(w.sources, func(s *source) bool {
+		return s.video && path.Join(".", s.folder) == path.Dir(name)
+	})
+}
+
+// kindOf is the size of a photo and what EXIF says of its lens.
+func kindOf(file string) (string, error) {
+	width, height, err := photo.Size(file)
+	return fmt.Sprintf("%dx%d %s", width, height, photo.TakenWith(file)), err
+}
+
 // sequential tells whether photos are to be matched in the order of their names.
-func (w *own) sequential() bool { return w.o.Matching == MatchSequential || w.o.Loops }
+func (w *own) sequential() bool { return w.o.Matching == MatchSequential }
 
 func (w *own) findFeatures() error {
 	if err := w.list(); err != nil {
@@ -172,14 +181,88 @@ func (w *own) find() (err error) {
 	if err := w.open(); err != nil {
 		return err
 	}
+	if err := os.RemoveAll(w.o.in(matchesFile)); err != nil { // they may be of other photos
+		return output.FolderError(w.o.Out, err)
+	}
+	w.found, err = w.addFeatures(nil, w.photos)
+	return err
+}
+
+// addFeatures finds features of photos, and stores them behind those that there are.
+func (w *own) addFeatures(known []reconstruct.Features, photos []reconstruct.Photo) ([]reconstruct.Features, error) {
+	memory, err := w.fits(len(known) + len(photos))
+	if err != nil {
+		return nil, err
+	}
 	w.show.timed()
-	w.found, err = reconstruct.Find(w.ctx, w.device, w.photos, w.siftOptions(), func(n int) {
-		w.show.update(n, len(w.photos), "photo %d of %d", n, len(w.photos))
+	err = store(w.o.in(featuresFile), func(put func(piece []byte) error) error {
+		n := 0
+		add := func(f *reconstruct.Features) error {
+			piece, err := pieceOf(f)
+			if err != nil {
+				return err
+			}
+			return put(piece)
+		}
+		for i := range known {
+			if err := add(&known[i]); err != nil {
+				return err
+			}
+		}
+		return reconstruct.Find(w.ctx, w.device, photos, w.siftOptions(), memory, func(f *reconstruct.Features) error {
+			n++
+			w.show.update(n, len(photos), "photo %d of %d", n, len(photos))
+			return add(f)
+		})
 	})
 	if err != nil {
+		return nil, err
+	}
+	return storedFeatures(w.o.in(featuresFile))
+}
+
+// photoBytes is about what a photo takes in RAM until its camera is found: keypoints and colours, rays, tracks and
+// matches of each of its features (of 146 photos 94 bytes a feature were in use), and for long lists of photos the
+// descriptors that say which are alike. All descriptors are on the disk.
+const photoBytes = 8192*(16+3+8+24+24+40) + pairs.Described*features.DescriptorBytes
+
+// fits refuses more photos than the RAM that may be used holds, and returns how much of it their pictures may take.
+func (w *own) fits(photos int) (pictures int64, err error) {
+	limit := w.device.HeapLimit()
+	if need := int64(photos) * photoBytes; need > limit*3/4 {
+		return 0, fault.WithHint(fmt.Errorf("find cameras: %w: %d photos need about %s of RAM, and %s may be used",
+			pipeline.ErrLittleRAM, photos, pipeline.BytesText(need*4/3), pipeline.BytesText(max(limit, 0))), "raise "+
+			fault.Setting("max-ram")+", or use fewer photos")
+	}
+	return limit / 4, nil
+}
+
+// haveFeatures has features in memory, by what an earlier call stored.
+func (w *own) haveFeatures() error {
+	if w.found != nil {
+		return nil
+	}
+	if err := reuse(w, featuresFile, &w.found, storedFeatures, w.find); err != nil {
 		return err
 	}
-	return store(w.o.in(featuresFile), w.found)
+	w.found = w.found[:min(len(w.found), len(w.photos))] // those of photos that were added later follow
+	for i, p := range w.photos {
+		if i == len(w.found) || w.found[i].Name != p.Name {
+			w.console.Note(w.o.in(featuresFile) + " is made again: it is of other photos")
+			return w.find()
+		}
+	}
+	return nil
+}
+
+// havePairs has pairs in memory, by what an earlier call stored.
+func (w *own) havePairs() error {
+	if w.pairs != nil {
+		return nil
+	}
+	err := reuse(w, matchesFile, &w.pairs, storedPairs, w.match)
+	w.pairs = slices.DeleteFunc(w.pairs, func(p mapping.Pair) bool { return max(p.A, p.B) >= len(w.photos) })
+	return err
 }
 
 func (w *own) matchPhotos() error {
@@ -208,22 +291,24 @@ func (w *own) pairOptions() pairs.Options {
 
 // match matches photos, and stores the pairs.
 func (w *own) match() (err error) {
-	if w.found == nil {
-		if err := reuse(w, featuresFile, &w.found, w.find); err != nil {
-			return err
-		}
-	}
-	if err := w.open(); err != nil {
+	if err := w.haveFeatures(); err != nil {
 		return err
+	}
+	if w.pairs, err = w.pairsOf(nil); err != nil {
+		return err
+	}
+	return storePairs(w.o.in(matchesFile), w.pairs)
+}
+
+// pairsOf matches photos: with fresh, pairs that have one of which it is true.
+func (w *own) pairsOf(fresh []bool) ([]mapping.Pair, error) {
+	if err := w.open(); err != nil {
+		return nil, err
 	}
 	w.show.timed()
-	w.pairs, err = reconstruct.Match(w.ctx, w.device, w.photos, w.found, w.pairOptions(), func(done, of int) {
+	return reconstruct.Match(w.ctx, w.device, w.photos, w.found, fresh, w.pairOptions(), func(done, of int) {
 		w.show.update(done, of, "pair %d of %d", done, of)
 	})
-	if err != nil {
-		return err
-	}
-	return store(w.o.in(matchesFile), w.pairs)
 }
 
 func (w *own) findCameras() error {
@@ -233,19 +318,13 @@ func (w *own) findCameras() error {
 
 // place finds cameras, and stores them as the only component, with why photos are missing.
 func (w *own) place() (string, error) {
-	if w.found == nil {
-		if err := reuse(w, featuresFile, &w.found, w.find); err != nil {
-			return "", err
-		}
+	if err := w.haveFeatures(); err != nil {
+		return "", err
 	}
-	if w.pairs == nil {
-		if err := reuse(w, matchesFile, &w.pairs, w.match); err != nil {
-			return "", err
-		}
+	if err := w.havePairs(); err != nil {
+		return "", err
 	}
-	m, model, err := reconstruct.Map(w.ctx, w.photos, w.found, w.pairs, func(done, of int) {
-		w.show.update(done, of, "%d of %d photos have a camera", done, of)
-	})
+	m, model, err := reconstruct.Map(w.ctx, w.photos, w.found, w.pairs, w.placed)
 	if errors.Is(err, mapping.ErrNoPair) {
 		return "", w.noModel()
 	}
@@ -256,15 +335,25 @@ func (w *own) place() (string, error) {
 	if err := colmap.Save(dir, m.Files()); err != nil {
 		return "", err
 	}
-	why := map[string]string{}
-	for i := range model.Missing {
-		why[w.photos[model.Missing[i].Photo].Name] = w.why(&model.Missing[i])
-	}
 	if w.o.Rig && model.Moments == 0 {
 		w.console.Warn("photos of one name are not of cameras that are fixed to each other: each was placed by itself")
 	}
 	return fmt.Sprintf("%d of %d photos, %s", len(m.Images), len(w.photos), cli.Count(len(m.Points), "point")),
-		output.WriteJSON(w.o.in(componentsFolder, missingFile), why)
+		w.sayMissing(componentsFolder, model.Missing)
+}
+
+// placed shows how many photos have a camera.
+func (w *own) placed(done, of int) {
+	w.show.update(done, of, "%d of %d photos have a camera", done, of)
+}
+
+// sayMissing writes why photos have no camera.
+func (w *own) sayMissing(folder string, missing []mapping.Missing) error {
+	why := map[string]string{}
+	for i := range missing {
+		why[w.photos[missing[i].Photo].Name] = w.why(&missing[i])
+	}
+	return output.WriteJSON(w.o.in(folder, missingFile), why)
 }
 
 // fewFeatures of a photo are too few to find it by.

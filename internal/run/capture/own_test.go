@@ -7,19 +7,27 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"vksplat/internal/cli"
 	"vksplat/internal/fault"
 	must "vksplat/internal/musttest"
 	"vksplat/internal/run/capture/capturetest"
 	"vksplat/internal/run/output"
+	"vksplat/internal/run/reconstruct"
 	"vksplat/internal/run/runtest"
+	"vksplat/pipeline"
+	"vksplat/pipeline/features"
+	"vksplat/scene/mapping"
+	"vksplat/scene/twoview"
 )
 
 // drawn gives options for photos whose cameras this program finds.
@@ -110,21 +118,63 @@ func TestOwnStopped(t *testing.T) {
 // TestStored reads back what was stored, and refuses what is damaged.
 func TestStored(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
-	want := []string{"a", "longer text"}
-	must.Do(t, store(path, want))
-	whole := must.Get(os.ReadFile(path))(t)
-	if got := must.Get(stored[string](path))(t); !slices.Equal(got, want) {
-		t.Errorf("got %q", got)
+	f := reconstruct.Features{Name: "a.jpg", Width: 7, Height: 5, Colours: []byte{1, 2, 3, 4, 5, 6}}
+	f.Points = []features.Keypoint{{X: 1.5, Y: -2, Scale: 3, Angle: 4}, {X: 5}}
+	f.Descriptors = bytes.Repeat([]byte{9, 8}, features.DescriptorBytes)
+	none := reconstruct.Features{Name: "b.jpg"}
+	pair := mapping.Pair{A: 3, B: 1, Matches: [][2]int32{{1, 2}, {3, 4}}}
+	pair.Relation = twoview.Relation{Kind: twoview.Planar, F: [9]float64{8: 1}, T: [3]float64{0, 2, 0}, Angle: 0.5,
+		Inliers: []int32{1}}
+	must.Do(t, store(path, func(put func(piece []byte) error) error {
+		return errors.Join(put(must.Get(pieceOf(&f))(t)), put(must.Get(pieceOf(&none))(t)))
+	}))
+	found := must.Get(storedFeatures(path))(t)
+	if len(found) != 2 || !slices.Equal(found[0].Points, f.Points) || found[0].Name != f.Name ||
+		found[1].Name != "b.jpg" || !bytes.Equal(found[0].Colours, f.Colours) ||
+		!bytes.Equal(must.Get(found[0].AllDescriptors())(t), f.Descriptors) {
+		t.Errorf("got %+v", found)
 	}
-	for i := range whole {
-		bad := slices.Clone(whole)
-		bad[i] ^= 4
-		for _, data := range [][]byte{whole[:i], bad} {
-			must.Do(t, os.WriteFile(path, data, 0o666))
-			if got, err := stored[string](path); err == nil {
-				t.Fatalf("byte %d of %d: got %q", i, len(whole), got)
+	for i, file := range [][]byte{must.Get(os.ReadFile(path))(t), nil} {
+		if i == 1 {
+			must.Do(t, storePairs(path, []mapping.Pair{pair, {A: 1}}))
+			file = must.Get(os.ReadFile(path))(t)
+			if list := must.Get(storedPairs(path))(t); len(list) != 2 || !reflect.DeepEqual(list[0], pair) {
+				t.Errorf("got %+v", list)
 			}
 		}
+		for k := range file {
+			bad := slices.Clone(file)
+			bad[k] ^= 4
+			for _, data := range [][]byte{file[:k], bad} {
+				must.Do(t, os.WriteFile(path, data, 0o666))
+				if err := stored(path, func([]byte, int64) error { return nil }); err == nil {
+					t.Fatalf("byte %d of %d is damaged", k, len(file))
+				}
+			}
+		}
+		// what is whole, but of something else
+		must.Do(t, store(path, func(put func(piece []byte) error) error {
+			return put([]byte("\xff\xff\xff\x7f longer text"))
+		}))
+		_, bad := storedPairs(path)
+		if _, err := storedFeatures(path); err == nil || bad == nil {
+			t.Error("text is taken for features or pairs")
+		}
+	}
+}
+
+// TestOwnLittleRAM refuses more photos than the RAM that may be used holds, before any is gone through.
+func TestOwnLittleRAM(t *testing.T) {
+	o := drawn(t, 3)
+	w := &own{mapper: &mapper{base: &base{console: cli.New(nil, io.Discard, io.Discard), o: o}}}
+	must.Do(t, w.open())
+	defer w.close()
+	if _, err := w.fits(1 << 20); !errors.Is(err, pipeline.ErrLittleRAM) ||
+		!strings.Contains(fault.Hint(err), "max-ram") {
+		t.Errorf("a million photos: %v", err)
+	}
+	if memory, err := w.fits(100); err != nil || memory < 1<<20 {
+		t.Errorf("100 photos: %d bytes, %v", memory, err)
 	}
 }
 
@@ -190,8 +240,6 @@ func TestOwnChoice(t *testing.T) {
 		"sequence": {func(o *Options) { o.Matching = MatchSequential }, true},
 		"panorama": {func(o *Options) { o.CameraModel = Panorama }, true},
 		"model":    {func(o *Options) { o.CameraModel = "FULL_OPENCV" }, false},
-		"aliked":   {func(o *Options) { o.Features = FeaturesALIKED }, false},
-		"tree":     {func(o *Options) { o.VocabTree = "tree.bin" }, false},
 		"global":   {func(o *Options) { o.Mapper = MapGlobal }, false},
 	} {
 		o := NewOptions()

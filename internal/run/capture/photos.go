@@ -23,6 +23,7 @@ const (
 	stageFrames   = "frames"
 	stageFaces    = "faces"
 	stageMasks    = "masks"
+	stageGiven    = "given"
 	stageFeatures = "features"
 	stageMatches  = "matches"
 	stageMapping  = "mapping"
@@ -137,6 +138,12 @@ func (r *running) takeMasks() error {
 		r.console.Warn(fmt.Sprintf("%d of %d photos have no mask in %s", n, len(r.photos), r.o.Masks))
 	}
 	outputs := []string{masksFolder}
+	if r.o.More { // others are there
+		outputs = nil
+		for _, name := range names {
+			outputs = append(outputs, filepath.Join(masksFolder, filepath.FromSlash(name)+".png"))
+		}
+	}
 	return r.stages.do(stage{name: stageMasks, key: text(key), outputs: outputs, do: func() (string, error) {
 		for i, file := range found {
 			r.show.update(i, len(found), "%d of %d", i, len(found))

@@ -50,47 +50,15 @@ func (r *running) preflight() (err error) {
 
 // able tells whether the installed COLMAP can do what is asked for.
 func (r *running) able() error {
-	o := r.o
-	if o.GPU == On {
-		if err := r.gpuThere(); err != nil {
-			return err
-		}
-	}
 	k, err := r.mapper.colmap.call(r.ctx, "feature_extractor")
 	if err != nil {
 		return err
 	}
-	if err := r.mapper.featureOptions(k, cameraPlan{share: o.Cameras, model: o.CameraModel}); err != nil {
-		return err
-	}
-	how := o.Matching
-	if how == Auto { // either may be chosen, by the number of photos
-		if how = MatchAll; o.Loops || o.VocabTree != "" {
-			how = MatchSequential
-		}
-	}
-	if k, err = r.mapper.colmap.call(r.ctx, matchCommands[how]); err != nil {
-		return err
-	}
-	if err := r.mapper.matchOptions(k, how); err != nil {
+	if err := r.mapper.featureOptions(k, cameraPlan{share: r.o.Cameras, model: r.o.CameraModel}); err != nil {
 		return err
 	}
 	_, _, err = r.mapper.mapperCommand()
 	return err
-}
-
-// gpuThere refuses a GPU that COLMAP does not have.
-func (r *running) gpuThere() error {
-	const hint = ", or leave out "
-	switch {
-	case !r.mapper.colmap.cuda:
-		return fault.Usagef("install a COLMAP with CUDA, as conda-forge has it"+hint+fault.Setting("gpu"),
-			"%s on: COLMAP %s is built without CUDA", fault.Named("gpu"), r.mapper.colmap.version)
-	case !hasNVIDIA():
-		return fault.Usagef("check the driver with nvidia-smi"+hint+fault.Setting("gpu"),
-			"%s on: there is no NVIDIA GPU here", fault.Named("gpu"))
-	}
-	return nil
 }
 
 // leaveOut takes photos with odd names, and those that are broken, out of the sources, with a warning: of a file that
@@ -181,7 +149,7 @@ func (r *running) enough() error {
 		}
 		frames += how.frames(s.film)
 	}
-	if photos+frames >= fewestPhotos {
+	if photos+frames >= r.o.fewest() {
 		return nil
 	}
 	if film == nil {

@@ -30,9 +30,6 @@ var traceLine = regexp.MustCompile(`^(\*\*\* |PC: @|@ +0x|\S+\(.*\) ?\[0x)`)
 // colours are the escape sequences of newer versions of COLMAP.
 var colours = regexp.MustCompile(`\x1b\[[0-9;]*m`)
 
-// lacksModel matches messages of a COLMAP without neural network or vocabulary tree that cannot download them.
-var lacksModel = regexp.MustCompile(`Load model .*failed|without download support|Could not open ""`)
-
 // diskFull matches messages of programs about a full disk, SQLite's among them.
 var diskFull = regexp.MustCompile(`(?i)disk is full|no space left on device|disk quota exceeded`)
 
@@ -95,25 +92,9 @@ func (b *base) run(p process) error {
 		hint, kind = "make room on the disk; the same command continues with this stage", fault.ErrMachine
 	case strings.Contains(err.Error(), "killed"):
 		hint = "the system killed it, probably for lack of memory: try " + fault.Setting("max-size") + " 1600"
-	case lacksModel.MatchString(strings.Join(last, "\n")):
-		hint = "this COLMAP cannot download what that needs: leave out " + fault.Setting("features") + " or " +
-			fault.Setting("loops") + ", name a tree with " + fault.Setting("vocab-tree") + ", or install COLMAP from " +
-			"conda-forge; " + hint
-	case onGPU(p.args):
-		hint = "try " + fault.Setting("gpu") + " off; " + hint
 	}
 	return &fault.Error{Op: "run " + name, Err: fmt.Errorf("%w: %s", err, strings.Join(last, "; ")), Hint: hint,
 		Kind: kind}
-}
-
-// onGPU tells whether a command line of COLMAP has the GPU do the work.
-func onGPU(args []string) bool {
-	for i, a := range args {
-		if strings.HasSuffix(a, ".use_gpu") && i+1 < len(args) && args[i+1] == "1" {
-			return true
-		}
-	}
-	return false
 }
 
 // openLog opens the log of a stage, which grows.

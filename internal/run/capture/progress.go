@@ -26,7 +26,6 @@ type progress struct {
 	open  bool
 	sent  time.Time // of the last event
 	began time.Time // of what is counted; zero if parts take unequal, unknown times
-	later float64   // how long the stage goes on after what is counted, as a share of that
 }
 
 // redrawEvery is how often the line on a terminal is drawn.
@@ -40,7 +39,7 @@ func newProgress(console *cli.Console, w io.Writer, how string) *progress {
 }
 
 func (p *progress) begin(name string) {
-	p.name, p.shown, p.sent, p.began, p.later = name, time.Time{}, time.Time{}, time.Now(), 0
+	p.name, p.shown, p.sent, p.began = name, time.Time{}, time.Time{}, time.Now()
 	if p.how == meter.Plain {
 		p.shown = time.Now()
 	}
@@ -63,7 +62,7 @@ func (p *progress) eta(done, of int) float64 {
 	if done == 0 || of == 0 || p.began.IsZero() {
 		return math.NaN()
 	}
-	return time.Since(p.began).Seconds() / float64(done) * (float64(of-done) + p.later*float64(of))
+	return time.Since(p.began).Seconds() / float64(done) * float64(of-done)
 }
 
 // update says how far the stage is: done of so many, where that is known, and what the line for people says.
@@ -121,10 +120,9 @@ var (
 	initialLine    = regexp.MustCompile(`Initializing with image pair`)
 )
 
-// parts shows the parts of the work that COLMAP counts in what it prints, from now on. What follows takes a share later
-// of that.
-func (p *progress) parts(what string, later float64) func(line string) {
-	p.began, p.later = time.Now(), later
+// parts shows the parts of the work that COLMAP counts in what it prints, from now on.
+func (p *progress) parts(what string) func(line string) {
+	p.began = time.Now()
 	return func(line string) {
 		m := partLine.FindStringSubmatch(line)
 		if m == nil {
@@ -143,7 +141,7 @@ func (p *progress) parts(what string, later float64) func(line string) {
 }
 
 // timed says that what is counted from now on takes equal times.
-func (p *progress) timed() { p.began, p.later = time.Now(), 0 }
+func (p *progress) timed() { p.began = time.Now() }
 
 // cameras shows how many cameras the mapper has found, in one component after the other.
 func (p *progress) cameras(photos int) func(line string) {

@@ -18,6 +18,7 @@ type Report struct {
 
 	Photos     int          `json:"photos"`           // whose cameras are searched for
 	Registered int          `json:"registered"`       // of them, with a camera in the component that was taken
+	Added      *Added       `json:"added,omitempty"`  // with --more
 	Taken      *component   `json:"taken,omitempty"`  // the component
 	Others     []*component `json:"other_components"` //
 	Dropped    []Dropped    `json:"dropped"`          // photos without a camera in it
@@ -25,6 +26,12 @@ type Report struct {
 	Advice     []string     `json:"advice"`
 	Stages     []stamp      `json:"stages"`
 	Coverage   string       `json:"coverage,omitempty"` // picture, below the scene's folder
+}
+
+// Added counts the photos that were to be added to a scene.
+type Added struct {
+	Photos     int `json:"photos"`
+	Registered int `json:"registered"`
 }
 
 // dropReport removes the report of an earlier call, so that there is none if this one is killed.

@@ -22,11 +22,8 @@ func Run(console *cli.Console, o *Options) error {
 	if err := o.check(); err != nil {
 		return err
 	}
-	o.Out = filepath.Clean(o.Out)
-	for _, path := range []*string{&o.Out, &o.VocabTree} { // COLMAP would take it for a flag
-		if strings.HasPrefix(*path, "-") && *path != "-" {
-			*path = output.Absolute(*path)
-		}
+	if o.Out = filepath.Clean(o.Out); strings.HasPrefix(o.Out, "-") { // COLMAP would take it for a flag
+		o.Out = output.Absolute(o.Out)
 	}
 	sources, err := findSources(console, o)
 	if err != nil {
@@ -34,6 +31,9 @@ func Run(console *cli.Console, o *Options) error {
 	}
 	if err := claimable(o, sources); err != nil {
 		return err
+	}
+	if o.More {
+		o.nameApart(sources)
 	}
 	ctx, stop := console.Stoppable(cli.Always("stopping; finished stages are kept"))
 	defer stop()
@@ -94,8 +94,11 @@ func (r *running) all() (*Report, error) {
 			videos++
 		}
 	}
-	if len(r.photos) < fewestPhotos { // a video was shorter than it says, or did not say
+	if len(r.photos) < r.o.fewest() { // a video was shorter than it says, or did not say
 		return nil, r.tooFew(len(r.photos))
+	}
+	if r.o.More {
+		return r.addAll()
 	}
 	find := []func() error{r.mapper.findFeatures, r.mapper.matchPhotos, r.mapper.findCameras}
 	if w := r.own; w != nil {
@@ -120,6 +123,24 @@ func (r *running) all() (*Report, error) {
 	return r.judge(list, taken), nil
 }
 
+// addAll does the stages of photos that are added.
+func (r *running) addAll() (*Report, error) {
+	for _, step := range []func() error{r.takeMasks, r.addPhotos} {
+		if err := step(); err != nil {
+			return nil, err
+		}
+	}
+	taken, err := readComponent(r.o.in(modelFolder))
+	if err != nil {
+		return nil, err
+	}
+	asked, added := len(r.photos), 0
+	r.photos, added = r.allPhotos(taken)
+	v := r.judge([]*component{taken}, taken)
+	v.Added = &Added{asked, added}
+	return v, nil
+}
+
 // claimable refuses a folder that holds what this command did not make, and a capture of other inputs.
 func claimable(o *Options, sources []*source) error {
 	for at := o.Out; ; at = filepath.Dir(at) {
@@ -130,6 +151,9 @@ func claimable(o *Options, sources []*source) error {
 		if err == nil || at == filepath.Dir(at) {
 			break
 		}
+	}
+	if o.More {
+		return o.extendable()
 	}
 	if _, err := os.Lstat(o.in(stateFile)); err == nil {
 		return nil // files are looked at one by one

@@ -21,6 +21,14 @@ import (
 // fewestPhotos is how many photos a scene needs at least.
 const fewestPhotos = 3
 
+// fewest is how many photos the command needs.
+func (o *Options) fewest() int {
+	if o.More {
+		return 1
+	}
+	return fewestPhotos
+}
+
 // source is an input: a video, or photos of a folder or of the command line.
 type source struct {
 	path   string   // as it was given; a video's file, or the folder of photos
@@ -212,7 +220,7 @@ func nameSources(list []*source) error {
 
 // inPlace tells whether the source is the scene's own folder of photos.
 func (s *source) inPlace(o *Options) bool {
-	return !s.video && s.path != "" && s.folder == "" && sameFile(s.path, o.in(imagesFolder))
+	return !s.video && s.path != "" && (s.folder == "" || o.More) && sameFile(s.path, o.in(imagesFolder, s.folder))
 }
 
 func (s *source) file(i int) string {

@@ -56,6 +56,9 @@ func newRunning(ctx context.Context, console *cli.Console, o *Options, sources [
 	b := &base{ctx: ctx, console: console, o: o}
 	m := &material{sources: sources, files: map[string]string{}}
 	s := &stages{base: b}
+	if o.More {
+		s.key, s.mark = moreFolder, "+"
+	}
 	r := &running{base: b, material: m, stages: s, mapper: &mapper{base: b, material: m, stages: s}}
 	if o.choosesOwn() {
 		r.own = &own{mapper: r.mapper}
@@ -69,6 +72,7 @@ type stages struct {
 	state   *state
 	written *output.Written
 	key     string // of the stage before
+	mark    string // before the names of stages in the state
 }
 
 // stage is a step of the work that is done once.
@@ -133,7 +137,7 @@ func (st *stages) do(s stage) error {
 	if st.ctx.Err() != nil {
 		return fault.ErrInterrupted
 	}
-	i := st.state.at(s.name)
+	i := st.state.at(st.mark + s.name)
 	same := i >= 0 && st.state.Stages[i].Key == key
 	if same && st.state.Stages[i].Done && st.whole(s.outputs) {
 		st.console.Printf("%-9s done before\n", s.name+":")
@@ -160,7 +164,7 @@ func (st *stages) do(s stage) error {
 	if i >= 0 {
 		st.state.Stages = st.state.Stages[:i]
 	}
-	st.state.Stages = append(st.state.Stages, stamp{Name: s.name, Key: key})
+	st.state.Stages = append(st.state.Stages, stamp{Name: st.mark + s.name, Key: key})
 	if err := st.state.save(); err != nil {
 		return err
 	}

@@ -82,7 +82,11 @@ func (r *running) reasons(lost []string, taken *component) (list []Dropped) {
 		middle = sharp[len(sharp)/2]
 	}
 	known := map[string]string{}
-	_ = strictjson.ReadFile(r.o.in(componentsFolder, missingFile), &known) // COLMAP writes none
+	folder := componentsFolder
+	if r.o.More {
+		folder = extendedFolder
+	}
+	_ = strictjson.ReadFile(r.o.in(folder, missingFile), &known) // COLMAP writes none
 	for i, l := range r.looksOf(lost, len(lost)) {
 		why := cmp.Or(known[lost[i]], "too few matches with the others")
 		switch {
@@ -132,6 +136,9 @@ func (v *Report) advise(places, found int, called string) {
 func (v *Report) print(console *cli.Console, o *Options) {
 	share := 100 * float64(v.Taken.Photos) / float64(max(v.Photos, 1))
 	console.Printf("\ncameras:  %d of %s (%.0f %%)\n", v.Taken.Photos, cli.Count(v.Photos, "photo"), share)
+	if v.Added != nil {
+		console.Printf("added:    %d of %s\n", v.Added.Registered, cli.Count(v.Added.Photos, "photo"))
+	}
 	console.Printf("points:   %d, reprojection error %.2f pixels, median viewing angle %.1f degrees\n", v.Taken.Points,
 		v.Taken.Error, v.Taken.Angle)
 	if len(v.Others) > 0 {

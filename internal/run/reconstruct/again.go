@@ -13,6 +13,8 @@ import (
 const (
 	// againSide is the longer side at which photos are matched that have cameras already, pixels.
 	againSide = 1000
+	// againBytes is how much the pictures of photos take that are gone through at once.
+	againBytes = 512 << 20
 	// sameFeature is how far a feature may be from where another program observed a point, pixels of features.
 	sameFeature = 1.5
 )
@@ -28,7 +30,11 @@ func Again(ctx context.Context, d *pipeline.Device, apart, others []calibrate.Ph
 	}
 	o := features.Default()
 	o.Side = againSide
-	found, err := Find(ctx, d, photos, o, func(int) {})
+	var found []Features
+	err := Find(ctx, d, photos, o, againBytes, func(f *Features) error {
+		found = append(found, *f)
+		return nil
+	})
 	if err != nil {
 		return nil, err
 	}

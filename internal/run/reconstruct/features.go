@@ -12,6 +12,7 @@ import (
 	"vksplat/pipeline"
 	"vksplat/pipeline/features"
 	"vksplat/scene"
+	"vksplat/scene/mapping"
 	"vksplat/scene/photo"
 )
 
@@ -24,22 +25,50 @@ type Photo struct {
 	Sequence string // photos of one text were taken one after the other; "": this is in no sequence
 	Panorama bool   // it is equirectangular
 	Moment   string // photos of one text were taken at once, by cameras fixed to each other; "": none was with this
+	// Of a model that is extended: the calibration and the place that are known, and stay; nil: they are found.
+	Calibration *scene.Calibration
+	Place       *mapping.Place
 }
 
 // Features are the keypoints of a photo.
 type Features struct {
 	features.Set
+	Name          string // of the photo
 	Colours       []byte // [Points][3], of the pixels that they are at
 	Width, Height int    // of the photo
+	// Load reads the descriptors where the Set has none; it is called by several goroutines.
+	Load func() ([]byte, error)
 }
 
-// Find finds the features of several photos at a time. done is called after each. The same photos give the same bytes
-// on one device and driver.
-func Find(ctx context.Context, d *pipeline.Device, photos []Photo, o features.Options, done func(n int)) (
-	[]Features, error) {
+// AllDescriptors returns the descriptors, wherever they are.
+func (f *Features) AllDescriptors() ([]byte, error) {
+	if f.Descriptors != nil || f.Load == nil {
+		return f.Descriptors, nil
+	}
+	return f.Load()
+}
+
+// pixelBytes are those of a pixel while features are searched: RGBA and grey.
+const pixelBytes = 5
+
+// atOnce is how many photos are gone through at a time: as many as there are cores, or fit into some bytes.
+func atOnce(photos []Photo, memory int64) int {
+	pixels := int64(1)
+	for i := range photos {
+		if w, h, err := photo.Size(photos[i].Path); err == nil {
+			pixels = max(pixels, int64(w)*int64(h))
+		}
+	}
+	return int(max(1, min(int64(runtime.GOMAXPROCS(0)), memory/(pixelBytes*pixels))))
+}
+
+// Find finds the features of several photos at a time, as their pictures fit into some bytes, and hands them on in
+// order. The same photos give the same bytes on one device and driver.
+func Find(ctx context.Context, d *pipeline.Device, photos []Photo, o features.Options, memory int64,
+	emit func(f *Features) error) error {
 	e, err := pipeline.NewFeatures(d, o)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer e.Close() // what it found is with the host
 	type result struct {
@@ -48,7 +77,7 @@ func Find(ctx context.Context, d *pipeline.Device, photos []Photo, o features.Op
 	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	ahead := make(chan chan result, runtime.GOMAXPROCS(0)) // bounds the pictures in memory
+	ahead := make(chan chan result, atOnce(photos, memory)-1) // beside the one that is waited for
 	go func() {
 		defer close(ahead)
 		for i := range photos {
@@ -64,16 +93,16 @@ func Find(ctx context.Context, d *pipeline.Device, photos []Photo, o features.Op
 			}()
 		}
 	}()
-	found := make([]Features, 0, len(photos))
 	for one := range ahead {
 		f := <-one
-		if f.err != nil {
-			return nil, f.err
+		if f.err == nil {
+			f.err = emit(&f.Features)
 		}
-		found = append(found, f.Features)
-		done(len(found))
+		if f.err != nil {
+			return f.err
+		}
 	}
-	return found, ctx.Err()
+	return ctx.Err()
 }
 
 // pictures are what features are found in: the photo as it is stored or, of a panorama, the faces of a cube. These
@@ -98,6 +127,7 @@ const faceMargin = 0.1
 
 // findIn finds the features of a photo where its mask says that pixels count.
 func findIn(ctx context.Context, e *features.Extractor, p *Photo, most int) (f Features, err error) {
+	f.Name = p.Name
 	if p.Path == "" {
 		return f, nil
 	}

@@ -1,11 +1,14 @@
 package reconstruct
 
 import (
+	"bytes"
 	"context"
 	"runtime"
+	"slices"
 	"sync"
 
 	"vksplat/pipeline"
+	"vksplat/pipeline/features"
 	"vksplat/pipeline/matching"
 	"vksplat/scene"
 	"vksplat/scene/mapping"
@@ -28,7 +31,7 @@ func input(photos []Photo, found []Features) *mapping.Input {
 			lenses[p.Lens] = at
 			in.Lenses = append(in.Lenses, lensOf(&photos[i], f.Width, f.Height))
 		}
-		one := mapping.Photo{Name: p.Name, Lens: at, Keypoints: make([][2]float32, len(f.Points))}
+		one := mapping.Photo{Name: p.Name, Lens: at, Given: p.Place, Keypoints: make([][2]float32, len(f.Points))}
 		for k, x := range f.Points {
 			one.Keypoints[k] = [2]float32{x.X, x.Y}
 		}
@@ -41,14 +44,22 @@ func input(photos []Photo, found []Features) *mapping.Input {
 	return in
 }
 
-// Match matches the photos that are worth it, and finds the geometry of each pair. progress is called with the number
-// of pairs that are done, of how many.
-func Match(ctx context.Context, d *pipeline.Device, photos []Photo, found []Features, o pairs.Options,
+// Match matches the photos that are worth it, and finds the geometry of each pair: with fresh, only of pairs that have
+// at least one photo of which it is true. progress is called with the number of pairs that are done, of how many.
+func Match(ctx context.Context, d *pipeline.Device, photos []Photo, found []Features, fresh []bool, o pairs.Options,
 	progress func(done, of int)) ([]mapping.Pair, error) {
 	list, chosen := make([]matching.Photo, len(photos)), make([]pairs.Photo, len(photos))
 	for i, p := range photos {
-		list[i] = matching.Photo{Descriptors: found[i].Descriptors}
-		chosen[i] = pairs.Photo{Name: p.Name, Sequence: p.Sequence, Descriptors: found[i].Descriptors}
+		f := &found[i]
+		list[i] = matching.Photo{Load: f.AllDescriptors, Features: len(f.Points)}
+		chosen[i] = pairs.Photo{Name: p.Name, Sequence: p.Sequence}
+		if len(photos) > o.All { // what photos show counts
+			all, err := f.AllDescriptors()
+			if err != nil {
+				return nil, err
+			}
+			chosen[i].Descriptors = bytes.Clone(all[:min(len(all), pairs.Described*features.DescriptorBytes)])
+		}
 	}
 	m, err := pipeline.NewMatcher(d, list, matching.Options{})
 	if err != nil {
@@ -56,6 +67,9 @@ func Match(ctx context.Context, d *pipeline.Device, photos []Photo, found []Feat
 	}
 	defer m.Close() // what it found is with the host
 	worth := pairs.Choose(chosen, o)
+	if fresh != nil {
+		worth = slices.DeleteFunc(worth, func(p [2]int) bool { return !fresh[p[0]] && !fresh[p[1]] })
+	}
 	scores, err := m.Score(ctx, worth, o.Scored)
 	if err != nil {
 		return nil, err

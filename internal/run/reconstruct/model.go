@@ -10,9 +10,12 @@ import (
 	"vksplat/scene/photo"
 )
 
-// lensOf is the calibration that the search for a photo's camera begins with: the focal length that EXIF tells, or a
-// guess; of a panorama there is no more to be found.
+// lensOf is the calibration that the search for a photo's camera begins with: a given one, the focal length that EXIF
+// tells, or a guess; of a panorama there is no more to be found.
 func lensOf(p *Photo, width, height int) mapping.Lens {
+	if p.Calibration != nil {
+		return mapping.Lens{Calibration: *p.Calibration, FocalKnown: true, Fixed: true}
+	}
 	if p.Panorama {
 		return mapping.Lens{FocalKnown: true, Calibration: scene.Calibration{Model: scene.LensEquirectangular,
 			Width: width, Height: height, Params: []float64{float64(width), float64(height)}}}
@@ -51,22 +54,33 @@ func Map(ctx context.Context, photos []Photo, found []Features, pairs []mapping.
 	m.Seen = make([][]colmap.Seen, len(m.Images))
 	for i, p := range model.Points {
 		id := uint64(i + 1)
-		var sum [3]float64
 		for _, s := range p.Track {
-			f := &found[s.Photo]
-			x := f.Points[s.Keypoint]
 			at := place[s.Photo]
-			m.Seen[at] = append(m.Seen[at], colmap.Seen{X: float64(x.X), Y: float64(x.Y), Point: id})
-			for c := range sum {
-				sum[c] += float64(f.Colours[3*int(s.Keypoint)+c])
-			}
+			m.Seen[at] = append(m.Seen[at], seen(found, s, id))
 		}
-		point := colmap.Point{ID: id, Error: p.Error}
-		point.Pos = p.X
-		for c := range sum {
-			point.Color[c] = uint8(sum[c]/float64(len(p.Track)) + 0.5)
-		}
-		m.Points = append(m.Points, point)
+		m.Points = append(m.Points, pointOf(&p, found, id))
 	}
 	return m, model, nil
+}
+
+// seen is a keypoint that shows a point.
+func seen(found []Features, s mapping.Sight, id uint64) colmap.Seen {
+	x := found[s.Photo].Points[s.Keypoint]
+	return colmap.Seen{X: float64(x.X), Y: float64(x.Y), Point: id}
+}
+
+// pointOf is a point with the mean colour of its features.
+func pointOf(p *mapping.Point, found []Features, id uint64) colmap.Point {
+	var sum [3]float64
+	for _, s := range p.Track {
+		for c := range sum {
+			sum[c] += float64(found[s.Photo].Colours[3*int(s.Keypoint)+c])
+		}
+	}
+	point := colmap.Point{ID: id, Error: p.Error}
+	point.Pos = p.X
+	for c := range sum {
+		point.Color[c] = uint8(sum[c]/float64(len(p.Track)) + 0.5)
+	}
+	return point
 }

@@ -51,11 +51,21 @@ func photosIn(t *testing.T, n int) (photos []Photo) {
 	return photos
 }
 
+// findIt finds the features of photos.
+func findIt(t *testing.T, d *pipeline.Device, photos []Photo) (found []Features) {
+	t.Helper()
+	must.Do(t, Find(t.Context(), d, photos, features.Default(), 0, func(f *Features) error {
+		found = append(found, *f)
+		return nil
+	}))
+	return found
+}
+
 // camerasOf finds the cameras of photos, all of them.
 func camerasOf(t *testing.T, d *pipeline.Device, photos []Photo) *colmap.Model {
 	t.Helper()
-	found := must.Get(Find(t.Context(), d, photos, features.Default(), func(int) {}))(t)
-	list := must.Get(Match(t.Context(), d, photos, found, pairs.Defaults, none))(t)
+	found := findIt(t, d, photos)
+	list := must.Get(Match(t.Context(), d, photos, found, nil, pairs.Defaults, none))(t)
 	m, model, err := Map(t.Context(), photos, found, list, none)
 	must.Do(t, err)
 	if len(model.Missing) > 0 || len(m.Images) != len(photos) {
@@ -140,15 +150,14 @@ func TestAgain(t *testing.T) {
 // TestCancel ends every step with the context's error.
 func TestCancel(t *testing.T) {
 	d, photos := open(t), photosIn(t, 4)
-	found := must.Get(Find(t.Context(), d, photos, features.Default(), func(int) {}))(t)
-	list := must.Get(Match(t.Context(), d, photos, found, pairs.Defaults, none))(t)
+	found := findIt(t, d, photos)
+	list := must.Get(Match(t.Context(), d, photos, found, nil, pairs.Defaults, none))(t)
 	for name, step := range map[string]func(ctx context.Context) error{
 		"features": func(ctx context.Context) error {
-			_, err := Find(ctx, d, photos, features.Default(), func(int) {})
-			return err
+			return Find(ctx, d, photos, features.Default(), 1<<30, func(*Features) error { return nil })
 		},
 		"matches": func(ctx context.Context) error {
-			_, err := Match(ctx, d, photos, found, pairs.Defaults, none)
+			_, err := Match(ctx, d, photos, found, nil, pairs.Defaults, none)
 			return err
 		},
 		"mapping": func(ctx context.Context) error {
@@ -184,7 +193,7 @@ func TestPanoramaFeatures(t *testing.T) {
 		must.Do(t, png.Encode(&b, img))
 		must.Do(t, os.WriteFile(path, b.Bytes(), 0o666))
 	}
-	f := must.Get(Find(t.Context(), d, []Photo{p}, features.Default(), func(int) {}))(t)[0]
+	f := findIt(t, d, []Photo{p})[0]
 	var seam, above, below int
 	for _, x := range f.Points {
 		if math.Abs(float64(x.Y)/h-0.5) < 0.28 && math.Abs(float64(x.X)/w-0.5) < 0.13 {
