@@ -35,6 +35,7 @@ type truth struct {
 	noise   float64      // pixels
 	wrong   float64      // share of wrong matches
 	known   bool         // the focal length is
+	chosen  bool         // the lens's model is
 	off     float64      // factor of a focal length that is not known
 	twins   [][2]int     // photos that are matched as if point 2i were point 2i+1
 	draws   *draws
@@ -137,6 +138,22 @@ func street(n int) *truth {
 	return s
 }
 
+// room is n photos across a room of 9 by 7 by 3 metres, from places around its middle: they show something everywhere.
+func room(n, points int) *truth {
+	s := newTruth()
+	for i := range n {
+		sin, cos := math.Sincos(2 * math.Pi * float64(i) / float64(n))
+		s.look(geom.Vec{2.5 * cos, 2 * sin, 1.5 + 0.4*math.Sin(float64(3*i))}, geom.Vec{-cos, -sin, 1.4})
+	}
+	for range points {
+		x := [3]float64{9 * (s.draws.uniform() - 0.5), 7 * (s.draws.uniform() - 0.5), 3 * s.draws.uniform()}
+		wall := int(3 * s.draws.uniform())
+		x[wall] = [3]float64{4.5, 3.5, 1.5}[wall]*math.Copysign(1, s.draws.uniform()-0.5) + float64(wall/2)*1.5
+		s.points = append(s.points, x)
+	}
+	return s
+}
+
 // aerial is a grid of photos downwards.
 func aerial(rows, columns int, relief float64) *truth {
 	s := newTruth()
@@ -168,13 +185,18 @@ func (s *truth) with(o *truth, away [3]float64) *truth {
 }
 
 // input photographs the scene and matches all pairs of photos that share points.
-func (s *truth) input() *Input {
-	guess := s.lens
-	guess.Params = []float64{s.lens.Params[0] * s.off, s.lens.Params[1], s.lens.Params[2], 0, 0}
-	if s.known {
-		guess.Params[0] = s.lens.Params[0]
+func (s *truth) input() *Input { return s.inputAs(s.lens.Model) }
+
+// inputAs is input with a guess of a model without distortion.
+func (s *truth) inputAs(model scene.LensModel) *Input {
+	f := s.lens.Params[0]
+	if !s.known || s.chosen {
+		f *= s.off
 	}
-	in := &Input{Lenses: []Lens{{guess, s.known}}}
+	guess := as(s.lens, scene.LensSimplePinhole)
+	guess.Params[0] = f
+	guess = as(guess, model)
+	in := &Input{Lenses: []Lens{{guess, s.known, s.chosen}}}
 	seen := make([]map[int]int32, len(s.cameras)) // keypoints by point
 	optics, _ := s.lens.Optics(s.lens.Width, s.lens.Height)
 	for i, c := range s.cameras {
@@ -234,5 +256,6 @@ func (in *Input) view(photo int) twoview.View {
 	p := &in.Photos[photo]
 	l := &in.Lenses[p.Lens]
 	o, _ := l.Optics(l.Width, l.Height)
-	return twoview.View{Optics: o, FocalKnown: l.FocalKnown, Points: p.Keypoints}
+	info, _ := l.Model.Info()
+	return twoview.View{Optics: o, FocalKnown: l.FocalKnown || info.Fish, Points: p.Keypoints}
 }
