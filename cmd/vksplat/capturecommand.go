@@ -46,7 +46,7 @@ func captureTable(o *capture.Options) []optionGroup {
 		chosen(&o.Cameras, "cameras",
 			"how photos share cameras, `HOW`: one, many or folder; auto: by sizes and EXIF", capture.Sharings...),
 		chosen(&o.CameraModel, "camera-model",
-			"have COLMAP find cameras of this `MODEL`; its auto: OPENCV, or SIMPLE_RADIAL for many",
+			"find cameras of this `MODEL`; auto: RADIAL, or OPENCV where that is better",
 			capture.CameraModels...),
 		chosen(&o.Features, "features", "kind of features; aliked needs COLMAP 4", capture.FeaturesSIFT,
 			capture.FeaturesALIKED),

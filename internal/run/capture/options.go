@@ -74,7 +74,7 @@ type Options struct {
 
 	Masks       string // folder of masks, "" for none
 	Cameras     string // Auto, CamerasOne, CamerasMany or CamerasFolder
-	CameraModel string // of COLMAP, or Auto
+	CameraModel string // COLMAP's name, or Auto
 	Features    string // FeaturesSIFT or FeaturesALIKED
 	MaxSize     int    // longer side at which features are searched; 0: COLMAP's default
 	Matching    string // Auto, MatchAll, MatchSequential or MatchTree
@@ -97,7 +97,8 @@ func NewOptions() *Options {
 		GPU: Auto, Model: largestModel, Progress: meter.Auto}
 }
 
-// CameraModels are those of COLMAP that suit photos whose lens is not known.
+// CameraModels are those of COLMAP that suit photos whose lens is not known. COLMAP alone finds those that are not
+// adjustable.
 var CameraModels = []string{Auto, "SIMPLE_PINHOLE", "PINHOLE", "SIMPLE_RADIAL", "RADIAL", "OPENCV", "FULL_OPENCV",
 	"SIMPLE_RADIAL_FISHEYE", "RADIAL_FISHEYE", "OPENCV_FISHEYE", "THIN_PRISM_FISHEYE", Panorama}
 

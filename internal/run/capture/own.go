@@ -13,6 +13,7 @@ import (
 	"vksplat/internal/run/reconstruct"
 	"vksplat/pipeline"
 	"vksplat/pipeline/features"
+	"vksplat/scene"
 	"vksplat/scene/colmap"
 	"vksplat/scene/mapping"
 	"vksplat/scene/pairs"
@@ -54,7 +55,7 @@ func (o *Options) ofColmap() string {
 		name string
 		used bool
 	}{
-		{"camera-model", o.CameraModel != Auto}, {"features", o.Features != FeaturesSIFT},
+		{"camera-model", o.CameraModel != Auto && !adjustable(o.CameraModel)}, {"features", o.Features != FeaturesSIFT},
 		{"matching", o.Matching == MatchTree}, {"vocab-tree", o.VocabTree != ""}, {"gpu", o.GPU != Auto},
 		{"mapper", o.Mapper == MapIncremental || o.Mapper == MapGlobal},
 	} {
@@ -63,6 +64,12 @@ func (o *Options) ofColmap() string {
 		}
 	}
 	return ""
+}
+
+// adjustable reports whether this program finds all numbers of a lens model.
+func adjustable(name string) bool {
+	m, ok := scene.LensModelByName(name)
+	return ok && m.Calibrated() == m.NumParams()
 }
 
 // ready opens the device before photos are gone through, unless what it is for is done.
@@ -110,10 +117,10 @@ func (w *own) list() error {
 	w.photos = nil
 	for _, name := range w.mapper.photos {
 		file := w.o.in(imagesFolder, filepath.FromSlash(name))
-		p := reconstruct.Photo{Name: name, Path: file}
+		p := reconstruct.Photo{Name: name, Path: file, Model: w.o.CameraModel}
 		switch folder := path.Dir(name); {
 		case plan.share == CamerasOne:
-		case plan.share == CamerasFolder:
+		case plan.share == CamerasFolder || w.o.Cameras == Auto && videos[folder]:
 			p.Lens = folder
 		case w.o.Cameras == CamerasMany:
 			p.Lens = name
@@ -122,7 +129,11 @@ func (w *own) list() error {
 			if err != nil {
 				return err
 			}
-			p.Lens = fmt.Sprintf("%dx%d %s", width, height, photo.TakenWith(file))
+			taken := photo.TakenWith(file)
+			if taken == "" && plan.lenses > 1 { // any of several cameras, or yet another one
+				taken = name
+			}
+			p.Lens = fmt.Sprintf("%dx%d %s", width, height, taken)
 		}
 		if w.o.Masks != "" {
 			if mask := w.o.in(masksFolder, filepath.FromSlash(name)+".png"); output.IsFile(mask) {
@@ -188,7 +199,7 @@ func (w *own) matchPhotos() error {
 	for _, p := range w.photos {
 		lenses = append(lenses, p.Lens)
 	}
-	return w.stages.do(stage{name: stageMatches, key: text("own", ownVersion, w.pairOptions(), lenses),
+	return w.stages.do(stage{name: stageMatches, key: text("own", ownVersion, w.pairOptions(), lenses, w.o.CameraModel),
 		outputs: []string{matchesFile}, do: do})
 }
 
@@ -224,8 +235,8 @@ func (w *own) match() (err error) {
 }
 
 func (w *own) findCameras() error {
-	outputs := []string{componentsFolder}
-	return w.stages.do(stage{name: stageMapping, key: text("own", ownVersion), outputs: outputs, do: w.place})
+	return w.stages.do(stage{name: stageMapping, key: text("own", ownVersion, w.o.CameraModel),
+		outputs: []string{componentsFolder}, do: w.place})
 }
 
 // place finds cameras, and stores them as the only component, with why photos are missing.

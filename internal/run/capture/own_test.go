@@ -27,7 +27,7 @@ func drawn(t *testing.T, n int) *Options {
 	t.Helper()
 	runtest.NeedDevice(t)
 	dir := t.TempDir()
-	must.Do(t, capturetest.Photos(dir, n, 200, 150))
+	must.Do(t, capturetest.Photos(dir, n, 200, 150, capturetest.Pinhole))
 	o := optionsOf(t, dir)
 	o.Mapper, o.Again = Auto, "vksplat capture again"
 	return o
@@ -188,6 +188,9 @@ func TestOwnChoice(t *testing.T) {
 		"default":  {func(*Options) {}, true},
 		"own":      {func(o *Options) { o.Mapper = MapOwn }, true},
 		"sequence": {func(o *Options) { o.Matching = MatchSequential }, true},
+		"fisheye":  {func(o *Options) { o.CameraModel = "OPENCV_FISHEYE" }, true},
+		"pinhole":  {func(o *Options) { o.CameraModel = "SIMPLE_PINHOLE" }, true},
+		"full":     {func(o *Options) { o.CameraModel = "FULL_OPENCV" }, false},
 		"panorama": {func(o *Options) { o.CameraModel = Panorama }, false},
 		"aliked":   {func(o *Options) { o.Features = FeaturesALIKED }, false},
 		"tree":     {func(o *Options) { o.VocabTree = "tree.bin" }, false},

@@ -16,6 +16,7 @@ type Photo struct {
 	Path     string
 	Mask     string // file that is black where features are to be ignored; "" for none
 	Lens     string // photos of one text share a calibration
+	Model    string // COLMAP's name of the lens model to find, which scene/adjust must know; another text: it is chosen
 	Sequence string // photos of one text were taken one after the other; "": this is in no sequence
 }
 
