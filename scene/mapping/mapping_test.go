@@ -307,3 +307,37 @@ func TestLenses(t *testing.T) {
 		})
 	}
 }
+
+// Photos of as many cameras find focal lengths each, which nothing tells, or EXIF tells wrong of cut photos.
+func TestManyLenses(t *testing.T) {
+	for _, cut := range []bool{false, true} {
+		s := room(24, 1500)
+		for range s.cameras {
+			s.zooms = append(s.zooms, 0.7+0.9*s.draws.uniform())
+		}
+		in := s.input()
+		for i := range in.Lenses {
+			if k := &in.Lenses[i]; cut && i%3 > 0 {
+				k.FocalKnown, k.Params = true, slices.Clone(k.Params)
+				k.Params[0] = s.lens.Params[0] * s.zooms[i] * []float64{0, 1, 1.4}[i%3]
+			}
+		}
+		for i := range in.Pairs {
+			p := &in.Pairs[i]
+			p.Relation = twoview.Relate(in.view(p.A), in.view(p.B), p.Matches, twoview.Options{})
+		}
+		m, err := Map(context.Background(), in, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		turn, share := s.compare(m)
+		worst := 0.0
+		for i, k := range m.Lenses {
+			worst = max(worst, math.Abs(math.Log(k.Params[0]/s.lens.Params[0]/s.zooms[i])))
+		}
+		t.Logf("rotations off by %.4f degrees, centres by %.4f %%, focal lengths by %.2f %%", turn, 100*share, 100*worst)
+		if len(m.Missing) > 0 || !(turn < 0.1 && share < 0.015 && worst < 0.02) {
+			t.Errorf("cut: %v, missing: %d", cut, len(m.Missing))
+		}
+	}
+}

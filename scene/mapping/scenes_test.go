@@ -37,6 +37,7 @@ type truth struct {
 	known   bool         // the focal length is
 	chosen  bool         // the lens's model is
 	off     float64      // factor of a focal length that is not known
+	zooms   []float64    // of each photo, which then has a lens of its own
 	twins   [][2]int     // photos that are matched as if point 2i were point 2i+1
 	draws   *draws
 }
@@ -198,9 +199,15 @@ func (s *truth) inputAs(model scene.LensModel) *Input {
 	guess = as(guess, model)
 	in := &Input{Lenses: []Lens{{guess, s.known, s.chosen}}}
 	seen := make([]map[int]int32, len(s.cameras)) // keypoints by point
-	optics, _ := s.lens.Optics(s.lens.Width, s.lens.Height)
+	lens := as(s.lens, s.lens.Model)
 	for i, c := range s.cameras {
 		p := Photo{Name: fmt.Sprintf("%03d.jpg", i)}
+		if s.zooms != nil {
+			p.Lens = i
+			in.Lenses = append(in.Lenses, in.Lenses[0])[:i+1]
+			lens.Params[0] = s.zooms[i] * s.lens.Params[0]
+		}
+		optics, _ := lens.Optics(s.lens.Width, s.lens.Height)
 		seen[i] = map[int]int32{}
 		for k, x := range s.points {
 			u, v, ok := optics.Project(c.ToCamera(x))
