@@ -184,7 +184,8 @@ func TestSquare(t *testing.T) {
 	for i, c := range []struct{ given, lens scene.Calibration }{{square, wide}, {wide, wide}, {square, like}} {
 		res, m := ring(c.given, c.lens).calibrate(t)
 		k, _ := m.Cameras[1].Raised()
-		if got := k.Params[0] / k.Params[1]; math.Abs(got-c.lens.Params[0]/700) > 0.001 || (i > 0) == (res.After != nil) {
+		got := k.Params[0] / k.Params[1]
+		if math.Abs(got-c.lens.Params[0]/700) > 0.001 || (i > 0) == (res.After != nil) {
 			t.Errorf("case %d: %v; %+v", i, k, res.Rungs)
 		}
 	}

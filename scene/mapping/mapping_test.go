@@ -271,10 +271,12 @@ func TestLenses(t *testing.T) {
 		{"pinhole", scene.LensPinhole, []float64{850, 842, 500, 375}, scene.LensPinhole, true, scene.LensPinhole, 1.2},
 		{"radial", scene.LensSimpleRadial, []float64{850, 500, 375, -0.05}, scene.LensSimpleRadial, true,
 			scene.LensSimpleRadial, 1.2},
-		{"needless", scene.LensRadial, []float64{850, 500, 375, -0.05, 0.01}, scene.LensOpenCV, true, scene.LensOpenCV, 1},
+		{"needless", scene.LensRadial, []float64{850, 500, 375, -0.05, 0.01}, scene.LensOpenCV, true,
+			scene.LensOpenCV, 1},
 		{"fisheye", scene.LensOpenCVFisheye, append([]float64{420}, angles...), scene.LensOpenCVFisheye, true,
 			scene.LensOpenCVFisheye, 1.9},
-		{"long fisheye", scene.LensRadialFisheye, angles[:5], scene.LensRadialFisheye, true, scene.LensRadialFisheye, 0.55},
+		{"long fisheye", scene.LensRadialFisheye, angles[:5], scene.LensRadialFisheye, true, scene.LensRadialFisheye,
+			0.55},
 		{"backwards", scene.LensRadialFisheye, []float64{260, 500, 375, 0.02, -0.003}, scene.LensRadialFisheye, true,
 			scene.LensRadialFisheye, 0.75}, // corners are 140 degrees off the axis
 	} {
@@ -335,7 +337,8 @@ func TestManyLenses(t *testing.T) {
 		for i, k := range m.Lenses {
 			worst = max(worst, math.Abs(math.Log(k.Params[0]/s.lens.Params[0]/s.zooms[i])))
 		}
-		t.Logf("rotations off by %.4f degrees, centres by %.4f %%, focal lengths by %.2f %%", turn, 100*share, 100*worst)
+		t.Logf("rotations off by %.4f degrees, centres by %.4f %%, focal lengths by %.2f %%", turn, 100*share,
+			100*worst)
 		if len(m.Missing) > 0 || !(turn < 0.1 && share < 0.015 && worst < 0.02) {
 			t.Errorf("cut: %v, missing: %d", cut, len(m.Missing))
 		}
