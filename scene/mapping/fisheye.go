@@ -2,6 +2,7 @@ package mapping
 
 import (
 	"cmp"
+	"context"
 	"math"
 	"slices"
 
@@ -19,7 +20,7 @@ const (
 // withFisheyes returns the input with focal lengths of the fisheyes whose own are guesses, all wrong by one factor: the
 // one with which the best pairs have most inliers. Pairs are related by them then, as if they were known: fundamental
 // matrices, which tell focal lengths of pinholes, are none of fisheyes.
-func (in *Input) withFisheyes() (*Input, error) {
+func (in *Input) withFisheyes(ctx context.Context) (*Input, error) {
 	guessed := make([]bool, len(in.Lenses))
 	for i := range in.Lenses {
 		l := &in.Lenses[i]
@@ -43,7 +44,7 @@ func (in *Input) withFisheyes() (*Input, error) {
 	most, best := -1, 0
 	for step := -fishSteps; step <= fishSteps; step++ {
 		sum := 0
-		relations, err := out.relate(guessed, in.Lenses, step, list[:min(fishPairs, len(list))])
+		relations, err := out.relate(ctx, guessed, in.Lenses, step, list[:min(fishPairs, len(list))])
 		if err != nil {
 			return nil, err
 		}
@@ -54,7 +55,7 @@ func (in *Input) withFisheyes() (*Input, error) {
 			most, best = sum, step
 		}
 	}
-	relations, err := out.relate(guessed, in.Lenses, best, list)
+	relations, err := out.relate(ctx, guessed, in.Lenses, best, list)
 	for i := range relations {
 		list[i].Relation = relations[i]
 	}
@@ -62,7 +63,8 @@ func (in *Input) withFisheyes() (*Input, error) {
 }
 
 // relate gives lenses whose focal lengths are guessed other ones, and relates pairs by them.
-func (in *Input) relate(guessed []bool, guesses []Lens, step int, list []*Pair) ([]twoview.Relation, error) {
+func (in *Input) relate(ctx context.Context, guessed []bool, guesses []Lens, step int, list []*Pair) (
+	[]twoview.Relation, error) {
 	in.Lenses = slices.Clone(guesses)
 	views := make([]twoview.View, len(in.Photos))
 	for i := range in.Lenses {
@@ -83,9 +85,12 @@ func (in *Input) relate(guessed []bool, guesses []Lens, step int, list []*Pair) 
 	}
 	found := make([]twoview.Relation, len(list))
 	parallel.For(len(list), func(i int) {
+		if ctx.Err() != nil {
+			return
+		}
 		p := list[i]
 		found[i] = twoview.Relate(views[p.A], views[p.B], p.Matches,
 			twoview.Options{Key: uint64(p.A)<<32 | uint64(p.B)})
 	})
-	return found, nil
+	return found, ctx.Err()
 }

@@ -146,21 +146,25 @@ func TestParts(t *testing.T) {
 	}
 }
 
-// Any number of cores gives the same bytes.
+// Any number of cores gives the same bytes, also of a fisheye.
 func TestCores(t *testing.T) {
-	in := arc(8, 1).input()
-	var first *Model
-	for _, cores := range []int{1, 2, 5} {
-		before := runtime.GOMAXPROCS(cores)
-		m, err := Map(context.Background(), in, Options{Seed: 3})
-		runtime.GOMAXPROCS(before)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if first == nil {
-			first = m
-		} else if !reflect.DeepEqual(m, first) {
-			t.Fatalf("%d cores give another model than one", cores)
+	fish := room(10, 300)
+	fish.lens = as(fish.lens, scene.LensRadialFisheye)
+	fish.lens.Params[0], fish.chosen = 400, true
+	for _, in := range []*Input{arc(8, 1).input(), fish.input()} {
+		var first *Model
+		for _, cores := range []int{1, 2, 5} {
+			before := runtime.GOMAXPROCS(cores)
+			m, err := Map(context.Background(), in, Options{Seed: 3})
+			runtime.GOMAXPROCS(before)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if first == nil {
+				first = m
+			} else if !reflect.DeepEqual(m, first) {
+				t.Fatalf("%d cores give another model than one", cores)
+			}
 		}
 	}
 }

@@ -39,7 +39,7 @@ type mapper struct {
 }
 
 func newMapper(ctx context.Context, in *Input, o Options) (m *mapper, err error) {
-	if in, err = in.withFisheyes(); err != nil {
+	if in, err = in.withFisheyes(ctx); err != nil {
 		return nil, err
 	}
 	m = &mapper{ctx: ctx, in: in, o: o}
