@@ -12,8 +12,8 @@ const (
 	leastRich = 8
 	// heldBack is the share of the observations that judge, and mostJudged about how many observations take part.
 	heldBack, mostJudged = 0.1, 30_000
-	// leastJudges of a lens say whether a richer model is better.
-	leastJudges = 200
+	// leastJudges of a lens say whether a richer model is better, and leastGain is the share of their loss that must go.
+	leastJudges, leastGain = 200, 0.01
 )
 
 // plainer are models with one focal length and no more than two terms of distortion. A model is grown with them: few
@@ -120,7 +120,7 @@ func (d *draft) keepBetter(plain []adjust.Lens) error {
 				now, was = append(now, after[k]), append(was, before[k])
 			}
 		}
-		if _, better := adjust.Lower(now, was); better && len(now) >= leastJudges {
+		if share, sure := adjust.Lower(now, was); sure && share >= leastGain && len(now) >= leastJudges {
 			d.lenses[i] = rich[i]
 		}
 	}
