@@ -12,7 +12,7 @@ const (
 	leastRich = 8
 	// heldBack is the share of the observations that judge, and mostJudged about how many observations take part.
 	heldBack, mostJudged = 0.1, 30_000
-	// leastJudges of a lens say whether a richer model is better, and leastGain is the share of their loss that must go.
+	// leastJudges of a lens say whether a richer model is better: leastGain is the share of their loss that must go.
 	leastJudges, leastGain = 200, 0.01
 )
 
