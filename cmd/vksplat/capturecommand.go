@@ -48,7 +48,7 @@ func captureTable(o *capture.Options) []optionGroup {
 			"how photos share cameras, `HOW`: one, many or folder; auto: by sizes and EXIF", capture.Sharings...),
 		truth(&o.Rig, "rig", "photos of one name, in a folder for each camera, are of cameras fixed to each other"),
 		chosen(&o.CameraModel, "camera-model",
-			"have COLMAP find cameras of this `MODEL`; its auto: OPENCV, or SIMPLE_RADIAL for many",
+			"find cameras of this `MODEL`; auto: RADIAL, or OPENCV where that is better",
 			capture.CameraModels...),
 		integer(&o.MaxSize, "max-size", "detect features at `N` pixels on the longer side (default: 3200)").
 			within(64, 65536),

@@ -126,7 +126,8 @@ func cmdCapture(ts *testscript.TestScript, _ bool, args []string) {
 func cmdPhotos(ts *testscript.TestScript, _ bool, args []string) {
 	dir := ts.MkAbs(args[0])
 	ts.Check(os.MkdirAll(dir, 0o777))
-	ts.Check(capturetest.Photos(dir, number(ts, args[1]), number(ts, args[2]), number(ts, args[3])))
+	w, h := number(ts, args[2]), number(ts, args[3])
+	ts.Check(capturetest.Photos(dir, number(ts, args[1]), w, h, capturetest.Pinhole))
 }
 
 // cmdPhoto is "photo FILE WIDTH HEIGHT": a black PNG of that size.

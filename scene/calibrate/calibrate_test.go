@@ -174,6 +174,23 @@ func TestLens(t *testing.T) {
 	}
 }
 
+// TestSquare finds pixels that are not square where the given model takes them for square, keeps those that are given,
+// and makes square ones no others.
+func TestSquare(t *testing.T) {
+	square := scene.Calibration{Model: scene.LensSimpleRadial, Width: 800, Height: 600,
+		Params: []float64{700, 400, 300, -0.1}}
+	like, wide := opencv(700, -0.1, 0), opencv(700, -0.1, 0)
+	wide.Params[0] = 707
+	for i, c := range []struct{ given, lens scene.Calibration }{{square, wide}, {wide, wide}, {square, like}} {
+		res, m := ring(c.given, c.lens).calibrate(t)
+		k, _ := m.Cameras[1].Raised()
+		got := k.Params[0] / k.Params[1]
+		if math.Abs(got-c.lens.Params[0]/700) > 0.001 || (i > 0) == (res.After != nil) {
+			t.Errorf("case %d: %v; %+v", i, k, res.Rungs)
+		}
+	}
+}
+
 // checkErrors demands that a model says by how much the training photos that show a point are off.
 func (s *made) checkErrors(t *testing.T, m *colmap.Model) {
 	t.Helper()

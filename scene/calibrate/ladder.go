@@ -13,8 +13,6 @@ import (
 )
 
 const (
-	// sure is by how many standard errors a rung must lower the held-back cost.
-	sure = 3
 	// mostSpread is by which factor focal lengths of photos of one device at one zoom are off their median at most.
 	mostSpread = 1.1
 	// mostShift is how far the principal point moves at most, and leastSure how well it must be determined: its
@@ -72,7 +70,7 @@ func climb(ctx context.Context, n *network, share float64) (*ladder, error) {
 	if err != nil {
 		return nil, err
 	}
-	fell, kept := lower(l.cost, cost)
+	fell, kept := adjust.Lower(l.cost, cost)
 	l.list = append(l.list, Rung{"poses", fell, kept})
 	if shared := given.shared(n); shared != nil {
 		if err := l.try("shared", shared); err != nil {
@@ -142,9 +140,9 @@ func (l *ladder) try(name string, next *trial) error {
 		l.best, l.cost = next, now
 		return nil
 	}
-	share, kept := lower(now, l.cost)
+	share, kept := adjust.Lower(now, l.cost)
 	if name == "shared" { // fewer parameters: no worse is good enough
-		_, worse := lower(l.cost, now)
+		_, worse := adjust.Lower(l.cost, now)
 		kept = !worse
 	}
 	plausible := l.plausible(next)
@@ -208,30 +206,7 @@ func (t *trial) sure() bool {
 func within(ratio, factor float64) bool { return ratio < factor && ratio > 1/factor }
 
 // judge returns the loss of each observation that was held back.
-func (t *trial) judge() ([]float64, error) {
-	p := t.Problem
-	p.Observations = t.judges
-	list, err := p.Residuals()
-	losses := make([]float64, len(list))
-	for i, d := range list {
-		losses[i], _ = robust(d[0]*d[0] + d[1]*d[1])
-	}
-	return losses, err
-}
-
-// lower reports whether losses are surely lower than others of the same observations, and by which share.
-func lower(now, before []float64) (share float64, yes bool) {
-	var sum, squares, total float64
-	for i := range now {
-		d := before[i] - now[i]
-		sum += d
-		squares += d * d
-		total += before[i]
-	}
-	n := float64(len(now))
-	deviation := math.Sqrt(max(0, squares/n-sum*sum/n/n) / n)
-	return sum / total, sum/n > sure*deviation
-}
+func (t *trial) judge() ([]float64, error) { return t.Losses(t.judges, robust) }
 
 // shared returns the trial with one lens for all photos of a device, size and model whose focal lengths are close; nil
 // if no photos could share one.

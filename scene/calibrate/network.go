@@ -1,11 +1,9 @@
 package calibrate
 
 import (
-	"hash/fnv"
 	"slices"
 
 	"vksplat/internal/geom"
-	"vksplat/internal/philox"
 	"vksplat/scene"
 	"vksplat/scene/adjust"
 	"vksplat/scene/colmap"
@@ -180,14 +178,6 @@ func (n *network) problem() *adjust.Problem {
 	return p
 }
 
-// drawn draws whether what a key and a name stand for is among a share of all. It depends on neither order nor others.
-func drawn(key uint64, name string, share float64) bool {
-	h := fnv.New64a()
-	h.Write([]byte(name)) // never fails
-	bits := philox.Block([4]uint32{uint32(key), uint32(key >> 32)}, philox.Key(h.Sum64()))
-	return float64(philox.Uniform(bits[0])) < share
-}
-
 // heldBack is the share of observations that judge, drawn by photo and point.
 const heldBack = 0.1
 
@@ -220,7 +210,7 @@ func newTrial(n *network, points, back float64) *trial {
 	held := make([]bool, len(n.seen))
 	count, last := make([]int, len(n.points)), make([]int32, len(n.points))
 	for i, o := range n.seen {
-		held[i] = drawn(n.keys[o.Point], n.photos[o.Pose].Name, back)
+		held[i] = adjust.Drawn(n.keys[o.Point], n.photos[o.Pose].Name, back)
 		if poses[o.Pose] >= 0 && !held[i] && last[o.Point] != o.Pose+1 { // a photo may show a point twice
 			count[o.Point]++
 			last[o.Point] = o.Pose + 1
@@ -229,7 +219,7 @@ func newTrial(n *network, points, back float64) *trial {
 	places := make([]int32, len(n.points))
 	for i, c := range count {
 		places[i] = -1
-		if c >= 2 && drawn(n.keys[i], "", points) {
+		if c >= 2 && adjust.Drawn(n.keys[i], "", points) {
 			places[i] = int32(len(t.points))
 			t.points = append(t.points, i)
 			t.Points = append(t.Points, n.points[i])

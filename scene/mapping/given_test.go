@@ -15,7 +15,7 @@ import (
 // their own that is to be found.
 func (s *truth) given(own bool, but ...int) *Input {
 	in := s.input()
-	in.Lenses = append(in.Lenses[:1:1], in.Lenses[0]) // no panorama
+	in.Lenses = append(in.Lenses[:1:1], in.Lenses[0])
 	in.Lenses[0] = Lens{Calibration: s.lens, FocalKnown: true, Fixed: true}
 	for i := range in.Photos {
 		switch found := slices.Contains(but, i); {

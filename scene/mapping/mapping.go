@@ -30,12 +30,14 @@ type Place struct {
 }
 
 // Lens is the camera of one or several photos. The focal length of one that is not known is found; that of a known one
-// is refined. SIMPLE_PINHOLE and SIMPLE_RADIAL become RADIAL, with k1 and k2, PINHOLE becomes OPENCV. EQUIRECTANGULAR
-// stays as it is.
+// is refined. EQUIRECTANGULAR stays as it is.
 type Lens struct {
 	scene.Calibration
 	FocalKnown bool // as from EXIF or a calibration; otherwise the focal length is a guess
 	Fixed      bool // the calibration stays as it is; FocalKnown is true
+	// The model is the one to find. Otherwise it becomes RADIAL, or OPENCV where that explains the photos better, and
+	// the same of fisheyes.
+	Chosen bool
 }
 
 // Pair is two photos and their verified matches.

@@ -89,7 +89,7 @@ func TestScenes(t *testing.T) {
 	for i := range wall.points {
 		wall.points[i][1] = 0
 	}
-	spheres := room(10, 0)
+	spheres := hall(10, 0)
 	spheres.known = true
 	few := arc(10, 1.2)
 	few.points = few.points[:150]
@@ -109,7 +109,7 @@ func TestScenes(t *testing.T) {
 		{"block", block(60), 0.2, 0.006},
 		{"few", few, 0.3, 0.01},
 		{"panoramas", spheres, 0.03, 0.001},
-		{"panoramas and photos", room(10, 8), 0.06, 0.002},
+		{"panoramas and photos", hall(10, 8), 0.06, 0.002},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			in := c.scene.input()
@@ -192,21 +192,25 @@ func TestParts(t *testing.T) {
 	}
 }
 
-// Any number of cores gives the same bytes.
+// Any number of cores gives the same bytes, also of a fisheye.
 func TestCores(t *testing.T) {
-	in := arc(8, 1).input()
-	var first *Model
-	for _, cores := range []int{1, 2, 5} {
-		before := runtime.GOMAXPROCS(cores)
-		m, err := Map(context.Background(), in, Options{Seed: 3})
-		runtime.GOMAXPROCS(before)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if first == nil {
-			first = m
-		} else if !reflect.DeepEqual(m, first) {
-			t.Fatalf("%d cores give another model than one", cores)
+	fish := room(10, 300)
+	fish.lens = as(fish.lens, scene.LensRadialFisheye)
+	fish.lens.Params[0], fish.chosen = 400, true
+	for _, in := range []*Input{arc(8, 1).input(), fish.input()} {
+		var first *Model
+		for _, cores := range []int{1, 2, 5} {
+			before := runtime.GOMAXPROCS(cores)
+			m, err := Map(context.Background(), in, Options{Seed: 3})
+			runtime.GOMAXPROCS(before)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if first == nil {
+				first = m
+			} else if !reflect.DeepEqual(m, first) {
+				t.Fatalf("%d cores give another model than one", cores)
+			}
 		}
 	}
 }
@@ -247,7 +251,7 @@ func TestFocals(t *testing.T) {
 	for _, s := range []*truth{arc(10, 1.2), street(16)} {
 		s.lens.Params[3] = 0
 		in := s.input()
-		lenses := []scene.Calibration{raised(in.Lenses[0].Calibration)}
+		lenses := []scene.Calibration{in.Lenses[0].begun()}
 		calibrateFocals(in, lenses)
 		if f := lenses[0].Params[0] / s.lens.Params[0]; math.Abs(f-1) > 0.04 {
 			t.Errorf("the focal length is off by %.1f %%", 100*(f-1))
@@ -289,6 +293,104 @@ func TestGarbage(t *testing.T) {
 		cancel()
 		if _, err := Map(done, in, Options{}); !errors.Is(err, context.Canceled) {
 			t.Errorf("error of a canceled context: %v", err)
+		}
+	}
+}
+
+// A lens becomes a richer one where the photos were taken with that, and only there; the one that is asked for is found
+// in any case.
+func TestLenses(t *testing.T) {
+	angles := []float64{420, 500, 375, 0.03, -0.01, 0.004, -0.001}
+	for _, c := range []struct {
+		name   string
+		model  scene.LensModel // of the photos
+		params []float64
+		begun  scene.LensModel
+		chosen bool
+		found  scene.LensModel
+		off    float64 // factor of the guessed focal length
+	}{
+		{"square", scene.LensRadial, []float64{850, 500, 375, -0.05, 0.01}, scene.LensSimplePinhole, false,
+			scene.LensRadial, 1.2},
+		{"not square", scene.LensOpenCV, []float64{850, 842, 500, 375, -0.05, 0.01, 0, 0}, scene.LensSimplePinhole,
+			false, scene.LensOpenCV, 1.2},
+		{"decentred", scene.LensOpenCV, []float64{850, 850, 500, 375, -0.05, 0.01, 0.003, -0.002},
+			scene.LensSimplePinhole, false, scene.LensOpenCV, 1.2},
+		{"simple", scene.LensSimplePinhole, []float64{850, 500, 375}, scene.LensSimplePinhole, true,
+			scene.LensSimplePinhole, 1.2},
+		{"pinhole", scene.LensPinhole, []float64{850, 842, 500, 375}, scene.LensPinhole, true, scene.LensPinhole, 1.2},
+		{"radial", scene.LensSimpleRadial, []float64{850, 500, 375, -0.05}, scene.LensSimpleRadial, true,
+			scene.LensSimpleRadial, 1.2},
+		{"needless", scene.LensRadial, []float64{850, 500, 375, -0.05, 0.01}, scene.LensOpenCV, true,
+			scene.LensOpenCV, 1},
+		{"fisheye", scene.LensOpenCVFisheye, append([]float64{420}, angles...), scene.LensOpenCVFisheye, true,
+			scene.LensOpenCVFisheye, 1.9},
+		{"long fisheye", scene.LensRadialFisheye, angles[:5], scene.LensRadialFisheye, true, scene.LensRadialFisheye,
+			0.55},
+		{"backwards", scene.LensRadialFisheye, []float64{260, 500, 375, 0.02, -0.003}, scene.LensRadialFisheye, true,
+			scene.LensRadialFisheye, 0.75}, // corners are 140 degrees off the axis
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			points := 1500
+			if info, _ := c.model.Info(); info.Fish { // it sees nearly all of them
+				points = 400
+			}
+			s := room(24, points)
+			s.lens.Model, s.lens.Params, s.chosen, s.off = c.model, c.params, c.chosen, c.off
+			m, err := Map(context.Background(), s.inputAs(c.begun), Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			turn, share := s.compare(m)
+			k := m.Lenses[0]
+			t.Logf("%s %.5g: rotations off by %.4f degrees, centres by %.4f %%", k.Model, k.Params, turn, 100*share)
+			if k.Model != c.found || len(m.Missing) > 0 || !(turn < 0.08 && share < 0.003) {
+				t.Errorf("%s %.5g, missing: %d", k.Model, k.Params, len(m.Missing))
+			}
+			for i, want := range as(s.lens, c.found).Params {
+				most := 0.01 // of distortion, of which some terms together do as others
+				if info, _ := k.Model.Info(); i < info.Focals+2 {
+					most = 3
+				}
+				if math.Abs(k.Params[i]-want) > most {
+					t.Errorf("parameter %d is %.5g, want %.5g", i, k.Params[i], want)
+				}
+			}
+		})
+	}
+}
+
+// Photos of as many cameras find focal lengths each, which nothing tells, or EXIF tells wrong of cut photos.
+func TestManyLenses(t *testing.T) {
+	for _, cut := range []bool{false, true} {
+		s := room(24, 1500)
+		for range s.cameras {
+			s.zooms = append(s.zooms, 0.7+0.9*s.draws.uniform())
+		}
+		in := s.input()
+		for i := range in.Lenses {
+			if k := &in.Lenses[i]; cut && i%3 > 0 {
+				k.FocalKnown, k.Params = true, slices.Clone(k.Params)
+				k.Params[0] = s.lens.Params[0] * s.zooms[i] * []float64{0, 1, 1.4}[i%3]
+			}
+		}
+		for i := range in.Pairs {
+			p := &in.Pairs[i]
+			p.Relation = twoview.Relate(in.view(p.A), in.view(p.B), p.Matches, twoview.Options{})
+		}
+		m, err := Map(context.Background(), in, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		turn, share := s.compare(m)
+		worst := 0.0
+		for i, k := range m.Lenses {
+			worst = max(worst, math.Abs(math.Log(k.Params[0]/s.lens.Params[0]/s.zooms[i])))
+		}
+		t.Logf("rotations off by %.4f degrees, centres by %.4f %%, focal lengths by %.2f %%", turn, 100*share,
+			100*worst)
+		if len(m.Missing) > 0 || !(turn < 0.1 && share < 0.015 && worst < 0.02) {
+			t.Errorf("cut: %v, missing: %d", cut, len(m.Missing))
 		}
 	}
 }

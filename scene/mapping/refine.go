@@ -19,6 +19,8 @@ const (
 	// is below leastSure: shares of the photo's longer side.
 	leastPrincipal            = 5
 	principalSigma, leastSure = 0.01, 0.001
+	// leastTerms is how many photos determine more of a lens's distortion than its first term.
+	leastTerms = 6
 	// leastAgreement is the share of a photo's matches that the model confirms, or else its pose is wrong.
 	leastAgreement = 0.35
 	// A pair is open if the model confirms less than openShare of its matches, and loopShare of the photo's longer side
@@ -249,23 +251,21 @@ func (d *draft) solve(free, some []bool, o adjust.Options, whole bool) error {
 	return err
 }
 
-// release lets those parameters of a lens move that its photos can determine: the focal length, then k1, then k2.
+// release lets those parameters of a lens move that its photos can determine: the focal length, then k1, then all.
 func (d *draft) release(l *adjust.Lens, lens, photos int) {
 	info, _ := l.Model.Info()
 	for i := range info.Focals {
 		l.Free[i] = true
-		l.Sigma[i] = 0.2 * d.mapper.lenses[lens].Params[i]
+		l.Sigma[i] = 0.2 * d.mapper.lenses[lens].Params[0]
 	}
 	if d.principal[lens] && photos >= leastPrincipal {
 		for i := range 2 {
 			l.Free[info.Focals+i], l.Sigma[info.Focals+i] = true, principalSigma*float64(max(l.Width, l.Height))
 		}
 	}
-	if k := info.Focals + 2; l.Model.Calibrated() > k {
+	first := info.Focals + 2
+	for k := first; k < l.Model.Calibrated() && (k == first || photos >= leastTerms); k++ {
 		l.Free[k], l.Sigma[k] = true, 0.1
-		if k+1 < l.Model.Calibrated() && photos >= 6 {
-			l.Free[k+1], l.Sigma[k+1] = true, 0.1
-		}
 	}
 }
 
@@ -291,18 +291,23 @@ func (d *draft) dropPhotos() {
 	}
 }
 
-// finish adjusts all to the end, with those principal points that are well determined, and places photos again that
-// turn out to be wrong.
+// finish adjusts all to the end, with those principal points that are well determined, places photos again that turn
+// out to be wrong, and chooses the models of lenses.
 func (d *draft) finish() error {
 	before := d.count
-	err := d.releasePrincipal()
-	if err == nil {
-		err = d.adjustAll()
-	}
+	d.releasePrincipal()
+	err := d.adjustAll()
 	if err == nil && d.count < before {
 		if err = d.grow(); err == nil {
 			err = d.adjustAll()
 		}
+	}
+	if err != nil {
+		return err
+	}
+	changed, err := d.chooseLenses()
+	if err == nil && changed {
+		err = d.adjustWhole(final)
 	}
 	return err
 }
@@ -323,7 +328,7 @@ func (d *draft) adjustAll() error {
 }
 
 // releasePrincipal lets principal points move from now on that the observations would determine well.
-func (d *draft) releasePrincipal() error {
+func (d *draft) releasePrincipal() {
 	for i := range d.principal {
 		d.principal[i] = true
 	}
@@ -334,11 +339,7 @@ func (d *draft) releasePrincipal() error {
 		if d.principal[i] = false; !l.Free[info.Focals] {
 			continue
 		}
-		sigmas, err := p.Sigmas(loss, i, info.Focals, info.Focals+1)
-		if err != nil {
-			return err
-		}
-		d.principal[i] = max(sigmas[0], sigmas[1]) < leastSure*float64(max(l.Width, l.Height))
+		sigmas, err := p.Sigmas(loss, i, info.Focals, info.Focals+1) // an error: nothing is determined
+		d.principal[i] = err == nil && max(sigmas[0], sigmas[1]) < leastSure*float64(max(l.Width, l.Height))
 	}
-	return nil
 }

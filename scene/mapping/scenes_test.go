@@ -35,7 +35,9 @@ type truth struct {
 	noise   float64      // pixels
 	wrong   float64      // share of wrong matches
 	known   bool         // the focal length is
+	chosen  bool         // the lens's model is
 	off     float64      // factor of a focal length that is not known
+	zooms   []float64    // of each photo, which then has a lens of its own
 	twins   [][2]int     // photos that are matched as if point 2i were point 2i+1
 	around  int          // the first photos, that are panoramas
 	rig     int          // cameras that are fixed to each other, each with its own lens; 0: there is no rig
@@ -139,6 +141,22 @@ func street(n int) *truth {
 	return s
 }
 
+// room is n photos across a room of 9 by 7 by 3 metres, from places around its middle: they show something everywhere.
+func room(n, points int) *truth {
+	s := newTruth()
+	for i := range n {
+		sin, cos := math.Sincos(2 * math.Pi * float64(i) / float64(n))
+		s.look(geom.Vec{2.5 * cos, 2 * sin, 1.5 + 0.4*math.Sin(float64(3*i))}, geom.Vec{-cos, -sin, 1.4})
+	}
+	for range points {
+		x := [3]float64{9 * (s.draws.uniform() - 0.5), 7 * (s.draws.uniform() - 0.5), 3 * s.draws.uniform()}
+		wall := int(3 * s.draws.uniform())
+		x[wall] = [3]float64{4.5, 3.5, 1.5}[wall]*math.Copysign(1, s.draws.uniform()-0.5) + float64(wall/2)*1.5
+		s.points = append(s.points, x)
+	}
+	return s
+}
+
 // aerial is a grid of photos downwards.
 func aerial(rows, columns int, relief float64) *truth {
 	s := newTruth()
@@ -169,8 +187,8 @@ func (s *truth) with(o *truth, away [3]float64) *truth {
 	return s
 }
 
-// room is n panoramas on a way through a room, which are held aslant, and photos of a pinhole in between.
-func room(n, photos int) *truth {
+// hall is n panoramas on a way through a room, which are held aslant, and photos of a pinhole in between.
+func hall(n, photos int) *truth {
 	s := newTruth()
 	s.around = n
 	for i := range n + photos {
@@ -192,7 +210,7 @@ func room(n, photos int) *truth {
 
 // ride is a way through a room of a rig of cameras, which look to different sides and hardly overlap.
 func ride(moments, cameras int) *truth {
-	s := room(0, moments)
+	s := hall(0, moments)
 	s.rig = cameras
 	bodies := make([]scene.Camera, moments)
 	for i := range bodies {
@@ -216,28 +234,38 @@ func ride(moments, cameras int) *truth {
 }
 
 // input photographs the scene and matches all pairs of photos that share points.
-func (s *truth) input() *Input {
-	guess := s.lens
-	guess.Params = []float64{s.lens.Params[0] * s.off, s.lens.Params[1], s.lens.Params[2], 0, 0}
-	if s.known {
-		guess.Params[0] = s.lens.Params[0]
+func (s *truth) input() *Input { return s.inputAs(s.lens.Model) }
+
+// inputAs is input with a guess of a model without distortion.
+func (s *truth) inputAs(model scene.LensModel) *Input {
+	f := s.lens.Params[0]
+	if !s.known || s.chosen {
+		f *= s.off
 	}
+	guess := as(s.lens, scene.LensSimplePinhole)
+	guess.Params[0] = f
+	guess = as(guess, model)
 	sphere := scene.Calibration{Model: scene.LensEquirectangular, Width: 2000, Height: 1000,
 		Params: []float64{2000, 1000}}
-	in := &Input{Lenses: []Lens{{Calibration: guess, FocalKnown: s.known}, {Calibration: sphere, FocalKnown: true}}}
+	in := &Input{Lenses: []Lens{{Calibration: guess, FocalKnown: s.known, Chosen: s.chosen}}}
+	if s.around > 0 {
+		in.Lenses = append(in.Lenses, Lens{Calibration: sphere, FocalKnown: true})
+	}
 	for range s.rig - 1 {
-		in.Lenses = append(in.Lenses, Lens{Calibration: guess, FocalKnown: s.known})
+		in.Lenses = append(in.Lenses, in.Lenses[0])
 	}
 	seen := make([]map[int]int32, len(s.cameras)) // keypoints by point
 	for i, c := range s.cameras {
-		p, lens := Photo{Name: fmt.Sprintf("%03d.jpg", i)}, s.lens
-		if i < s.around {
+		p, lens := Photo{Name: fmt.Sprintf("%03d.jpg", i)}, as(s.lens, s.lens.Model)
+		switch {
+		case i < s.around:
 			p.Lens, lens = 1, sphere
-		}
-		if s.rig > 0 {
-			if p.Moment = 1 + i/s.rig; i%s.rig > 0 {
-				p.Lens = 1 + i%s.rig
-			}
+		case s.zooms != nil:
+			p.Lens = i
+			in.Lenses = append(in.Lenses, in.Lenses[0])[:i+1]
+			lens.Params[0] = s.zooms[i] * s.lens.Params[0]
+		case s.rig > 0:
+			p.Moment, p.Lens = 1+i/s.rig, i%s.rig
 		}
 		optics, _ := lens.Optics(lens.Width, lens.Height)
 		seen[i] = map[int]int32{}
@@ -299,5 +327,6 @@ func (in *Input) view(photo int) twoview.View {
 	p := &in.Photos[photo]
 	l := &in.Lenses[p.Lens]
 	o, _ := l.Optics(l.Width, l.Height)
-	return twoview.View{Optics: o, FocalKnown: l.FocalKnown, Points: p.Keypoints}
+	info, _ := l.Model.Info()
+	return twoview.View{Optics: o, FocalKnown: l.FocalKnown || info.Fish, Points: p.Keypoints}
 }

@@ -39,12 +39,12 @@ type mapper struct {
 }
 
 func newMapper(ctx context.Context, in *Input, o Options) (m *mapper, err error) {
+	if in, err = in.withFisheyes(ctx); err != nil {
+		return nil, err
+	}
 	m = &mapper{ctx: ctx, in: in, o: o}
-	for _, l := range in.Lenses {
-		if !l.Fixed {
-			l.Calibration = raised(l.Calibration)
-		}
-		m.lenses = append(m.lenses, l.Calibration)
+	for i := range in.Lenses {
+		m.lenses = append(m.lenses, in.Lenses[i].begun())
 	}
 	calibrateFocals(in, m.lenses)
 	if m.start, err = prepare(m.lenses); err != nil {
@@ -71,19 +71,6 @@ func newMapper(ctx context.Context, in *Input, o Options) (m *mapper, err error)
 		}
 	}
 	return m, ctx.Err()
-}
-
-// raised returns a perspective lens of one focal length as RADIAL, one of two as OPENCV, others as they are.
-func raised(k scene.Calibration) scene.Calibration {
-	switch k.Model {
-	case scene.LensSimplePinhole, scene.LensSimpleRadial:
-		k.Model, k.Params = scene.LensRadial, append(slices.Clone(k.Params), 0, 0)[:5]
-	case scene.LensPinhole:
-		k, _ = k.Raised()
-	default:
-		k.Params = slices.Clone(k.Params)
-	}
-	return k
 }
 
 // findRays computes the rays of keypoints with matches.

@@ -8,11 +8,13 @@ import (
 	"vksplat/scene/photo"
 )
 
-// cameraPlan says which photos share a camera, and which model of COLMAP it has.
+// cameraPlan says which photos share a camera, and which model it has with COLMAP.
 type cameraPlan struct {
 	share string // CamerasOne, CamerasMany or CamerasFolder
 	model string
 	why   string // in words, for the first line of the stage
+
+	lenses int // that EXIF names
 }
 
 func (m *mapper) planCameras() (cameraPlan, error) {
@@ -30,6 +32,7 @@ func (m *mapper) planCameras() (cameraPlan, error) {
 	if err != nil {
 		return p, err
 	}
+	p.lenses = kinds.lenses
 	switch {
 	case p.share == CamerasOne && kinds.sizes > 1:
 		return p, fault.Usagef("leave out "+fault.Setting("cameras")+", or give folders of their own to photos of one size",

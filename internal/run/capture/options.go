@@ -63,7 +63,7 @@ type Options struct {
 	Masks       string // folder of masks, "" for none
 	Rig         bool   // photos of one name were taken at once, by cameras that are fixed to each other
 	Cameras     string // Auto, CamerasOne, CamerasMany or CamerasFolder
-	CameraModel string // of COLMAP, or Auto
+	CameraModel string // COLMAP's name, or Auto
 	MaxSize     int    // longer side at which features are searched; 0: COLMAP's default
 	Matching    string // Auto, MatchAll or MatchSequential
 	Mapper      string // Auto, MapOwn, MapIncremental or MapGlobal
@@ -83,7 +83,8 @@ func NewOptions() *Options {
 		Progress: meter.Auto}
 }
 
-// CameraModels are those of COLMAP that suit photos whose lens is not known.
+// CameraModels are those of COLMAP that suit photos whose lens is not known. COLMAP alone finds those that are not
+// adjustable.
 var CameraModels = []string{Auto, "SIMPLE_PINHOLE", "PINHOLE", "SIMPLE_RADIAL", "RADIAL", "OPENCV", "FULL_OPENCV",
 	"SIMPLE_RADIAL_FISHEYE", "RADIAL_FISHEYE", "OPENCV_FISHEYE", "THIN_PRISM_FISHEYE", Panorama}
 

@@ -14,6 +14,7 @@ import (
 	"vksplat/internal/run/reconstruct"
 	"vksplat/pipeline"
 	"vksplat/pipeline/features"
+	"vksplat/scene"
 	"vksplat/scene/colmap"
 	"vksplat/scene/mapping"
 	"vksplat/scene/pairs"
@@ -55,12 +56,18 @@ func (o *Options) choosesOwn() bool {
 // ofColmap names a setting that COLMAP alone has, "" for none.
 func (o *Options) ofColmap() string {
 	switch {
-	case o.CameraModel != Auto && o.CameraModel != Panorama:
+	case o.CameraModel != Auto && o.CameraModel != Panorama && !adjustable(o.CameraModel):
 		return "camera-model"
 	case o.Mapper == MapIncremental || o.Mapper == MapGlobal:
 		return "mapper"
 	}
 	return ""
+}
+
+// adjustable reports whether this program finds all numbers of a lens model.
+func adjustable(name string) bool {
+	m, ok := scene.LensModelByName(name)
+	return ok && m.Calibrated() == m.NumParams()
 }
 
 // ready opens the device before photos are gone through, unless what it is for is done.
@@ -105,13 +112,16 @@ func (w *own) list() error {
 		p := w.photoOf(name)
 		switch folder := path.Dir(name); {
 		case plan.share == CamerasOne:
-		case plan.share == CamerasFolder:
+		case plan.share == CamerasFolder || w.o.Cameras == Auto && w.isFrame(name):
 			p.Lens = folder
 		case w.o.Cameras == CamerasMany:
 			p.Lens = name
 		default:
 			if p.Lens, err = kindOf(p.Path); err != nil {
 				return err
+			}
+			if plan.lenses > 1 && photo.TakenWith(p.Path) == "" { // any of several cameras, or yet another one
+				p.Lens += name
 			}
 		}
 		if w.o.Rig {
@@ -124,7 +134,8 @@ func (w *own) list() error {
 
 // photoOf is a photo below images, with its mask, but for its lens.
 func (w *own) photoOf(name string) reconstruct.Photo {
-	p := reconstruct.Photo{Name: name, Path: w.o.in(imagesFolder, filepath.FromSlash(name))}
+	p := reconstruct.Photo{Name: name, Path: w.o.in(imagesFolder, filepath.FromSlash(name)), Model: w.o.CameraModel,
+		Panorama: w.o.CameraModel == Panorama}
 	if w.o.Masks != "" || w.o.More {
 		if mask := w.o.in(masksFolder, filepath.FromSlash(name)+".png"); output.IsFile(mask) {
 			p.Mask = mask
@@ -164,7 +175,7 @@ func (w *own) findFeatures() error {
 		}
 		return fmt.Sprintf("%s in %s", cli.Count(n, "feature"), cli.Count(len(w.found), "photo")), err
 	}
-	key := text("own", ownVersion, w.siftOptions(), w.o.CameraModel, w.mapper.photos)
+	key := text("own", ownVersion, w.siftOptions(), w.o.CameraModel == Panorama, w.mapper.photos)
 	return w.stages.do(stage{name: stageFeatures, key: key, outputs: []string{featuresFile}, do: do})
 }
 
@@ -274,7 +285,7 @@ func (w *own) matchPhotos() error {
 	for _, p := range w.photos {
 		lenses = append(lenses, p.Lens)
 	}
-	return w.stages.do(stage{name: stageMatches, key: text("own", ownVersion, w.pairOptions(), lenses),
+	return w.stages.do(stage{name: stageMatches, key: text("own", ownVersion, w.pairOptions(), lenses, w.o.CameraModel),
 		outputs: []string{matchesFile}, do: do})
 }
 
@@ -312,8 +323,8 @@ func (w *own) pairsOf(fresh []bool) ([]mapping.Pair, error) {
 }
 
 func (w *own) findCameras() error {
-	outputs := []string{componentsFolder}
-	return w.stages.do(stage{name: stageMapping, key: text("own", ownVersion, w.o.Rig), outputs: outputs, do: w.place})
+	return w.stages.do(stage{name: stageMapping, key: text("own", ownVersion, w.o.CameraModel, w.o.Rig),
+		outputs: []string{componentsFolder}, do: w.place})
 }
 
 // place finds cameras, and stores them as the only component, with why photos are missing.

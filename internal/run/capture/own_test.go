@@ -27,6 +27,7 @@ import (
 	"vksplat/pipeline"
 	"vksplat/pipeline/features"
 	"vksplat/scene/mapping"
+	"vksplat/scene/scenetest"
 	"vksplat/scene/twoview"
 )
 
@@ -35,7 +36,7 @@ func drawn(t *testing.T, n int) *Options {
 	t.Helper()
 	runtest.NeedDevice(t)
 	dir := t.TempDir()
-	must.Do(t, capturetest.Photos(dir, n, 200, 150))
+	must.Do(t, capturetest.Photos(dir, n, 200, 150, capturetest.Pinhole))
 	o := optionsOf(t, dir)
 	o.Mapper, o.Again = Auto, "vksplat capture again"
 	return o
@@ -239,7 +240,9 @@ func TestOwnChoice(t *testing.T) {
 		"own":      {func(o *Options) { o.Mapper = MapOwn }, true},
 		"sequence": {func(o *Options) { o.Matching = MatchSequential }, true},
 		"panorama": {func(o *Options) { o.CameraModel = Panorama }, true},
-		"model":    {func(o *Options) { o.CameraModel = "FULL_OPENCV" }, false},
+		"fisheye":  {func(o *Options) { o.CameraModel = "OPENCV_FISHEYE" }, true},
+		"pinhole":  {func(o *Options) { o.CameraModel = "SIMPLE_PINHOLE" }, true},
+		"full":     {func(o *Options) { o.CameraModel = "FULL_OPENCV" }, false},
 		"global":   {func(o *Options) { o.Mapper = MapGlobal }, false},
 	} {
 		o := NewOptions()
@@ -270,5 +273,50 @@ func TestOwnFiles(t *testing.T) {
 		if _, err := run(t.Context(), o); !errors.Is(err, fault.ErrUsage) || !output.IsFile(o.in(name)) {
 			t.Errorf("%s was there: %v", name, err)
 		}
+	}
+}
+
+// withCamera puts the name of a camera into a PNG.
+func withCamera(t *testing.T, file, name string) {
+	t.Helper()
+	b := append([]byte("II*\x00\x08\x00\x00\x00\x01\x00\x10\x01\x02\x00"), byte(len(name)+1)) // tag 0x110, a text
+	b = append(b, 0, 0, 0, 26, 0, 0, 0, 0, 0, 0, 0)
+	data := must.Get(os.ReadFile(file))(t)
+	must.Do(t, os.WriteFile(file, scenetest.WithChunk(data, "eXIf", append(b, name+"\x00"...)), 0o666))
+}
+
+// TestOwnLenses has photos share lenses by size and camera, frames by their video, and photos of which nothing tells
+// the camera by size, unless several cameras are told.
+func TestOwnLenses(t *testing.T) {
+	o := optionsOf(t)
+	w := &own{mapper: &mapper{base: &base{o: o}, material: &material{
+		sources: []*source{{}, {video: true, folder: "walk"}},
+		photos:  []string{"a.png", "b.png", "c.png", "d.png", "e.png", "walk/1.png", "walk/2.png"}}}}
+	for i, name := range w.mapper.photos {
+		file := o.in(imagesFolder, filepath.FromSlash(name))
+		must.Do(t, os.MkdirAll(filepath.Dir(file), 0o777))
+		must.Do(t, writePhoto(file, 40+20*(i/4%2), 60-20*(i/4%2), 0)) // e and the frames lie
+	}
+	lenses := func(models ...string) (list []int) {
+		for i, model := range models {
+			if model != "" {
+				withCamera(t, o.in(imagesFolder, w.mapper.photos[i]), model)
+			}
+		}
+		must.Do(t, w.list())
+		at := map[string]int{}
+		for _, p := range w.photos {
+			if _, known := at[p.Lens]; !known {
+				at[p.Lens] = len(at)
+			}
+			list = append(list, at[p.Lens])
+		}
+		return list
+	}
+	if got := lenses(); !slices.Equal(got, []int{0, 0, 0, 0, 1, 2, 2}) {
+		t.Errorf("photos of two sizes have lenses %v", got)
+	}
+	if got := lenses("Phone", "Phone", "", "", "Camera"); !slices.Equal(got, []int{0, 0, 1, 2, 3, 4, 4}) {
+		t.Errorf("photos of two cameras and others have lenses %v", got)
 	}
 }

@@ -42,7 +42,7 @@ func film(t *testing.T, n, w, h int) string {
 	dir := t.TempDir()
 	errs := make([]error, n)
 	parallel.For(n, func(i int) {
-		sharp := capturetest.Picture(capturetest.Walk(i, n), w, h)
+		sharp := capturetest.Picture(capturetest.Walk(i, n), w, h, capturetest.Pinhole)
 		for k := range candidates {
 			img := sharp
 			if k != 2 {

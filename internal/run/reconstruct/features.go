@@ -22,6 +22,7 @@ type Photo struct {
 	Path     string // "": there is no picture, and there are no features
 	Mask     string // file that is black where features are to be ignored; "" for none
 	Lens     string // photos of one text share a calibration
+	Model    string // COLMAP's name of the lens model to find, which scene/adjust must know; another text: it is chosen
 	Sequence string // photos of one text were taken one after the other; "": this is in no sequence
 	Panorama bool   // it is equirectangular
 	Moment   string // photos of one text were taken at once, by cameras fixed to each other; "": none was with this

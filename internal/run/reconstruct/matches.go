@@ -29,7 +29,7 @@ func input(photos []Photo, found []Features) *mapping.Input {
 		if !known {
 			at = len(in.Lenses)
 			lenses[p.Lens] = at
-			in.Lenses = append(in.Lenses, lensOf(&photos[i], f.Width, f.Height))
+			in.Lenses = append(in.Lenses, lensOf(&p, f.Width, f.Height))
 		}
 		one := mapping.Photo{Name: p.Name, Lens: at, Given: p.Place, Keypoints: make([][2]float32, len(f.Points))}
 		for k, x := range f.Points {
@@ -118,7 +118,9 @@ func viewsOf(in *mapping.Input) ([]twoview.View, error) {
 	}
 	views := make([]twoview.View, len(in.Photos))
 	for i, p := range in.Photos {
-		views[i] = twoview.View{Optics: optics[p.Lens], FocalKnown: in.Lenses[p.Lens].FocalKnown, Points: p.Keypoints}
+		info, _ := in.Lenses[p.Lens].Model.Info() // a fisheye must be known to be related, if only by a guess
+		views[i] = twoview.View{Optics: optics[p.Lens], FocalKnown: in.Lenses[p.Lens].FocalKnown || info.Fish,
+			Points: p.Keypoints}
 	}
 	return views, nil
 }

@@ -2,6 +2,7 @@ package reconstruct
 
 import (
 	"context"
+	"math"
 
 	"vksplat/internal/geom"
 	"vksplat/scene"
@@ -11,7 +12,7 @@ import (
 )
 
 // lensOf is the calibration that the search for a photo's camera begins with: a given one, the focal length that EXIF
-// tells, or a guess; of a panorama there is no more to be found.
+// tells, or a guess, by which a fisheye shows half of all directions; of a panorama there is no more to be found.
 func lensOf(p *Photo, width, height int) mapping.Lens {
 	if p.Calibration != nil {
 		return mapping.Lens{Calibration: *p.Calibration, FocalKnown: true, Fixed: true}
@@ -20,13 +21,28 @@ func lensOf(p *Photo, width, height int) mapping.Lens {
 		return mapping.Lens{FocalKnown: true, Calibration: scene.Calibration{Model: scene.LensEquirectangular,
 			Width: width, Height: height, Params: []float64{float64(width), float64(height)}}}
 	}
-	focal, known := photo.FocalLength(p.Path)
-	if !known {
-		focal = guessedFocal
+	model, chosen := scene.LensModelByName(p.Model)
+	if !chosen {
+		model = scene.LensSimplePinhole
 	}
-	focal *= float64(max(width, height))
-	return mapping.Lens{FocalKnown: known, Calibration: scene.Calibration{Model: scene.LensSimplePinhole, Width: width,
-		Height: height, Params: []float64{focal, float64(width) / 2, float64(height) / 2}}}
+	info, _ := model.Info()
+	w, h := float64(width), float64(height)
+	focal, known := photo.FocalLength(p.Path)
+	switch {
+	case known:
+		focal *= max(w, h)
+	case info.Fish:
+		focal = math.Hypot(w, h) / math.Pi
+	default:
+		focal = guessedFocal * max(w, h)
+	}
+	params := make([]float64, info.Params)
+	for i := range info.Focals {
+		params[i] = focal
+	}
+	params[info.Focals], params[info.Focals+1] = w/2, h/2
+	return mapping.Lens{FocalKnown: known, Chosen: chosen,
+		Calibration: scene.Calibration{Model: model, Width: width, Height: height, Params: params}}
 }
 
 // Map finds cameras and points of photos, and returns them as a COLMAP model, whose points have the mean colours of

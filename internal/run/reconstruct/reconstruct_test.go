@@ -22,6 +22,7 @@ import (
 	"vksplat/internal/run/runtest"
 	"vksplat/pipeline"
 	"vksplat/pipeline/features"
+	"vksplat/scene"
 	"vksplat/scene/calibrate"
 	"vksplat/scene/colmap"
 	"vksplat/scene/pairs"
@@ -40,10 +41,10 @@ func open(t *testing.T) *pipeline.Device {
 }
 
 // photosIn draws photos.
-func photosIn(t *testing.T, n int) (photos []Photo) {
+func photosIn(t *testing.T, n int, lens capturetest.Lens) (photos []Photo) {
 	t.Helper()
 	dir := t.TempDir()
-	must.Do(t, capturetest.Photos(dir, n, 200, 150))
+	must.Do(t, capturetest.Photos(dir, n, 200, 150, lens))
 	for i := range n {
 		name := fmt.Sprintf("%03d.png", i)
 		photos = append(photos, Photo{Name: name, Path: filepath.Join(dir, name)})
@@ -74,25 +75,30 @@ func camerasOf(t *testing.T, d *pipeline.Device, photos []Photo) *colmap.Model {
 	return m
 }
 
-// TestCameras finds the cameras of made-up photos, where they were, and the same ones on one core.
-func TestCameras(t *testing.T) {
-	const n = 12
-	d, photos := open(t), photosIn(t, n)
-	m := camerasOf(t, d, photos)
+// place checks where cameras are, and the focal length.
+func place(t *testing.T, m *colmap.Model, drawn float64) {
+	t.Helper()
 	var here, there []geom.Vec
 	for i, v := range m.Images {
 		turn, _ := geom.RotationFromQuat(v.Quat)
 		here = append(here, geom.TranslationOf(geom.Transposed(turn), v.T))
-		there = append(there, capturetest.Walk(i, n))
+		there = append(there, capturetest.Walk(i, len(m.Images)))
 	}
 	worst, size := capturetest.Misfit(here, there)
-	t.Logf("cameras are off by up to %.3f %% of the path's size", 100*worst/size)
+	t.Logf("cameras are off by up to %.3f %% of the path's size, %v", 100*worst/size, m.Cameras[1])
 	if worst > 0.005*size {
 		t.Errorf("a camera is %.3g off, the path has a size of %.3g", worst, size)
 	}
-	if focal := m.Cameras[1].Params[0]; focal < 215 || focal > 225 { // they were drawn with 220
-		t.Errorf("the focal length is %g pixels", focal)
+	if focal := m.Cameras[1].Params[0]; math.Abs(focal/drawn-1) > 0.025 {
+		t.Errorf("the focal length is %g pixels, want %g", focal, drawn)
 	}
+}
+
+// TestCameras finds the cameras of made-up photos, where they were, and the same ones on one core.
+func TestCameras(t *testing.T) {
+	d, photos := open(t), photosIn(t, 12, capturetest.Pinhole)
+	m := camerasOf(t, d, photos)
+	place(t, m, 220)
 	if len(m.Points) < 1000 {
 		t.Errorf("there are %d points", len(m.Points))
 	}
@@ -104,7 +110,7 @@ func TestCameras(t *testing.T) {
 
 // TestAgain finds again in a photo what it shows, by the other photos; one without a picture shows nothing.
 func TestAgain(t *testing.T) {
-	d, photos := open(t), photosIn(t, 8)
+	d, photos := open(t), photosIn(t, 8, capturetest.Pinhole)
 	m := camerasOf(t, d, photos)
 	points := map[uint64]int32{}
 	for i, p := range m.Points {
@@ -147,9 +153,22 @@ func TestAgain(t *testing.T) {
 	}
 }
 
+// TestFisheye finds cameras of a lens whose model alone is known.
+func TestFisheye(t *testing.T) {
+	d, photos := open(t), photosIn(t, 12, capturetest.Fisheye)
+	for i := range photos {
+		photos[i].Model = "OPENCV_FISHEYE"
+	}
+	m := camerasOf(t, d, photos)
+	if m.Cameras[1].Model != scene.LensOpenCVFisheye {
+		t.Errorf("the lens is %v", m.Cameras[1])
+	}
+	place(t, m, 84)
+}
+
 // TestCancel ends every step with the context's error.
 func TestCancel(t *testing.T) {
-	d, photos := open(t), photosIn(t, 4)
+	d, photos := open(t), photosIn(t, 4, capturetest.Pinhole)
 	found := findIt(t, d, photos)
 	list := must.Get(Match(t.Context(), d, photos, found, nil, pairs.Defaults, none))(t)
 	for name, step := range map[string]func(ctx context.Context) error{

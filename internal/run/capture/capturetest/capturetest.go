@@ -69,20 +69,32 @@ func Walk(i, n int) geom.Vec {
 	return geom.Vec{4 * math.Sin(a), -4 * math.Cos(a), 1.4 + 0.5*math.Sin(3*a)}
 }
 
+// A Lens says where a place in the picture is seen, in widths of the picture from its middle: right, down and ahead.
+type Lens func(u, v float64) geom.Vec
+
+// Pinhole has a focal length of 1.1 widths.
+func Pinhole(u, v float64) geom.Vec { return geom.Vec{u / 1.1, v / 1.1, 1} }
+
+// Fisheye is an equidistant one of 0.42 widths, 68 degrees to either side.
+func Fisheye(u, v float64) geom.Vec {
+	r := math.Hypot(u, v)
+	sin, cos := math.Sincos(r / 0.42)
+	return geom.Vec{u / r * sin, v / r * sin, cos}
+}
+
 // Picture draws the scene from a place.
-func Picture(from geom.Vec, w, h int) *image.Gray {
+func Picture(from geom.Vec, w, h int, lens Lens) *image.Gray {
 	ahead := geom.Vec{0, 0.2, 0.5}.Sub(from).Unit()
 	right := ahead.Cross(geom.Vec{0, 0, 1}).Unit()
 	down := ahead.Cross(right)
 	img := image.NewGray(image.Rect(0, 0, w, h))
-	focal := 1.1 * float64(w)
 	for y := range h {
 		for x := range w {
 			sum := 0.0
 			for s := range 4 { // rays a pixel
-				u := (float64(x) + 0.25 + 0.5*float64(s%2) - float64(w)/2) / focal
-				v := (float64(y) + 0.25 + 0.5*float64(s/2) - float64(h)/2) / focal
-				sum += Shade(from, ahead.Add(right.Mul(u)).Add(down.Mul(v)).Unit()) / 4
+				look := lens((float64(x)+0.25+0.5*float64(s%2)-float64(w)/2)/float64(w),
+					(float64(y)+0.25+0.5*float64(s/2)-float64(h)/2)/float64(w))
+				sum += Shade(from, right.Mul(look[0]).Add(down.Mul(look[1])).Add(ahead.Mul(look[2])).Unit()) / 4
 			}
 			img.SetGray(x, y, color.Gray{Y: uint8(255*sum + 0.5)})
 		}
@@ -90,13 +102,13 @@ func Picture(from geom.Vec, w, h int) *image.Gray {
 	return img
 }
 
-// Photos writes n of them into a folder, which is made.
-func Photos(dir string, n, w, h int) error {
+// Photos writes n of them into a folder, which is there.
+func Photos(dir string, n, w, h int, lens Lens) error {
 	errs := make([]error, n)
 	parallel.For(n, func(i int) {
 		f, err := os.Create(filepath.Join(dir, fmt.Sprintf("%03d.png", i)))
 		if err == nil {
-			err = errors.Join(png.Encode(f, Picture(Walk(i, n), w, h)), f.Close())
+			err = errors.Join(png.Encode(f, Picture(Walk(i, n), w, h, lens)), f.Close())
 		}
 		errs[i] = err
 	})
