@@ -22,7 +22,8 @@ var plainer = map[scene.LensModel]scene.LensModel{scene.LensPinhole: scene.LensS
 	scene.LensOpenCV: scene.LensRadial, scene.LensFisheye: scene.LensSimpleFisheye,
 	scene.LensOpenCVFisheye: scene.LensRadialFisheye}
 
-// goal is the model that a lens may get in the end: the one that is chosen or stays, or the richest one that can be adjusted.
+// goal is the model that a lens may get in the end: the one that is chosen or stays, or the richest one that can be
+// adjusted.
 func (l *Lens) goal() scene.LensModel {
 	if l.Chosen || l.Fixed {
 		return l.Model
