@@ -24,7 +24,7 @@ import (
 const (
 	featuresFile = "features.bin"
 	matchesFile  = "matches.bin"
-	missingFile  = "missing.json" // in componentsFolder: why photos have no camera, by name
+	notesFile    = "notes.json" // in componentsFolder
 	ownVersion   = "1"
 )
 
@@ -228,7 +228,7 @@ func (w *own) findCameras() error {
 	return w.stages.do(stage{name: stageMapping, key: text("own", ownVersion), outputs: outputs, do: w.place})
 }
 
-// place finds cameras, and stores them as the only component, with why photos are missing.
+// place finds cameras, and stores them as the only component, with notes.
 func (w *own) place() (string, error) {
 	if w.found == nil {
 		if err := reuse(w, featuresFile, &w.found, w.find); err != nil {
@@ -240,7 +240,7 @@ func (w *own) place() (string, error) {
 			return "", err
 		}
 	}
-	m, missing, err := reconstruct.Map(w.ctx, w.photos, w.found, w.pairs, func(done, of int) {
+	m, missing, at, err := reconstruct.Map(w.ctx, w.photos, w.found, w.pairs, func(done, of int) {
 		w.show.update(done, of, "%d of %d photos have a camera", done, of)
 	})
 	if errors.Is(err, mapping.ErrNoPair) {
@@ -253,12 +253,12 @@ func (w *own) place() (string, error) {
 	if err := colmap.Save(dir, m.Files()); err != nil {
 		return "", err
 	}
-	why := map[string]string{}
+	n := notes{Why: map[string]string{}, Apart: w.apart(missing), Earth: at}
 	for i := range missing {
-		why[w.photos[missing[i].Photo].Name] = w.why(&missing[i])
+		n.Why[w.photos[missing[i].Photo].Name] = w.why(&missing[i])
 	}
 	return fmt.Sprintf("%d of %d photos, %s", len(m.Images), len(w.photos), cli.Count(len(m.Points), "point")),
-		output.WriteJSON(w.o.in(componentsFolder, missingFile), why)
+		output.WriteJSON(w.o.in(componentsFolder, notesFile), n)
 }
 
 // fewFeatures of a photo are too few to find it by.

@@ -42,9 +42,12 @@ func input(photos []Photo, found []Features) *mapping.Input {
 func Match(ctx context.Context, d *pipeline.Device, photos []Photo, found []Features, o pairs.Options,
 	progress func(done, of int)) ([]mapping.Pair, error) {
 	list, chosen := make([]matching.Photo, len(photos)), make([]pairs.Photo, len(photos))
+	gps := placesOf(photos)
+	apart := gps.apart()
 	for i, p := range photos {
 		list[i] = matching.Photo{Descriptors: found[i].Descriptors}
-		chosen[i] = pairs.Photo{Name: p.Name, Sequence: p.Sequence, Descriptors: found[i].Descriptors}
+		chosen[i] = pairs.Photo{Name: p.Name, Sequence: p.Sequence, Descriptors: found[i].Descriptors,
+			Located: gps.located[i] && apart, East: gps.at[i][0], North: gps.at[i][1]}
 	}
 	m, err := pipeline.NewMatcher(d, list, matching.Options{})
 	if err != nil {

@@ -23,15 +23,16 @@ func lensOf(path string, width, height int) mapping.Lens {
 }
 
 // Map finds cameras and points of photos, and returns them as a COLMAP model, whose points have the mean colours of
-// their features. The photos that it lacks are in missing.
+// their features, what it lacks, and where it is if GPS tells.
 func Map(ctx context.Context, photos []Photo, found []Features, pairs []mapping.Pair,
-	progress func(done, of int)) (m *colmap.Model, missing []mapping.Missing, err error) {
+	progress func(done, of int)) (m *colmap.Model, missing []mapping.Missing, at *Earth, err error) {
 	in := input(photos, found)
 	in.Pairs = pairs
 	model, err := mapping.Map(ctx, in, mapping.Options{Progress: progress})
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
+	at = align(model, placesOf(photos))
 	m = &colmap.Model{Cameras: map[uint32]scene.Calibration{}}
 	place := make([]int, len(photos)) // in m.Images
 	for i, p := range photos {
@@ -64,5 +65,5 @@ func Map(ctx context.Context, photos []Photo, found []Features, pairs []mapping.
 		}
 		m.Points = append(m.Points, point)
 	}
-	return m, model.Missing, nil
+	return m, model.Missing, at, nil
 }

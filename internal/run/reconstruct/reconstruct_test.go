@@ -49,7 +49,7 @@ func camerasOf(t *testing.T, d *pipeline.Device, photos []Photo) *colmap.Model {
 	t.Helper()
 	found := must.Get(Find(t.Context(), d, photos, features.Default(), func(int) {}))(t)
 	list := must.Get(Match(t.Context(), d, photos, found, pairs.Defaults, none))(t)
-	m, missing, err := Map(t.Context(), photos, found, list, none)
+	m, missing, _, err := Map(t.Context(), photos, found, list, none)
 	must.Do(t, err)
 	if len(missing) > 0 || len(m.Images) != len(photos) {
 		t.Fatalf("%d of %d photos have a camera, missing are %v", len(m.Images), len(photos), missing)
@@ -100,7 +100,7 @@ func TestCancel(t *testing.T) {
 			return err
 		},
 		"mapping": func(ctx context.Context) error {
-			_, _, err := Map(ctx, photos, found, list, none)
+			_, _, _, err := Map(ctx, photos, found, list, none)
 			return err
 		},
 	} {
