@@ -7,13 +7,9 @@ import (
 	"vksplat/vk"
 )
 
-// Bytes of a tile's descriptors, and of its places.
-const (
-	tileBytes  = tileRows * descriptorBytes
-	placeBytes = tileRows * 8
-)
+const tileBytes = tileRows * descriptorBytes
 
-func slotBytes(tiles int) int64 { return int64(tiles) * (tileBytes + placeBytes) }
+func slotBytes(tiles int) int64 { return int64(tiles) * tileBytes }
 
 // store has photos on the device in slots of one size: those that batches needed last.
 type store struct {
@@ -21,8 +17,7 @@ type store struct {
 	photos      []Photo
 	tiles       int      // of a slot
 	descriptors vk.View  // [slots][tiles][8][MatchTile] 16 bytes
-	places      vk.View  // [slots][tiles][MatchTile][2]float32
-	staging     vk.View  // of some slots: first all their descriptors, then all their places
+	staging     vk.View  // of some slots
 	room        int      // slots in staging
 	slotOf      []int    // by photo; -1: none
 	slots       []holder // by slot
@@ -48,7 +43,6 @@ func newStore(d *vk.Device, photos []Photo, tiles, slots int) (s *store, err err
 		kind  vk.MemoryKind
 		bytes int64
 	}{{&s.descriptors, vk.DeviceLocal, int64(slots*tiles) * tileBytes},
-		{&s.places, vk.DeviceLocal, int64(slots*tiles) * placeBytes},
 		{&s.staging, vk.Upload, int64(s.room) * slotBytes(tiles)}} {
 		if *b.to, err = d.Alloc(b.kind, b.bytes, "descriptors"); err != nil {
 			return s, err
@@ -87,19 +81,13 @@ func (s *store) load() error {
 		return nil
 	}
 	host, r := s.staging.Host(), vk.NewRecorder(s.dev)
-	descriptors, places := int64(s.tiles)*tileBytes, int64(s.tiles)*placeBytes
+	size := slotBytes(s.tiles)
 	parallel.For(len(s.wanted), func(i int) {
-		p := &s.photos[s.slots[s.wanted[i]].photo]
-		layTiles(host[int64(i)*descriptors:], p)
-		to := vk.Cast[[2]float32](s.staging.Slice(int64(s.room)*descriptors+int64(i)*places, places))
-		copy(vk.Host(to), p.Places)
+		layTiles(host[int64(i)*size:], &s.photos[s.slots[s.wanted[i]].photo])
 	})
 	for i, slot := range s.wanted {
-		tiles := int64(s.photos[s.slots[slot].photo].tiles())
-		r.Copy(s.descriptors.Slice(int64(slot)*descriptors, tiles*tileBytes),
-			s.staging.Slice(int64(i)*descriptors, tiles*tileBytes))
-		r.Copy(s.places.Slice(int64(slot)*places, tiles*placeBytes),
-			s.staging.Slice(int64(s.room)*descriptors+int64(i)*places, tiles*placeBytes))
+		bytes := slotBytes(s.photos[s.slots[slot].photo].tiles())
+		r.Copy(s.descriptors.Slice(int64(slot)*size, bytes), s.staging.Slice(int64(i)*size, bytes))
 	}
 	s.wanted = s.wanted[:0]
 	return s.dev.RunOnce(r, "load descriptors")
@@ -128,5 +116,5 @@ func (s *store) close() error {
 	if s == nil {
 		return nil
 	}
-	return errors.Join(s.dev.Free(s.descriptors), s.dev.Free(s.places), s.dev.Free(s.staging))
+	return errors.Join(s.dev.Free(s.descriptors), s.dev.Free(s.staging))
 }
