@@ -16,8 +16,9 @@ func TestTakenAt(t *testing.T) {
 			block := scenetest.GPSBlock(order, want.Latitude, want.Longitude, want.Altitude)
 			for name, data := range withExif(t, block) {
 				got, known := TakenAt(scenetest.PhotoFile(t, "photo", data))
-				if !known || math.Abs(got.Latitude-want.Latitude) > 1e-8 || math.Abs(got.Longitude-want.Longitude) > 1e-8 ||
-					math.Abs(got.Altitude-want.Altitude) > 1e-3 || math.IsNaN(got.Altitude) != math.IsNaN(want.Altitude) {
+				off := math.Hypot(got.Latitude-want.Latitude, got.Longitude-want.Longitude)
+				if !known || off > 1e-8 || math.Abs(got.Altitude-want.Altitude) > 1e-3 ||
+					math.IsNaN(got.Altitude) != math.IsNaN(want.Altitude) {
 					t.Errorf("%s, %v: %v, %t, want %v", name, order, got, known, want)
 				}
 			}

@@ -35,7 +35,7 @@ func ExifBlock(order binary.AppendByteOrder, orientation uint16) []byte {
 	return b
 }
 
-// GPSBlock gives an EXIF block of a place: degrees to the north and east, and metres; none if the height is not a number.
+// GPSBlock gives an EXIF block of a place: degrees to the north and east, and metres; no height if that is NaN.
 func GPSBlock(order binary.AppendByteOrder, north, east, height float64) []byte {
 	b := []byte("II*\x00")
 	if order == binary.AppendByteOrder(binary.BigEndian) {

@@ -38,12 +38,12 @@ func (w *own) apart(missing []mapping.Missing) (list []string) {
 		if best.Best >= 0 {
 			where = fmt.Sprintf("between %s and %s", name(best.Photo), name(best.Best))
 		}
-		which := "from %s to %s"
+		which := "from"
 		if last-missing[i].Photo+1 > best.Part {
-			which = "among %s to %s"
+			which = "among"
 		}
-		list = append(list, fmt.Sprintf("%d photos ("+which+") hang together but not with the rest: take photos %s", best.Part,
-			name(missing[i].Photo), name(last), where))
+		list = append(list, fmt.Sprintf("%d photos (%s %s to %s) hang together but not with the rest: take photos %s",
+			best.Part, which, name(missing[i].Photo), name(last), where))
 	}
 	return list
 }

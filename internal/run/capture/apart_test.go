@@ -36,12 +36,14 @@ func TestApart(t *testing.T) {
 func TestNotes(t *testing.T) {
 	o := withPhotos(t, 4)
 	must.Get(run(t.Context(), o))(t)
-	n := notes{Apart: []string{"3 photos hang together"}, Earth: &reconstruct.Earth{Latitude: 47.5, Photos: 4, Off: 1.25}}
+	earth := reconstruct.Earth{Latitude: 47.5, Photos: 4, Off: 1.25}
+	n := notes{Apart: []string{"3 photos hang together"}, Earth: &earth}
 	must.Do(t, output.WriteJSON(o.in(componentsFolder, notesFile), n))
 	said := must.Get(run(t.Context(), o))(t)
 	r := reportOf(t, o)
 	if !strings.Contains(said, "z up of 47.500000, 0.000000; 4 photos off by 1.2 m") ||
-		!strings.Contains(said, n.Apart[0]) || !slices.Contains(r.Advice, n.Apart[0]) || r.Earth == nil || *r.Earth != *n.Earth {
+		!strings.Contains(said, n.Apart[0]) || !slices.Contains(r.Advice, n.Apart[0]) || r.Earth == nil ||
+		*r.Earth != earth {
 		t.Errorf("said %s, report %+v", said, r)
 	}
 }

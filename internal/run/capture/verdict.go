@@ -136,8 +136,8 @@ func (v *Report) print(console *cli.Console, o *Options) {
 	console.Printf("points:   %d, reprojection error %.2f pixels, median viewing angle %.1f degrees\n", v.Taken.Points,
 		v.Taken.Error, v.Taken.Angle)
 	if e := v.Earth; e != nil {
-		console.Printf("gps:      metres, x east, y north, z up of %.6f, %.6f; %s off by %.1f m\n", e.Latitude, e.Longitude,
-			cli.Count(e.Photos, "photo"), e.Off)
+		console.Printf("gps:      metres, x east, y north, z up of %.6f, %.6f; %s off by %.1f m\n", e.Latitude,
+			e.Longitude, cli.Count(e.Photos, "photo"), e.Off)
 	}
 	if len(v.Others) > 0 {
 		console.Printf("taken:    component %d, of %d\n", v.Taken.Number, len(v.Others)+1)

@@ -44,8 +44,8 @@ func tag(t *testing.T, path string, p photo.Position) {
 
 // TestPlaces has metres of what GPS says, also across the date line, and none of photos that say nothing.
 func TestPlaces(t *testing.T) {
-	for _, zero := range []photo.Position{{Latitude: 48.1, Longitude: 11.5, Altitude: 520}, {Latitude: -17, Longitude: 180},
-		{Latitude: -89.9, Longitude: -70, Altitude: -3}} {
+	for _, zero := range []photo.Position{{Latitude: 48.1, Longitude: 11.5, Altitude: 520},
+		{Latitude: -17, Longitude: 180}, {Latitude: -89.9, Longitude: -70, Altitude: -3}} {
 		photos := photosIn(t, 5)
 		want := [][3]float64{{-300, 40, 7}, {0, 0, 0}, {50, -200, -9}, {0, 90, 0}, {}}
 		for i, x := range want[:4] {
@@ -108,7 +108,8 @@ func TestAlign(t *testing.T) {
 			off := geom.Length(geom.VectorFromRotation(geom.Product(m.Poses[i].R, geom.Transposed(turn))))
 			if d := geom.Length(geom.Sub(centre, x)); d > noise+1e-6 || off > 0.03*noise+1e-6 ||
 				geom.Length(geom.Sub(m.Points[i].X, centre)) > 1e-6 {
-				t.Errorf("noise %g: photo %d is %g m and %g radians off, its point at %v", noise, i, d, off, m.Points[i].X)
+				t.Errorf("noise %g: photo %d is %g m and %g radians off, its point at %v", noise, i, d, off,
+					m.Points[i].X)
 			}
 		}
 	}
