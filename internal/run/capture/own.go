@@ -271,7 +271,7 @@ func (w *own) why(m *mapping.Missing) string {
 	case n < fewFeatures:
 		return fmt.Sprintf("it shows little that can be recognised: %s", cli.Count(n, "feature"))
 	case m.Best >= 0:
-		return fmt.Sprintf("it overlaps too little: at best %s, with %s", cli.Count(m.Matches, "match"),
+		return fmt.Sprintf("it overlaps too little: at best %d matches, with %s", m.Matches,
 			w.photos[m.Best].Name)
 	case m.Part > 1:
 		return fmt.Sprintf("it overlaps only with %s that have no camera either", cli.Count(m.Part-1, "photo"))
