@@ -99,6 +99,9 @@ func (d *draft) grow() error {
 	whole, least, closed, again := 2, leastPoints, 0, false
 	for range 20 + 8*len(d.in.Photos) {
 		added := d.locate(least)
+		if again && len(added) == 0 && whole == d.count {
+			added = d.attach()
+		}
 		d.extend(added, mostOff)
 		var err error
 		switch {
