@@ -7,19 +7,21 @@
 #endif
 // match_tiles compares a tile of one photo's descriptors with a tile of another's: for each descriptor of either it
 // finds the two largest dot products with those of the other.
-//   reads jobs descriptors; writes nearest_keys
+//   reads jobs descriptors places; writes nearest_keys
 // variant packed: products of four bytes at a time, where the device has them
 // A matrix product in shared memory, of which an invocation makes 8x8, on processors 16x16. Products are whole numbers
-// below 2^24, exact in float.
+// below 2^24, exact in float. With GUIDED, only descriptors count whose places agree with the job's guide.
 #include "match.glsl"
 
 layout(local_size_x_id = 0, local_size_x = 256) in;     // 256 or 64
+layout(constant_id = 1) const bool GUIDED = false;
 
 layout(binding = 0, scalar) readonly buffer Jobs { MatchJob jobs[]; };                  // [pairs]
 layout(binding = 1, scalar) readonly buffer Descriptors { uvec4 descriptors[]; };       // [tiles][8][MATCH_TILE]
+layout(binding = 2, scalar) readonly buffer Places { vec2 places[]; };                  // [tiles][MATCH_TILE] pixels
 // By pair: [tiles_b][tiles_a][MATCH_TILE] of the first photo's, [tiles_a][tiles_b][MATCH_TILE] of the second's: the two
 // largest keys.
-layout(binding = 2, scalar) writeonly buffer Keys { uvec2 nearest_keys[]; };
+layout(binding = 3, scalar) writeonly buffer Keys { uvec2 nearest_keys[]; };
 
 // What is multiplied at a time: bytes as floats, or four bytes.
 #ifdef PACKED
@@ -65,6 +67,37 @@ void load_terms(uint side, uint row, uint tile, uint step) {
 // The place in its tile of an invocation's i-th descriptor.
 uint place_of(uint lane, uint i) {
     return i / 4u * (4u * SIDE_LANES) + 4u * lane + i % 4u;
+}
+
+// A point in homogeneous coordinates, times the guide or its transpose. No decision may depend on how a compiler
+// contracts, so what guides compute is precise.
+vec3 times(MatchJob job, vec2 p, bool transposed) {
+    precise vec3 r;
+    [[unroll]] for (uint k = 0u; k < 3u; k++) {
+        uint at = transposed ? k : 3u * k, next = transposed ? 3u : 1u;
+        precise float v = job.guide[at] * p.x + job.guide[at + next] * p.y + job.guide[at + 2u * next];
+        r[k] = v;
+    }
+    return r;
+}
+
+float square_of(vec2 v) {
+    precise float s = v.x * v.x + v.y * v.y;
+    return s;
+}
+
+// Whether the second photo's point agrees with the guide: Sampson's distance from an epipolar line, or the distance
+// from where a homography takes the first's, without divisions.
+bool agrees(MatchJob job, vec3 at, float square_a, vec2 p, float square_b) {
+    if (job.planar != 0u) {
+        precise vec2 off = at.xy - at.z * p;
+        precise float most = job.limit * (at.z * at.z);
+        return square_of(off) <= most;
+    }
+    precise float residual = at.x * p.x + at.y * p.y + at.z;
+    precise float most = job.limit * (square_a + square_b);
+    precise float square = residual * residual;
+    return square <= most;
 }
 
 // The largest keys of each descriptor over the lanes of the other side, written to nearest_keys from `first` on. An
@@ -115,11 +148,22 @@ void main() {
         }
     }
     uvec2 top_a[OWN], top_b[OWN];
-    [[unroll]] for (uint j = 0u; j < OWN; j++) top_b[j] = uvec2(0u);
+    vec2 p[OWN];
+    float square[OWN];
+    [[unroll]] for (uint j = 0u; j < OWN; j++) {
+        top_b[j] = uvec2(0u);
+        if (GUIDED) {
+            p[j] = places[(job.first_b + tile_b) * MATCH_TILE + place_of(lane_b, j)];
+            square[j] = square_of(times(job, p[j], true).xy);
+        }
+    }
     [[unroll]] for (uint i = 0u; i < OWN; i++) {
         top_a[i] = uvec2(0u);
+        vec3 at;
+        if (GUIDED) at = times(job, places[(job.first_a + tile_a) * MATCH_TILE + place_of(lane_a, i)], false);
         [[unroll]] for (uint j = 0u; j < OWN; j++) {
             uint product = uint(sum[i][j]);
+            if (GUIDED && !agrees(job, at, square_of(at.xy), p[j], square[j])) product = 0u;
             top_a[i] = larger_two(top_a[i], match_key(product, place_of(lane_b, j)));
             top_b[j] = larger_two(top_b[j], match_key(product, place_of(lane_a, i)));
         }

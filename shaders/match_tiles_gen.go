@@ -21,10 +21,12 @@ var matchTilesKernel = vk.Kernel{
 	Bindings: []vk.Binding{
 		{Name: "jobs", Access: vk.Read},
 		{Name: "descriptors", Access: vk.Read},
+		{Name: "places", Access: vk.Read},
 		{Name: "nearest_keys", Access: vk.Write},
 	},
 	Specs: []vk.Spec{
 		{Name: "WorkgroupSize", ID: 0, Default: 256},
+		{Name: "GUIDED", ID: 1, Default: 0},
 	},
 }
 
@@ -38,15 +40,16 @@ var matchTilesPackedKernel = variantOf(matchTilesKernel, "match_tiles_packed", m
 // match_tiles compares a tile of one photo's descriptors with a tile of another's: for each descriptor of either it
 // finds the two largest dot products with those of the other.
 //
-//	reads jobs descriptors; writes nearest_keys
+//	reads jobs descriptors places; writes nearest_keys
 //
 // variant packed: products of four bytes at a time, where the device has them
 // A matrix product in shared memory, of which an invocation makes 8x8, on processors 16x16. Products are whole numbers
-// below 2^24, exact in float.
+// below 2^24, exact in float. With GUIDED, only descriptors count whose places agree with the job's guide.
 type MatchTiles struct {
 	Jobs        vk.Slice[layout.MatchJob] // 0, read: [pairs]
 	Descriptors vk.Slice[[4]uint32]       // 1, read: [tiles][8][MATCH_TILE]
-	NearestKeys vk.Slice[[2]uint32]       // 2, write: By pair: [tiles_b][tiles_a][MATCH_TILE] of the first photo's, [tiles_a][tiles_b][MATCH_TILE] of the second's: the two largest keys.
+	Places      vk.Slice[[2]float32]      // 2, read: [tiles][MATCH_TILE] pixels
+	NearestKeys vk.Slice[[2]uint32]       // 3, write: By pair: [tiles_b][tiles_a][MATCH_TILE] of the first photo's, [tiles_a][tiles_b][MATCH_TILE] of the second's: the two largest keys.
 	Packed      bool                      // products of four bytes at a time, where the device has them
 	Spec        MatchTilesSpec
 }
@@ -54,6 +57,7 @@ type MatchTiles struct {
 // MatchTilesSpec holds the specialization constants of match_tiles.comp; a number left 0 means the default.
 type MatchTilesSpec struct {
 	WorkgroupSize uint32 // constant_id 0, default 256
+	Guided        bool   // constant_id 1
 }
 
 // Kernel returns the compiled kernel.
@@ -66,8 +70,9 @@ func (p *MatchTiles) Kernel() *vk.Kernel {
 
 // Args appends the bound views to v and returns them with the push constants, which alias p, and the specialization constants.
 func (p *MatchTiles) Args(v []vk.View) ([]vk.View, []byte, []uint32) {
-	v = append(v, p.Jobs.View, p.Descriptors.View, p.NearestKeys.View)
+	v = append(v, p.Jobs.View, p.Descriptors.View, p.Places.View, p.NearestKeys.View)
 	return v, nil, []uint32{
 		cmp.Or(p.Spec.WorkgroupSize, 256),
+		specBool(p.Spec.Guided),
 	}
 }

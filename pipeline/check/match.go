@@ -14,6 +14,7 @@ import (
 type matched struct {
 	jobs        []layout.MatchJob
 	descriptors []byte
+	places      [][2]float32
 	keys, words int // of all jobs, by 2 MatchTile, and of matches
 }
 
@@ -22,12 +23,13 @@ type matched struct {
 func matchable(t source, tiles ...[2]int) (m matched) {
 	for _, n := range tiles {
 		a, b := t.fewer(n[0]), t.fewer(n[1])
-		first := uint32(len(m.descriptors) / ref.MatchTile / ref.DescriptorBytes)
+		first := uint32(len(m.places) / ref.MatchTile)
 		m.jobs = append(m.jobs, layout.MatchJob{FirstA: first, TilesA: uint32(a), FirstB: first + uint32(a),
 			TilesB: uint32(b), FirstKeys: uint32(m.keys), FirstMatch: uint32(m.words)})
 		m.keys, m.words = m.keys+a*b, m.words+(a+b)*ref.MatchTile
 		for range (a + b) * ref.MatchTile {
 			m.descriptors = append(m.descriptors, descriptor(t, m.descriptors)...)
+			m.places = append(m.places, [2]float32{float32(4000 * t.Float64()), float32(3000 * t.Float64())})
 		}
 	}
 	return m
@@ -64,9 +66,10 @@ func tiled(d []byte) [][4]uint32 {
 	return out
 }
 
-func (m *matched) of(first, tiles uint32) []byte {
-	const tile = ref.MatchTile * ref.DescriptorBytes
-	return m.descriptors[first*tile:][:tiles*tile]
+func (m *matched) of(first, tiles uint32) (d []byte, places [][2]float32) {
+	const tile = ref.MatchTile
+	return m.descriptors[first*tile*ref.DescriptorBytes:][:tiles*tile*ref.DescriptorBytes],
+		m.places[first*tile:][:tiles*tile]
 }
 
 func (m *matched) grid(size func(j *layout.MatchJob) (x, y uint32)) (x, y int) {
@@ -79,21 +82,47 @@ func (m *matched) grid(size func(j *layout.MatchJob) (x, y uint32)) (x, y int) {
 
 // check compares the keys of all tiles with the twin's, for workgroups of either size. Where a device has no products
 // of bytes, the cases of the packed variant run the other.
-func (m *matched) check(t *trial, packed bool) {
+func (m *matched) check(t *trial, packed, guided bool) {
 	var want [][2]uint32
+	agreed, all := 0, 0
 	for i := range m.jobs {
 		j := &m.jobs[i]
-		a, b := m.of(j.FirstA, j.TilesA), m.of(j.FirstB, j.TilesB)
-		want = append(want, ref.MatchTiles(a, b)...)
-		want = append(want, ref.MatchTiles(b, a)...)
+		a, placesA := m.of(j.FirstA, j.TilesA)
+		b, placesB := m.of(j.FirstB, j.TilesB)
+		counts := func(i, k int) bool {
+			ok := !guided || ref.MatchAgrees(j, placesA[i], placesB[k])
+			if all++; ok {
+				agreed++
+			}
+			return ok
+		}
+		want = append(want, ref.MatchTiles(a, b, counts)...)
+		want = append(want, ref.MatchTiles(b, a, func(i, k int) bool { return counts(k, i) })...)
+	}
+	if guided && (agreed == 0 || agreed == all) {
+		failf("%d of %d pairs agree with the guides", agreed, all)
 	}
 	x, y := m.grid(func(j *layout.MatchJob) (x, y uint32) { return j.TilesA, j.TilesB })
 	packed = packed && t.d.Info().Features.PackedDot
 	for _, lanes := range []uint32{256, 64} {
 		t.dispatch(&shaders.MatchTiles{Jobs: in(t, m.jobs...), Descriptors: in(t, tiled(m.descriptors)...),
-			NearestKeys: out[[2]uint32](t, len(want), exactly(want...)), Packed: packed,
-			Spec: shaders.MatchTilesSpec{WorkgroupSize: lanes}}, vk.Groups3(x, y, len(m.jobs)))
+			Places: in(t, m.places...), NearestKeys: out[[2]uint32](t, len(want), exactly(want...)), Packed: packed,
+			Spec: shaders.MatchTilesSpec{WorkgroupSize: lanes, Guided: guided}}, vk.Groups3(x, y, len(m.jobs)))
 		t.run()
+	}
+}
+
+// guide gives every other job a homography, and the others a fundamental matrix.
+func guide(t source, m *matched) {
+	for i := range m.jobs {
+		j := &m.jobs[i]
+		j.Planar, j.Limit = uint32(i%2), 90_000
+		for k := range j.Guide {
+			j.Guide[k] = float32(1e-4 * t.NormFloat64())
+		}
+		if j.Planar != 0 { // moves by less than the limit
+			j.Guide = [9]float32{1.02, 0.03, 5, -0.03, 0.98, -7, 1e-6, -2e-6, 1}
+		}
 	}
 }
 
@@ -132,10 +161,15 @@ func matchCases() []Case {
 	for i, kernel := range []string{"match_tiles", "match_tiles_packed"} {
 		packed := i == 1
 		cases = append(cases, casesOf(kernel, table{
-			{"a tile each", func(t *trial) { m := matchable(t.source, [2]int{1, 1}); m.check(t, packed) }},
+			{"a tile each", func(t *trial) { m := matchable(t.source, [2]int{1, 1}); m.check(t, packed, false) }},
 			{"pairs of several tiles", func(t *trial) {
 				m := matchable(t.source, [2]int{1, 3}, [2]int{2, 1}, [2]int{2, 2})
-				m.check(t, packed)
+				m.check(t, packed, false)
+			}},
+			{"guided", func(t *trial) {
+				m := matchable(t.source, [2]int{1, 2}, [2]int{1, 1}, [2]int{1, 1})
+				guide(t.source, &m)
+				m.check(t, packed, true)
 			}},
 		})...)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"vksplat/shaders"
@@ -28,12 +29,12 @@ const (
 
 // batch is some pairs that are matched together.
 type batch struct {
-	pairs   []layout.MatchJob         // in flight; none: it is free
-	first   int                       // number of the first of them
-	jobs    vk.Slice[layout.MatchJob] // [mostPairs] the same for the device
-	grids   vk.Slice[[3]uint32]       // of match_tiles and match_nearest
-	matches vk.Slice[uint32]          // [mostMatches] by pair
-	program *vk.Program               // once recorded
+	pairs    []layout.MatchJob         // in flight; none: it is free
+	first    int                       // number of the first of them
+	jobs     vk.Slice[layout.MatchJob] // [mostPairs] the same for the device
+	grids    vk.Slice[[3]uint32]       // of match_tiles and match_nearest
+	matches  vk.Slice[uint32]          // [mostMatches] by pair
+	programs [2]*vk.Program            // without and with guides
 
 	ticket vk.Ticket
 	began  time.Time
@@ -41,9 +42,10 @@ type batch struct {
 
 // request is what run does.
 type request struct {
-	pairs [][2]int
-	tiles int // of a photo that count
-	emit  func(pair int, a, b []uint32) error
+	pairs  [][2]int
+	guides []Guide // nil: none
+	tiles  int     // of a photo that count
+	emit   func(pair int, a, b []uint32) error
 }
 
 func (m *Matcher) allocate() (err error) {
@@ -63,20 +65,20 @@ func (m *Matcher) allocate() (err error) {
 }
 
 // program returns the recorded passes of a batch.
-func (m *Matcher) program(b *batch) (*vk.Program, error) {
-	if b.program != nil {
-		return b.program, nil
+func (m *Matcher) program(b *batch, guided int) (*vk.Program, error) {
+	if b.programs[guided] != nil {
+		return b.programs[guided], nil
 	}
 	r := vk.NewRecorder(m.dev)
 	keys := vk.ScratchOf[[2]uint32](r, "nearest keys", 2*tileRows*m.most)
 	r.Dispatch(&shaders.MatchTiles{
-		Jobs: b.jobs, Descriptors: vk.Cast[[4]uint32](m.store.descriptors), NearestKeys: keys, Packed: m.packed,
-		Spec: shaders.MatchTilesSpec{WorkgroupSize: m.lanes},
+		Jobs: b.jobs, Descriptors: vk.Cast[[4]uint32](m.store.descriptors), Places: vk.Cast[[2]float32](m.store.places),
+		NearestKeys: keys, Packed: m.packed, Spec: shaders.MatchTilesSpec{WorkgroupSize: m.lanes, Guided: guided == 1},
 	}, vk.Indirect(b.grids.At(0, 1).View))
 	r.Dispatch(&shaders.MatchNearest{Jobs: b.jobs, NearestKeys: keys, LeastProducts: m.least, Matches: b.matches},
 		vk.Indirect(b.grids.At(1, 1).View))
 	p, err := r.Build("match", m.pool, vk.BuildOptions{NoTimings: true})
-	b.program = p
+	b.programs[guided] = p
 	return p, err
 }
 
@@ -133,7 +135,11 @@ func (m *Matcher) begin(b *batch, r *request, first int) error {
 	if err := m.store.load(); err != nil {
 		return err
 	}
-	p, err := m.program(b)
+	guided := 0
+	if r.guides != nil {
+		guided = 1
+	}
+	p, err := m.program(b, guided)
 	if err != nil {
 		return err
 	}
@@ -150,8 +156,23 @@ func (m *Matcher) job(r *request, pair int) (j layout.MatchJob, ok bool) {
 	if !s.want(a, m.number) || !s.want(b, m.number) {
 		return j, false
 	}
-	return layout.MatchJob{FirstA: uint32(s.slotOf[a] * s.tiles), FirstB: uint32(s.slotOf[b] * s.tiles),
-		TilesA: uint32(min(m.photos[a].tiles(), r.tiles)), TilesB: uint32(min(m.photos[b].tiles(), r.tiles))}, true
+	j = layout.MatchJob{FirstA: uint32(s.slotOf[a] * s.tiles), FirstB: uint32(s.slotOf[b] * s.tiles),
+		TilesA: uint32(min(m.photos[a].tiles(), r.tiles)), TilesB: uint32(min(m.photos[b].tiles(), r.tiles))}
+	if r.guides == nil {
+		return j, true
+	}
+	g, most := &r.guides[pair], 0.0
+	for _, x := range g.Matrix {
+		most = max(most, math.Abs(x))
+	}
+	for k, x := range g.Matrix {
+		j.Guide[k] = float32(x / most)
+	}
+	j.Limit = float32(g.Pixels * g.Pixels)
+	if g.Planar {
+		j.Planar = 1
+	}
+	return j, true
 }
 
 // finish waits for a batch and hands on what it found.
@@ -188,8 +209,10 @@ func (m *Matcher) finish(b *batch, r *request) error {
 }
 
 func (b *batch) close(d *vk.Device) (err error) {
-	if b.program != nil {
-		err = b.program.Close()
+	for _, p := range b.programs {
+		if p != nil {
+			err = errors.Join(err, p.Close())
+		}
 	}
 	return errors.Join(err, d.Free(b.jobs.View), d.Free(b.grids.View), d.Free(b.matches.View))
 }

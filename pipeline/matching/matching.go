@@ -36,7 +36,8 @@ const (
 
 // Photo is what is matched of a photo.
 type Photo struct {
-	Descriptors []byte // 128 bytes each, the largest features first
+	Descriptors []byte       // 128 bytes each, the largest features first
+	Places      [][2]float32 // of each feature, in pixels; for guides alone
 }
 
 // tiles returns the number of whole tiles that the features need.
@@ -49,6 +50,13 @@ type Options struct {
 	Ratio    float64 // most that the nearest's angle is of the second's; 0: 0.8
 	MaxAngle float64 // most of the nearest's, in radians; 0: 0.7
 	MaxBytes int64   // most device memory, on which no match depends; 0: half of what the device's budget leaves
+}
+
+// Guide says where in the second photo of a pair a feature of the first may be.
+type Guide struct {
+	Planar bool       // Matrix is a homography, else a fundamental matrix
+	Matrix [9]float64 // row by row, from pixels of the first photo to those of the second
+	Pixels float64    // most by Sampson's distance, or from where the homography takes a place
 }
 
 // Matcher matches photos. It is for one goroutine.
@@ -84,9 +92,9 @@ func New(d *vk.Device, photos []Photo, o Options) (m *Matcher, err error) {
 	tiles := 1
 	for i := range photos {
 		p, n := &photos[i], len(photos[i].Descriptors)/descriptorBytes
-		if n > MostFeatures || len(p.Descriptors)%descriptorBytes != 0 {
-			return m, fmt.Errorf("%d bytes of descriptors of photo %d: at most %d features of %d bytes are allowed",
-				len(p.Descriptors), i, MostFeatures, descriptorBytes)
+		if n > MostFeatures || len(p.Descriptors)%descriptorBytes != 0 || len(p.Places) != 0 && len(p.Places) != n {
+			return m, fmt.Errorf("%d bytes of descriptors with %d places of photo %d: at most %d features of %d bytes "+
+				"are allowed", len(p.Descriptors), len(p.Places), i, MostFeatures, descriptorBytes)
 		}
 		tiles = max(tiles, p.tiles())
 	}
@@ -160,10 +168,14 @@ func (m *Matcher) loadLeast(o Options) (err error) {
 }
 
 // Match calls emit for each pair of photos, in order, with the features of the first and second photo that match, in
-// the order of the first's. The device works on while emit runs, on as much as two batches hold, so emit should hand on
-// what takes long. The first error ends it.
-func (m *Matcher) Match(ctx context.Context, pairs [][2]int, emit func(pair int, matches [][2]int32) error) error {
-	return m.run(ctx, &request{pairs: pairs, tiles: MostFeatures / tileRows,
+// the order of the first's. Guides, one a pair, restrict matches; nil does not. The device works on while emit runs, on
+// as much as two batches hold, so emit should hand on what takes long. The first error ends it.
+func (m *Matcher) Match(ctx context.Context, pairs [][2]int, guides []Guide,
+	emit func(pair int, matches [][2]int32) error) error {
+	if guides != nil && len(guides) != len(pairs) {
+		return fmt.Errorf("match photos: %d guides of %d pairs", len(guides), len(pairs))
+	}
+	return m.run(ctx, &request{pairs: pairs, guides: guides, tiles: MostFeatures / tileRows,
 		emit: func(pair int, a, b []uint32) error { return emit(pair, mutual(a, b, nil)) }})
 }
 

@@ -7,9 +7,13 @@ import (
 	"vksplat/vk"
 )
 
-const tileBytes = tileRows * descriptorBytes
+// Bytes of a tile's descriptors, and of its places.
+const (
+	tileBytes  = tileRows * descriptorBytes
+	placeBytes = tileRows * 8
+)
 
-func slotBytes(tiles int) int64 { return int64(tiles) * tileBytes }
+func slotBytes(tiles int) int64 { return int64(tiles) * (tileBytes + placeBytes) }
 
 // store has photos on the device in slots of one size: those that batches needed last.
 type store struct {
@@ -17,7 +21,8 @@ type store struct {
 	photos      []Photo
 	tiles       int      // of a slot
 	descriptors vk.View  // [slots][tiles][8][MatchTile] 16 bytes
-	staging     vk.View  // of some slots
+	places      vk.View  // [slots][tiles][MatchTile][2]float32
+	staging     vk.View  // of some slots: first all their descriptors, then all their places
 	room        int      // slots in staging
 	slotOf      []int    // by photo; -1: none
 	slots       []holder // by slot
@@ -43,6 +48,7 @@ func newStore(d *vk.Device, photos []Photo, tiles, slots int) (s *store, err err
 		kind  vk.MemoryKind
 		bytes int64
 	}{{&s.descriptors, vk.DeviceLocal, int64(slots*tiles) * tileBytes},
+		{&s.places, vk.DeviceLocal, int64(slots*tiles) * placeBytes},
 		{&s.staging, vk.Upload, int64(s.room) * slotBytes(tiles)}} {
 		if *b.to, err = d.Alloc(b.kind, b.bytes, "descriptors"); err != nil {
 			return s, err
@@ -81,13 +87,19 @@ func (s *store) load() error {
 		return nil
 	}
 	host, r := s.staging.Host(), vk.NewRecorder(s.dev)
-	size := slotBytes(s.tiles)
+	descriptors, places := int64(s.tiles)*tileBytes, int64(s.tiles)*placeBytes
 	parallel.For(len(s.wanted), func(i int) {
-		layTiles(host[int64(i)*size:], &s.photos[s.slots[s.wanted[i]].photo])
+		p := &s.photos[s.slots[s.wanted[i]].photo]
+		layTiles(host[int64(i)*descriptors:], p)
+		to := vk.Cast[[2]float32](s.staging.Slice(int64(s.room)*descriptors+int64(i)*places, places))
+		copy(vk.Host(to), p.Places)
 	})
 	for i, slot := range s.wanted {
-		bytes := slotBytes(s.photos[s.slots[slot].photo].tiles())
-		r.Copy(s.descriptors.Slice(int64(slot)*size, bytes), s.staging.Slice(int64(i)*size, bytes))
+		tiles := int64(s.photos[s.slots[slot].photo].tiles())
+		r.Copy(s.descriptors.Slice(int64(slot)*descriptors, tiles*tileBytes),
+			s.staging.Slice(int64(i)*descriptors, tiles*tileBytes))
+		r.Copy(s.places.Slice(int64(slot)*places, tiles*placeBytes),
+			s.staging.Slice(int64(s.room)*descriptors+int64(i)*places, tiles*placeBytes))
 	}
 	s.wanted = s.wanted[:0]
 	return s.dev.RunOnce(r, "load descriptors")
@@ -116,5 +128,5 @@ func (s *store) close() error {
 	if s == nil {
 		return nil
 	}
-	return errors.Join(s.dev.Free(s.descriptors), s.dev.Free(s.staging))
+	return errors.Join(s.dev.Free(s.descriptors), s.dev.Free(s.places), s.dev.Free(s.staging))
 }

@@ -287,7 +287,7 @@ type MapRows struct {
 	Count uint32 // rows that it makes
 }
 
-// MatchJob is GLSL's MatchJob, 24 bytes; in match_nearest, match_tiles, match_tiles_packed.
+// MatchJob is GLSL's MatchJob, 68 bytes; in match_nearest, match_tiles, match_tiles_packed.
 //
 // MatchJob is a pair of photos.
 type MatchJob struct {
@@ -295,8 +295,11 @@ type MatchJob struct {
 	TilesA     uint32
 	FirstB     uint32 // the same of the second photo
 	TilesB     uint32
-	FirstKeys  uint32 // in nearest_keys, by 2 MATCH_TILE: room for tiles_a tiles_b of them
-	FirstMatch uint32 // in matches
+	FirstKeys  uint32     // in nearest_keys, by 2 MATCH_TILE: room for tiles_a tiles_b of them
+	FirstMatch uint32     // in matches
+	Planar     uint32     // 1: guide is a homography; 0: a fundamental matrix
+	Limit      float32    // square of the distance that the guide allows, in pixels
+	Guide      [9]float32 // row by row: from the first photo to the second
 }
 
 // PacketHeader is GLSL's PacketHeader, 20 bytes; in join_packets, send_grads, send_grads_depth, send_visible, settle.
@@ -564,13 +567,16 @@ var (
 	_ = [1]struct{}{}[unsafe.Sizeof(MapRows{})-8]
 	_ = [1]struct{}{}[unsafe.Offsetof(MapRows{}.First)-0]
 	_ = [1]struct{}{}[unsafe.Offsetof(MapRows{}.Count)-4]
-	_ = [1]struct{}{}[unsafe.Sizeof(MatchJob{})-24]
+	_ = [1]struct{}{}[unsafe.Sizeof(MatchJob{})-68]
 	_ = [1]struct{}{}[unsafe.Offsetof(MatchJob{}.FirstA)-0]
 	_ = [1]struct{}{}[unsafe.Offsetof(MatchJob{}.TilesA)-4]
 	_ = [1]struct{}{}[unsafe.Offsetof(MatchJob{}.FirstB)-8]
 	_ = [1]struct{}{}[unsafe.Offsetof(MatchJob{}.TilesB)-12]
 	_ = [1]struct{}{}[unsafe.Offsetof(MatchJob{}.FirstKeys)-16]
 	_ = [1]struct{}{}[unsafe.Offsetof(MatchJob{}.FirstMatch)-20]
+	_ = [1]struct{}{}[unsafe.Offsetof(MatchJob{}.Planar)-24]
+	_ = [1]struct{}{}[unsafe.Offsetof(MatchJob{}.Limit)-28]
+	_ = [1]struct{}{}[unsafe.Offsetof(MatchJob{}.Guide)-32]
 	_ = [1]struct{}{}[unsafe.Sizeof(PacketHeader{})-20]
 	_ = [1]struct{}{}[unsafe.Offsetof(PacketHeader{}.N)-0]
 	_ = [1]struct{}{}[unsafe.Offsetof(PacketHeader{}.Failed)-4]

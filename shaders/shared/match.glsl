@@ -15,6 +15,9 @@ struct MatchJob {
     uint tiles_b;
     uint first_keys;    // in nearest_keys, by 2 MATCH_TILE: room for tiles_a tiles_b of them
     uint first_match;   // in matches
+    uint planar;        // 1: guide is a homography; 0: a fundamental matrix
+    float limit;        // square of the distance that the guide allows, in pixels
+    float guide[9];     // row by row: from the first photo to the second
 };
 
 // A key is a dot product and a descriptor's place in its tile: the larger product, then the smaller place is the

@@ -68,7 +68,7 @@ func Match(ctx context.Context, d *pipeline.Device, photos []Photo, found []Feat
 	result := make([]mapping.Pair, len(worth))
 	var wait sync.WaitGroup
 	slots := make(chan struct{}, 4*runtime.GOMAXPROCS(0))
-	err = m.Match(ctx, worth, func(pair int, matches [][2]int32) error {
+	err = m.Match(ctx, worth, nil, func(pair int, matches [][2]int32) error {
 		slots <- struct{}{}
 		wait.Go(func() {
 			a, b := worth[pair][0], worth[pair][1]
