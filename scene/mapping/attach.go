@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// A photo is attached by a pair with leastAttached inliers, if leastScaled points at least and half of those that it
-	// shows agree on how far it is.
+	// A photo is attached by a pair with leastAttached inliers, if leastScaled points at least, and half of those that
+	// it shows, agree on how far it is.
 	leastAttached, leastScaled = 100, 5
 )
 

@@ -40,6 +40,7 @@ type places struct {
 	at      [][3]float64
 	located []bool // on the map
 	high    []bool // and with a height
+	apart   bool   // GPS tells them apart
 }
 
 func placesOf(photos []Photo) *places {
@@ -74,6 +75,13 @@ func placesOf(photos []Photo) *places {
 		x, _ := onEarth(at)
 		p.at[i] = geom.Rotate(axes, geom.Sub(x, zero))
 	}
+	var reach []float64
+	for i, yes := range p.located {
+		if yes {
+			reach = append(reach, math.Hypot(p.at[i][0], p.at[i][1]))
+		}
+	}
+	p.apart = len(reach) > 0 && geom.Quantile(reach, 0.5) >= leastReach
 	return p
 }
 
@@ -85,17 +93,6 @@ func onEarth(p photo.Position) (x [3]float64, axes [9]float64) {
 	n := equator / math.Sqrt(1-flat*s*s)
 	return [3]float64{(n + p.Altitude) * c * cl, (n + p.Altitude) * c * sl, (n*(1-flat) + p.Altitude) * s},
 		[9]float64{-sl, cl, 0, -s * cl, -s * sl, c, c * cl, c * sl, s}
-}
-
-// apart reports whether GPS tells photos apart.
-func (p *places) apart() bool {
-	var reach []float64
-	for i, yes := range p.located {
-		if yes {
-			reach = append(reach, math.Hypot(p.at[i][0], p.at[i][1]))
-		}
-	}
-	return len(reach) > 0 && geom.Quantile(reach, 0.5) >= leastReach
 }
 
 // fit is places of cameras and those by GPS, and the similarity that brings the former to the latter.

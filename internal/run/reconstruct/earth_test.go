@@ -63,8 +63,8 @@ func TestPlaces(t *testing.T) {
 				t.Errorf("from %v: photo %d is %g m off, not %g", zero, i, geom.Length(got), geom.Length(x))
 			}
 		}
-		if p.located[4] || !p.apart() {
-			t.Errorf("from %v: located %v, apart %v", zero, p.located, p.apart())
+		if p.located[4] || !p.apart {
+			t.Errorf("from %v: located %v, apart %v", zero, p.located, p.apart)
 		}
 	}
 }

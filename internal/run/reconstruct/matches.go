@@ -3,6 +3,7 @@ package reconstruct
 import (
 	"context"
 	"runtime"
+	"slices"
 	"sync"
 
 	"vksplat/pipeline"
@@ -37,17 +38,19 @@ func input(photos []Photo, found []Features) *mapping.Input {
 	return in
 }
 
-// Match matches the photos that are worth it, and finds the geometry of each pair. progress is called with the number
-// of pairs that are done, of how many.
+// Match matches the photos that are worth it, and finds the geometry of each pair, of weak ones twice. progress is
+// called with the number of pairs that are done once, of how many.
 func Match(ctx context.Context, d *pipeline.Device, photos []Photo, found []Features, o pairs.Options,
 	progress func(done, of int)) ([]mapping.Pair, error) {
 	list, chosen := make([]matching.Photo, len(photos)), make([]pairs.Photo, len(photos))
 	gps := placesOf(photos)
-	apart := gps.apart()
 	for i, p := range photos {
 		list[i] = matching.Photo{Descriptors: found[i].Descriptors}
+		for _, x := range found[i].Points {
+			list[i].Places = append(list[i].Places, [2]float32{x.X, x.Y})
+		}
 		chosen[i] = pairs.Photo{Name: p.Name, Sequence: p.Sequence, Descriptors: found[i].Descriptors,
-			Located: gps.located[i] && apart, East: gps.at[i][0], North: gps.at[i][1]}
+			Located: gps.located[i] && gps.apart, East: gps.at[i][0], North: gps.at[i][1]}
 	}
 	m, err := pipeline.NewMatcher(d, list, matching.Options{})
 	if err != nil {
@@ -65,32 +68,63 @@ func Match(ctx context.Context, d *pipeline.Device, photos []Photo, found []Feat
 	if err != nil {
 		return nil, err
 	}
-	result := make([]mapping.Pair, len(worth))
-	var wait sync.WaitGroup
-	slots := make(chan struct{}, 4*runtime.GOMAXPROCS(0))
-	err = m.Match(ctx, worth, nil, func(pair int, matches [][2]int32) error {
-		slots <- struct{}{}
-		wait.Go(func() {
-			a, b := worth[pair][0], worth[pair][1]
-			r := twoview.Relate(views[a], views[b], matches, twoview.Options{Key: uint64(a)<<32 | uint64(b)})
-			result[pair] = mapping.Pair{A: a, B: b, Matches: matches, Relation: r}
-			<-slots
+	relate := func(of [][2]int, guides []matching.Guide, progress func(done, of int)) ([]mapping.Pair, error) {
+		result := make([]mapping.Pair, len(of))
+		var wait sync.WaitGroup
+		slots := make(chan struct{}, 4*runtime.GOMAXPROCS(0))
+		err := m.Match(ctx, of, guides, func(pair int, matches [][2]int32) error {
+			slots <- struct{}{}
+			wait.Go(func() {
+				a, b := of[pair][0], of[pair][1]
+				r := twoview.Relate(views[a], views[b], matches, twoview.Options{Key: uint64(a)<<32 | uint64(b)})
+				result[pair] = mapping.Pair{A: a, B: b, Matches: matches, Relation: r}
+				<-slots
+			})
+			progress(pair+1, len(of))
+			return nil
 		})
-		progress(pair+1, len(worth))
-		return nil
-	})
-	wait.Wait()
+		wait.Wait()
+		return result, err
+	}
+	result, err := relate(worth, nil, progress)
 	if err != nil {
 		return nil, err
 	}
-	related := result[:0]
-	for _, p := range result {
-		if p.Relation.Kind != twoview.Unrelated && p.Relation.Kind != twoview.Watermark {
-			related = append(related, p)
+	result = slices.DeleteFunc(result, unrelated)
+	weak, again, guides := weakOf(result)
+	more, err := relate(again, guides, func(int, int) {})
+	for k, p := range more {
+		if old := &result[weak[k]]; !unrelated(p) && len(p.Relation.Inliers) > len(old.Relation.Inliers) {
+			*old = p
 		}
 	}
-	return related, nil
+	return result, err
 }
+
+func unrelated(p mapping.Pair) bool {
+	return p.Relation.Kind == twoview.Unrelated || p.Relation.Kind == twoview.Watermark
+}
+
+// weakInliers is below how many inliers a pair is matched again near its geometry. That finds matches which something
+// alike elsewhere in the photo had hidden; strong pairs gain observations by it, but no accuracy.
+const weakInliers = 60
+
+// weakOf lists the weak ones of pairs, and the geometry that guides their second matching.
+func weakOf(list []mapping.Pair) (places []int, again [][2]int, guides []matching.Guide) {
+	for i, p := range list {
+		if r := &p.Relation; len(r.Inliers) < weakInliers {
+			g := matching.Guide{Matrix: r.F, Pixels: guidePixels}
+			if r.Kind == twoview.Rotation {
+				g.Planar, g.Matrix = true, r.H
+			}
+			places, again, guides = append(places, i), append(again, [2]int{p.A, p.B}), append(guides, g)
+		}
+	}
+	return places, again, guides
+}
+
+// guidePixels is how far off a pair's geometry a guided match is at most: as inliers of twoview.Relate.
+const guidePixels = 4
 
 // viewsOf are the photos as twoview knows them.
 func viewsOf(in *mapping.Input) ([]twoview.View, error) {
