@@ -335,7 +335,11 @@ func (w *own) place() (string, error) {
 	if err := w.havePairs(); err != nil {
 		return "", err
 	}
-	m, model, err := reconstruct.Map(w.ctx, w.photos, w.found, w.pairs, w.placed)
+	var growing func(look func() *reconstruct.Sketch, last bool)
+	if w.o.Watch != nil {
+		growing = w.o.Watch.Growing
+	}
+	m, model, err := reconstruct.Map(w.ctx, w.photos, w.found, w.pairs, w.placed, growing)
 	if errors.Is(err, mapping.ErrNoPair) {
 		return "", w.noModel()
 	}
