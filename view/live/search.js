@@ -6,7 +6,7 @@ import { project } from './box.js';
 
 const EVERY = 500;  // ms between two questions
 const POINT = 15;   // bytes: x, y, z as float32, and red, green, blue
-const FRUSTUM = 0.06; // length of a camera that is drawn, in distances of the eye from the middle
+const FRUSTUM = 0.04; // length of a camera that is drawn, in distances of the eye from the middle
 
 const element = (id) => document.getElementById(id);
 const stage = element('stage'), picture = element('picture');
