@@ -83,7 +83,7 @@ func captureTable(o *capture.Options, viewer *train.ViewerOptions) []optionGroup
 		chosen(&o.Mapper, "mapper", "what finds cameras: own, or COLMAP's incremental or global (COLMAP 4 or glomap); "+
 			"auto: own, unless an option is COLMAP's", capture.Mappers...),
 		integer(&o.Model, "model", "use component `N` (default: the one with most photos)").within(0, 1e6),
-		truth(&o.More, "more", "add the photos to SCENE, whose cameras and points stay as they are"),
+		truth(&o.More, "more", "add the photos to SCENE; what it has stays as it is"),
 		progressOption(&o.Progress),
 	}, viewerOptions(viewer, "the search"), []option{
 		overwriteOption(&o.Overwrite, "files in SCENE that this command did not write"),

@@ -33,7 +33,7 @@ type progress struct {
 // Watcher is shown how far the search for cameras is, on the goroutine that searches.
 type Watcher interface {
 	Stage(s *Stage)
-	// Growing is mapping.Options.Growing.
+	// Growing is reconstruct.Growing.
 	Growing(look func() *reconstruct.Sketch, last bool)
 }
 
@@ -115,7 +115,7 @@ func (p *progress) update(done, of int, format string, args ...any) {
 func (p *progress) say(console *cli.Console, name, text string) {
 	console.Printf("%-9s %s\n", name+":", text)
 	if p.watch != nil {
-		p.watch.Stage(&Stage{Event: meter.EventStep, Name: name, ETA: meter.Rounded(math.NaN()), Text: text, Done: true})
+		p.watch.Stage(&Stage{Name: name, ETA: meter.Rounded(math.NaN()), Text: text, Done: true})
 	}
 }
 

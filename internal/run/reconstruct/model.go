@@ -51,6 +51,18 @@ type Sketch struct {
 	Points  []colmap.Point // a part of them
 }
 
+// Growing is mapping.Options.Growing with copies.
+type Growing func(look func() *Sketch, last bool)
+
+func (g Growing) of(in *mapping.Input, found []Features) func(look func() *mapping.Model, last bool) {
+	if g == nil {
+		return nil
+	}
+	return func(look func() *mapping.Model, last bool) {
+		g(func() *Sketch { return sketchOf(in, found, look()) }, last)
+	}
+}
+
 // sketchOf copies what is shown of a model.
 func sketchOf(in *mapping.Input, found []Features, m *mapping.Model) *Sketch {
 	s := &Sketch{}
@@ -70,19 +82,12 @@ func sketchOf(in *mapping.Input, found []Features, m *mapping.Model) *Sketch {
 }
 
 // Map finds cameras and points of photos, and returns them as a COLMAP model, whose points have the mean colours of
-// their features, and as it was mapped. growing is mapping.Options.Growing.
+// their features, and as it was mapped.
 func Map(ctx context.Context, photos []Photo, found []Features, pairs []mapping.Pair,
-	progress func(done, of int), growing func(look func() *Sketch, last bool)) (m *colmap.Model, model *mapping.Model,
-	err error) {
+	progress func(done, of int), growing Growing) (m *colmap.Model, model *mapping.Model, err error) {
 	in := input(photos, found)
 	in.Pairs = pairs
-	o := mapping.Options{Progress: progress}
-	if growing != nil {
-		o.Growing = func(look func() *mapping.Model, last bool) {
-			growing(func() *Sketch { return sketchOf(in, found, look()) }, last)
-		}
-	}
-	model, err = mapping.Map(ctx, in, o)
+	model, err = mapping.Map(ctx, in, mapping.Options{Progress: progress, Growing: growing.of(in, found)})
 	if err != nil {
 		return nil, nil, err
 	}
