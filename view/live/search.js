@@ -141,7 +141,7 @@ const told = (m) => {
         show(m.model);
     }
     if (m.end) {
-        element('doing').textContent = m.failed ? 'failed' : 'ended';
+        element('doing').textContent = 'ended';
         element('numbers').textContent = '';
         element('progress').hidden = true;
         element('end').textContent = m.end;

@@ -48,8 +48,7 @@ type found struct {
 	Version int             `json:"version"`          // of the model; 0: there is none yet
 	Model   json.RawMessage `json:"model,omitempty"`  // a grown; unless the browser has that version
 	Trains  bool            `json:"trains,omitempty"` // the page is that of a training by now
-	End     string          `json:"end,omitempty"`    // how the search ended, in a sentence
-	Failed  bool            `json:"failed,omitempty"` // by an error
+	End     string          `json:"end,omitempty"`    // how the search ended, or by which error
 }
 
 // grown is a model that grows. Its frame and scale are its own.
@@ -165,7 +164,7 @@ func (s *Search) Close(err error) error {
 	case errors.Is(err, fault.ErrInterrupted):
 		*end = "Stopped."
 	default:
-		*end, s.found.Failed = err.Error(), true
+		*end = err.Error()
 	}
 	here := *end != "" && time.Since(s.asked) < polled
 	s.mu.Unlock()

@@ -64,12 +64,11 @@ func resolve(o *train.ViewerOptions) (server view.ServerOptions, err error) {
 	return server, nil
 }
 
-// port is a server, and whether it answers.
+// port is a server. Once it answers, close may be called several times.
 type port struct {
 	console *cli.Console
 	server  *view.Server
-	ended   chan error         // one value; nil: it does not answer yet
-	end     context.CancelFunc // nil: as well, or it has ended
+	close   func() error
 }
 
 // listen opens the port, if somebody is to watch; it is nil otherwise.
@@ -79,7 +78,10 @@ func listen(o *train.ViewerOptions, console *cli.Console) (*port, error) {
 		return nil, err
 	}
 	server, err := view.Listen(options)
-	return &port{console: console, server: server}, err
+	if err != nil {
+		return nil, err
+	}
+	return &port{console, server, server.Close}, nil
 }
 
 // answer begins to answer, and says where.
@@ -88,21 +90,12 @@ func (p *port) answer() {
 	p.console.Printf("watch it in a browser: %s\n", p.server.URL())
 	child.Report(child.Event{Event: child.EventViewer, URL: p.server.URL()})
 	ctx, cancel := context.WithCancel(context.Background())
-	p.ended, p.end = make(chan error, 1), cancel
-	go func() { p.ended <- p.server.Serve(ctx) }()
-}
-
-// close ends the server, once.
-func (p *port) close() error {
-	if p.ended == nil {
-		return p.server.Close()
-	}
-	if p.end == nil {
-		return nil
-	}
-	p.end()
-	p.end = nil
-	return <-p.ended
+	ended := make(chan error, 1)
+	go func() { ended <- p.server.Serve(ctx) }()
+	p.close = sync.OnceValue(func() error {
+		cancel()
+		return <-ended
+	})
 }
 
 // training shows a run in the browser. It implements train.Observer and view.Training.
