@@ -140,8 +140,8 @@ func TestViewerSearchStopped(t *testing.T) {
 	}
 }
 
-// TestViewerSearchPlay has a browser draw what is found, and then the training, which the page turns into by itself.
-func TestViewerSearchPlay(t *testing.T) {
+// TestPlaySearch has a browser draw what is found, and then the training, which the page turns into by itself.
+func TestPlaySearch(t *testing.T) {
 	photos := drawnPhotos(t)
 	v := startViewed(t, photos, "-m", filepath.Join(t.TempDir(), "out"), "--viewer", "--iterations", "2000")
 	var log struct {
