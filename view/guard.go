@@ -94,6 +94,8 @@ func (s *Server) refuses(r *http.Request) *refusal {
 
 // handlerOf finds the handler of a method at a name below prefix, nil if there is none.
 func (s *Server) handlerOf(method, name string) http.Handler {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
 	of := s.handlers
 	if method == http.MethodPost {
 		of = s.actions

@@ -245,11 +245,23 @@ func showLive(s *Server, what liveJSON) error {
 		pageParts{Title: html.EscapeString(what.Title), Scene: string(data)}); err != nil {
 		return err
 	}
-	s.Handle("", bytesHandler("index.html", page.Bytes()))
-	for _, name := range []string{"live.css", "live.js", "camera.js", "curves.js"} {
+	showLivePage(s, page.Bytes(), "live.css", "live.js", "camera.js", "curves.js")
+	return nil
+}
+
+// ShowSearch serves a page about a search for cameras, whose script, search.js, asks for what search answers.
+func ShowSearch(s *Server, title string, search http.Handler) {
+	s.Handle("search", search)
+	page := bytes.ReplaceAll(mustAsset("live/search.html"), []byte("{{.Title}}"), []byte(html.EscapeString(title)))
+	showLivePage(s, page, "live.css", "search.js", "camera.js", "box.js")
+}
+
+// showLivePage serves a page and what it loads.
+func showLivePage(s *Server, page []byte, files ...string) {
+	for _, name := range files {
 		s.Handle(name, bytesHandler(name, mustAsset("live/"+name)))
 	}
-	return nil
+	s.Handle("", bytesHandler("index.html", page))
 }
 
 // photoHandler serves photos by number.

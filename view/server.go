@@ -15,6 +15,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -57,6 +58,7 @@ type Server struct {
 	// this machine must not get ours
 	prefix string
 
+	mu       sync.RWMutex            // guards handlers
 	handlers map[string]http.Handler // of GET and HEAD, by name below prefix
 	actions  map[string]http.Handler // of POST
 }
@@ -131,12 +133,16 @@ func secret() string {
 	return base64.RawURLEncoding.EncodeToString(b)
 }
 
-// Handle serves what is at name, relative to the session's address; "" is the page that the browser is sent to. All
-// names are registered before Serve. A name like "show/" serves what is below it; Below says what that is.
-func (s *Server) Handle(name string, h http.Handler) { s.handlers[name] = h }
+// Handle serves what is at name, relative to the session's address, instead of what was there; "" is the page that the
+// browser is sent to. A name like "show/" serves what is below it; Below says what that is.
+func (s *Server) Handle(name string, h http.Handler) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.handlers[name] = h
+}
 
-// HandlePost has requests of a page of this server change something. It is registered as Handle does it. The handler
-// bounds the body; how long that takes is bounded here.
+// HandlePost has requests of a page of this server change something. It is registered as Handle does it, but before
+// Serve. The handler bounds the body; how long that takes is bounded here.
 func (s *Server) HandlePost(name string, h http.Handler) { s.actions[name] = h }
 
 func (s *Server) Below(r *http.Request) string { return strings.TrimPrefix(r.URL.Path, s.prefix) }

@@ -166,6 +166,12 @@ func Overview(vertical string, positions [][3]float64) (c scene.Camera, f scene.
 	return c, scene.Frame{Center: centre, Scale: 1 / geom.Vec(back).Length()}, up
 }
 
+// Outside is a place from where one sees the bulk of positions, and their middle. up is a unit vector in their frame.
+func Outside(up [3]float64, positions [][3]float64) (eye, middle [3]float64) {
+	r, centre, away := overview(up, positions)
+	return geom.Add(centre, geom.Rotate(geom.Transposed(r), away)), centre
+}
+
 // belowSky returns the positions without those of a sky, which may be more than those of the scene: without what is
 // much farther away than others from where many are close together.
 func belowSky(positions [][3]float64) [][3]float64 {

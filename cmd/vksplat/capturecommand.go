@@ -1,16 +1,24 @@
 package main
 
 import (
+	"errors"
+	"path/filepath"
+	"slices"
+
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
 	"vksplat/internal/run/capture"
+	"vksplat/internal/run/live"
+	"vksplat/internal/run/meter"
+	"vksplat/internal/run/output"
+	"vksplat/internal/run/train"
 )
 
 func captureCommand(console *cli.Console) *cobra.Command {
-	o := capture.NewOptions()
+	o, viewer := capture.NewOptions(), &train.ViewerOptions{}
 	cmd := &cobra.Command{
 		Use:   capture.Name + " PHOTOS|VIDEO... -o SCENE",
 		Short: "Find the cameras of photos or a video, for training",
@@ -31,14 +39,32 @@ func captureCommand(console *cli.Console) *cobra.Command {
 			return nil
 		},
 	}
-	return newCommand(console, cmd, captureTable(o), helpLayout{}, func(_ *pflag.FlagSet, args []string) error {
+	return newCommand(console, cmd, captureTable(o, viewer), helpLayout{}, func(_ *pflag.FlagSet, args []string) error {
 		o.Inputs, o.Again = args, commandAgain(console.Args, nil)
-		return capture.Run(console, o)
+		return watchedSearch(console, o, viewer, func(*live.Search) error { return capture.Run(console, o) })
 	})
 }
 
-func captureTable(o *capture.Options) []optionGroup {
-	return []optionGroup{{"", []option{
+// watchedSearch does what a search for cameras is a part of, and shows it in the browser, if that is asked for.
+func watchedSearch(console *cli.Console, o *capture.Options, viewer *train.ViewerOptions,
+	do func(*live.Search) error) (err error) {
+	if o.Progress == meter.JSON { // which is alone on standard output
+		console = console.ToStderr()
+	}
+	s, err := live.NewSearch(viewer, filepath.Base(output.Absolute(o.Inputs[0])), console)
+	if err != nil || s == nil {
+		if err == nil {
+			err = do(nil)
+		}
+		return err
+	}
+	o.Watch = s
+	defer func() { err = errors.Join(err, s.Close(err)) }()
+	return do(s)
+}
+
+func captureTable(o *capture.Options, viewer *train.ViewerOptions) []optionGroup {
+	return []optionGroup{{"", slices.Concat([]option{
 		text(&o.Out, "output", "make the folder `SCENE` (required)").letter("o").isFolder(),
 		float(&o.Fps, "fps", "extract `N` frames per second of video, at most 300 per video (default 2)").
 			within(0.001, 1000),
@@ -57,8 +83,9 @@ func captureTable(o *capture.Options) []optionGroup {
 		chosen(&o.Mapper, "mapper", "what finds cameras: own, or COLMAP's incremental or global (COLMAP 4 or glomap); "+
 			"auto: own, unless an option is COLMAP's", capture.Mappers...),
 		integer(&o.Model, "model", "use component `N` (default: the one with most photos)").within(0, 1e6),
-		truth(&o.More, "more", "add the photos to SCENE, whose cameras and points stay as they are"),
+		truth(&o.More, "more", "add the photos to SCENE; what it has stays as it is"),
 		progressOption(&o.Progress),
+	}, viewerOptions(viewer, "the search"), []option{
 		overwriteOption(&o.Overwrite, "files in SCENE that this command did not write"),
-	}}, {options: deviceOptions(&o.Device)}}
+	})}, {options: deviceOptions(&o.Device)}}
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 
 	"vksplat/internal/run/live"
 	"vksplat/internal/run/meter"
@@ -179,20 +180,12 @@ func progressOption(how *string) option {
 }
 
 func showOptions(o *train.Options) []option {
-	return []option{
+	return slices.Concat([]option{
 		progressOption(&o.Progress),
 		integer(&o.MetricsEvery, "metrics-every",
 			"write to metrics.jsonl and TensorBoard every `N` steps").also("tb-every"),
 		truth(&o.Tensorboard, "tensorboard", "write curves and held-out pictures to OUT/tensorboard"),
-		text(&o.Viewer.Address, "viewer",
-			"show the training in the browser; at `PORT` or any free port of this machine; see docs/view.md").
-			orAlone("0").flagOnly(),
-		text(&o.Viewer.Server.Host, "host",
-			"with --viewer, listen on `ADDR`, for other machines (default: 127.0.0.1, this machine only)").flagOnly(),
-		text(&o.Viewer.Server.CertFile, "tls-cert",
-			"with --viewer, encrypt with the PEM certificate in `FILE`").flagOnly(),
-		text(&o.Viewer.Server.KeyFile, "tls-key",
-			"with --viewer, the certificate's private key, a PEM `FILE`").flagOnly(),
+	}, viewerOptions(&o.Viewer, "the training"), []option{
 		text(&o.Preview.File, "preview",
 			"write a small JPEG of the first held-out view, or else the first view, to `FILE` every half "+
 				"minute").flagOnly(),
@@ -200,6 +193,21 @@ func showOptions(o *train.Options) []option {
 			"with --preview, render every `SECONDS`; less often if rendering takes over 1 % of the time").flagOnly(),
 		truth(&o.Verbose, "verbose", "print all notes; minor ones are otherwise only in report.html").flagOnly(),
 		truth(&o.Report, "report", "write OUT/report.html at the end; curves, held-out photos, settings"),
+	})
+}
+
+// viewerOptions are those of a viewer of what is being done.
+func viewerOptions(o *train.ViewerOptions, what string) []option {
+	return []option{
+		text(&o.Address, "viewer",
+			"show "+what+" in the browser; at `PORT` or any free port of this machine; see docs/view.md").
+			orAlone("0").flagOnly(),
+		text(&o.Server.Host, "host",
+			"with --viewer, listen on `ADDR`, for other machines (default: 127.0.0.1, this machine only)").flagOnly(),
+		text(&o.Server.CertFile, "tls-cert",
+			"with --viewer, encrypt with the PEM certificate in `FILE`").flagOnly(),
+		text(&o.Server.KeyFile, "tls-key",
+			"with --viewer, the certificate's private key, a PEM `FILE`").flagOnly(),
 	}
 }
 

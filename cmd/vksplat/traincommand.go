@@ -14,6 +14,7 @@ import (
 	"vksplat/internal/fault"
 	"vksplat/internal/run/capture"
 	"vksplat/internal/run/captured"
+	"vksplat/internal/run/live"
 	"vksplat/internal/run/merge"
 	"vksplat/internal/run/meter"
 	"vksplat/internal/run/output"
@@ -150,11 +151,7 @@ func trainScene(console *cli.Console, o *train.Options, scene string) error {
 			return fault.Usagef("make it first: vksplat capture "+photo.ShellWord(scene)+" -o SCENE",
 				"plan %s: its cameras are not known yet, and finding them writes files", scene)
 		}
-		var err error
-		if scene, err = captureFor(console, o, scene); err != nil {
-			return err
-		}
-		o.Begun = time.Now() // finding cameras takes what it takes
+		return trainFootage(console, o, scene)
 	}
 	o.Scene = scene
 	o.Checkpoints.Off = o.DryRun && o.Checkpoints.Resume == "" // one that goes on compares the photos
@@ -162,16 +159,27 @@ func trainScene(console *cli.Console, o *train.Options, scene string) error {
 	return err
 }
 
-// captureFor makes a scene of photos or a video in the folder of the run, or the part of it that is missing.
-func captureFor(console *cli.Console, o *train.Options, footage string) (scene string, err error) {
+// trainFootage makes a scene of photos or a video in the folder of the run, or the part of it that is missing, and
+// trains on it.
+func trainFootage(console *cli.Console, o *train.Options, footage string) error {
 	if err := o.Check(); err != nil { // sooner than after the search for cameras
-		return "", err
+		return err
 	}
 	if err := output.RefusePlace(o.Out, "model-path", append(output.RunMarks, captured.OwnFolder)...); err != nil {
-		return "", err
+		return err
 	}
 	c := capture.NewOptions()
 	c.Inputs, c.Out, c.Trained = []string{footage}, filepath.Join(o.Out, captured.OwnFolder), true
 	c.Again, c.Device = commandAgain(console.Args, nil), o.Device
-	return c.Out, capture.Run(console, c)
+	return watchedSearch(console, c, &o.Viewer, func(s *live.Search) error {
+		if err := capture.Run(console, c); err != nil {
+			return err
+		}
+		if s != nil {
+			o.Observers = []func(*train.Options, *cli.Console) (train.Observer, error){s.Train}
+		}
+		o.Begun, o.Scene = time.Now(), c.Out // finding cameras takes what it takes
+		_, err := train.Do(console, o)
+		return err
+	})
 }

@@ -23,6 +23,8 @@ const (
 	sureShare = 0.75
 	// mostDropped is how often a photo is placed again whose pose was wrong, before nothing else can be placed.
 	mostDropped = 2
+	// mostShown is how many points of a model that grows are shown, about.
+	mostShown = 20_000
 	// wholeGrowth is by which factor a model grows before all of it is adjusted again.
 	wholeGrowth = 1.25
 )
@@ -134,14 +136,17 @@ func (d *draft) grow() error {
 		if err != nil {
 			return err
 		}
-		report(d)
+		report(d, false)
 	}
 	return nil
 }
 
-func report(d *draft) {
+func report(d *draft, last bool) {
 	if d.o.Progress != nil {
 		d.o.Progress(d.count, len(d.in.Photos))
+	}
+	if d.o.Growing != nil {
+		d.o.Growing(func() *Model { return d.model(mostShown) }, last)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 
 	"vksplat/internal/geom"
@@ -58,6 +59,9 @@ type Input struct {
 type Options struct {
 	Seed     uint64
 	Progress func(done, total int) // called with the number of photos placed, if not nil
+	// Growing is called after each round, and once more for the best model, if not nil. look is the model as it is,
+	// without Missing and with a part of its points; both hold until Growing returns.
+	Growing func(look func() *Model, last bool)
 }
 
 // Sight is a keypoint of a photo.
@@ -104,7 +108,10 @@ func Map(ctx context.Context, in *Input, o Options) (*Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	return best.model(), nil
+	report(best, true)
+	found := best.model(math.MaxInt)
+	found.Missing = best.missing()
+	return found, nil
 }
 
 // check refuses what would make Map fail.

@@ -12,8 +12,9 @@ type Missing struct {
 	First   int // the first of these
 }
 
-// model returns what was found.
-func (d *draft) model() *Model {
+// model returns what was found, with so many of the points, about, evenly chosen.
+func (d *draft) model(most int) *Model {
+	every, n := 1+points(d)/most, 0
 	m := &Model{Poses: make([]adjust.Pose, len(d.poses)), Placed: d.placed, Moments: d.moments}
 	for _, l := range d.lenses {
 		m.Lenses = append(m.Lenses, l.Calibration)
@@ -26,6 +27,9 @@ func (d *draft) model() *Model {
 	for i := range d.tracks {
 		t := &d.tracks[i]
 		if !t.ok {
+			continue
+		}
+		if n++; n%every != 0 {
 			continue
 		}
 		p := Point{X: t.x}
@@ -41,7 +45,6 @@ func (d *draft) model() *Model {
 		p.Error /= float64(len(p.Track))
 		m.Points = append(m.Points, p)
 	}
-	m.Missing = d.missing()
 	return m
 }
 

@@ -24,7 +24,8 @@ export const progressText = (j) => {
     }
     if (j.doing) {
         parts.push(j.doing);
-    } else if (j.eta && j.state === 'running') {
+    }
+    if (j.eta && j.state === 'running' && (!j.doing || j.kind === 'capture')) {
         parts.push(`${about(j.eta)} left`);
     }
     if (j.splats) {

@@ -315,7 +315,7 @@ func (m *more) place() (string, error) {
 		}
 	}
 	photos, points := len(m.given.Images), len(m.given.Points)
-	missing, err := reconstruct.Extend(m.ctx, m.given, m.photos, m.found, m.pairs, m.placed)
+	missing, err := reconstruct.Extend(m.ctx, m.given, m.photos, m.found, m.pairs, m.placed, m.growing())
 	if err != nil {
 		return "", err
 	}

@@ -75,6 +75,7 @@ type Options struct {
 	Progress  string // how far the work is, in a way of package meter
 	Again     string // the command that continues, for hints
 	Trained   bool   // training follows at once, and no word says how to begin it
+	Watch     Watcher
 }
 
 // NewOptions gives the defaults.

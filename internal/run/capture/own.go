@@ -335,7 +335,7 @@ func (w *own) place() (string, error) {
 	if err := w.havePairs(); err != nil {
 		return "", err
 	}
-	m, model, at, err := reconstruct.Map(w.ctx, w.photos, w.found, w.pairs, w.placed)
+	m, model, at, err := reconstruct.Map(w.ctx, w.photos, w.found, w.pairs, w.placed, w.growing())
 	if errors.Is(err, mapping.ErrNoPair) {
 		return "", w.noModel()
 	}
@@ -356,6 +356,14 @@ func (w *own) place() (string, error) {
 // placed shows how many photos have a camera.
 func (w *own) placed(done, of int) {
 	w.show.update(done, of, "%d of %d photos have a camera", done, of)
+}
+
+// growing shows the model as it grows; nil without a watcher.
+func (w *own) growing() reconstruct.Growing {
+	if w.o.Watch == nil {
+		return nil
+	}
+	return w.o.Watch.Growing
 }
 
 // sayMissing writes notes.

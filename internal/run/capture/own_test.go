@@ -116,6 +116,53 @@ func TestOwnStopped(t *testing.T) {
 	}
 }
 
+// watcher looks at every round.
+type watcher struct {
+	t      *testing.T
+	stages []Stage
+	counts []int // of cameras
+	last   bool
+}
+
+func (w *watcher) Stage(s *Stage) { w.stages = append(w.stages, *s) }
+
+func (w *watcher) Growing(look func() *reconstruct.Sketch, last bool) {
+	s := look()
+	w.counts, w.last = append(w.counts, len(s.Cameras)), last
+	if len(s.Cameras) < 2 || len(s.Points) < 50 || s.Cameras[0].Fx < 100 || s.Points[0].Color == [3]uint8{} {
+		w.t.Errorf("a model of %d cameras, %d points: %+v", len(s.Cameras), len(s.Points), s.Cameras)
+	}
+}
+
+// TestWatched wants a watcher to see each stage and a model that grows, and to change no byte.
+func TestWatched(t *testing.T) {
+	o := drawn(t, 12)
+	must.Get(run(t.Context(), o))(t)
+	want := modelBytes(t, o)
+	w := &watcher{t: t}
+	o.Watch = w
+	must.Do(t, os.RemoveAll(o.in(matchesFile)))
+	must.Get(run(t.Context(), o))(t)
+	if modelBytes(t, o) != want {
+		t.Error("watched, the model is another")
+	}
+	if n := len(w.counts); n < 2 || !w.last || w.counts[0] >= w.counts[n-1] || w.counts[n-1] != 12 {
+		t.Errorf("the models have %v cameras; the last one is the last: %v", w.counts, w.last)
+	}
+	var text strings.Builder
+	for _, s := range w.stages {
+		if s.Done {
+			fmt.Fprintf(&text, "%s %s\n", s.Name, s.Text)
+		} else if s.Total > 0 && !(s.ETA >= 0) && s.Step > 0 {
+			t.Errorf("no time left: %+v", s)
+		}
+	}
+	if said := text.String(); !strings.Contains(said, "features done before\nmatches 6") ||
+		!strings.Contains(said, "mapping 12 of 12 photos, ") {
+		t.Error(said)
+	}
+}
+
 // TestStored reads back what was stored, and refuses what is damaged.
 func TestStored(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")

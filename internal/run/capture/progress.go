@@ -13,6 +13,7 @@ import (
 	"vksplat/internal/child"
 	"vksplat/internal/cli"
 	"vksplat/internal/run/meter"
+	"vksplat/internal/run/reconstruct"
 )
 
 // progress shows how far a stage is: one line that is drawn again and again on a terminal, a line every few seconds
@@ -26,6 +27,14 @@ type progress struct {
 	open  bool
 	sent  time.Time // of the last event
 	began time.Time // of what is counted; zero if parts take unequal, unknown times
+	watch Watcher   // nil: there is none
+}
+
+// Watcher is shown how far the search for cameras is, on the goroutine that searches.
+type Watcher interface {
+	Stage(s *Stage)
+	// Growing is reconstruct.Growing.
+	Growing(look func() *reconstruct.Sketch, last bool)
 }
 
 // redrawEvery is how often the line on a terminal is drawn.
@@ -46,15 +55,16 @@ func (p *progress) begin(name string) {
 	p.update(0, 0, "...")
 }
 
-// stageLine is a line of JSON: how far a stage is. Keys may be added; these stay.
-type stageLine struct {
+// Stage is a line of JSON: how far a stage is. Keys may be added; these stay.
+type Stage struct {
 	Event string `json:"event"` // meter.EventStep
-	Stage string `json:"stage"`
+	Name  string `json:"stage"`
 	Step  int    `json:"step"`  // photos, frames, or parts of the work, that are done
 	Total int    `json:"total"` // 0: not known
 
 	ETA  meter.Rounded `json:"eta_s"`          // null while unknown
-	Text string        `json:"text,omitempty"` // for people, to a parent process alone
+	Text string        `json:"text,omitempty"` // for people, to a parent process and a Watcher
+	Done bool          `json:"done,omitempty"` // and Text says what came of it; to a Watcher
 }
 
 // eta is how long the stage takes yet, in seconds, NaN while that is unknown.
@@ -70,11 +80,14 @@ func (p *progress) update(done, of int, format string, args ...any) {
 	p.text.Lock()
 	defer p.text.Unlock()
 	text, eta := fmt.Sprintf(format, args...), p.eta(done, of)
-	state := stageLine{Event: meter.EventStep, Stage: p.name, Step: done, Total: of, ETA: meter.Rounded(eta)}
+	state := Stage{Event: meter.EventStep, Name: p.name, Step: done, Total: of, ETA: meter.Rounded(eta)}
+	event := state
+	event.Text = text
+	if p.watch != nil {
+		p.watch.Stage(&event)
+	}
 	if time.Since(p.sent) >= meter.JsonEvery {
 		p.sent = time.Now()
-		event := state
-		event.Text = text
 		child.Report(event)
 	}
 	every := map[string]time.Duration{meter.Bar: redrawEvery, meter.Plain: meter.LinesEvery,
@@ -95,6 +108,14 @@ func (p *progress) update(done, of int, format string, args ...any) {
 		p.open = true
 	default:
 		fmt.Fprintln(p.w, line)
+	}
+}
+
+// say says what came of a stage.
+func (p *progress) say(console *cli.Console, name, text string) {
+	console.Printf("%-9s %s\n", name+":", text)
+	if p.watch != nil {
+		p.watch.Stage(&Stage{Name: name, ETA: meter.Rounded(math.NaN()), Text: text, Done: true})
 	}
 }
 

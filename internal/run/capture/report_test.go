@@ -44,12 +44,12 @@ func TestProgressJSON(t *testing.T) {
 	must.Do(t, Run(console, o))
 	var stages []string
 	for line := range strings.Lines(out.String()) {
-		var l stageLine
+		var l Stage
 		if err := json.Unmarshal([]byte(line), &l); err != nil || l.Event != meter.EventStep {
 			t.Fatalf("%q: %v", line, err)
 		}
-		if !slices.Contains(stages, l.Stage) {
-			stages = append(stages, l.Stage)
+		if !slices.Contains(stages, l.Name) {
+			stages = append(stages, l.Name)
 		}
 	}
 	if got := strings.Join(stages, " "); got != "photos features matches mapping model" {

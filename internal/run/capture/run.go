@@ -58,6 +58,7 @@ func Run(console *cli.Console, o *Options) error {
 	r.stages.written = output.ReadList(o.Out, listFile)
 	r.stages.written.By = Name
 	r.show = newProgress(console, progress, o.Progress)
+	r.show.watch = o.Watch
 	defer console.Follow(nil)
 	if r.own == nil {
 		r.mapper.colmap.print(console)

@@ -140,7 +140,7 @@ func (st *stages) do(s stage) error {
 	i := st.state.at(st.mark + s.name)
 	same := i >= 0 && st.state.Stages[i].Key == key
 	if same && st.state.Stages[i].Done && st.whole(s.outputs) {
-		st.console.Printf("%-9s done before\n", s.name+":")
+		st.show.say(st.console, s.name, "done before")
 		return nil
 	}
 	begun := i >= 0 && !st.state.Stages[i].Done
@@ -180,7 +180,7 @@ func (st *stages) do(s stage) error {
 	}
 	last := &st.state.Stages[len(st.state.Stages)-1]
 	last.Done, last.Seconds = true, time.Since(began).Seconds()
-	st.console.Printf("%-9s %s, %s\n", s.name+":", done, cli.Duration(last.Seconds))
+	st.show.say(st.console, s.name, done+", "+cli.Duration(last.Seconds))
 	return st.state.save()
 }
 

@@ -169,6 +169,9 @@ func TestMade(t *testing.T) {
 	if j := s.job(cameras); j.Step != 3 || j.Total != 7 || j.Doing != "" {
 		t.Errorf("%+v", j)
 	}
+	if list := b.queue.find(cameras).args; !slices.Contains(list, "--viewer=0") {
+		t.Errorf("the page cannot show the search: %q", list)
+	}
 	for _, id := range []string{spz, film} {
 		if status, text := b.ask(http.MethodGet, "file?path="+s.job(id).Made, "", nil); status != 200 || text != "made" {
 			t.Errorf("%s: %d %s", s.job(id).Made, status, text)

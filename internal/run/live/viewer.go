@@ -64,15 +64,48 @@ func resolve(o *train.ViewerOptions) (server view.ServerOptions, err error) {
 	return server, nil
 }
 
+// port is a server. Once it answers, close may be called several times.
+type port struct {
+	console *cli.Console
+	server  *view.Server
+	close   func() error
+}
+
+// listen opens the port, if somebody is to watch; it is nil otherwise.
+func listen(o *train.ViewerOptions, console *cli.Console) (*port, error) {
+	options, err := resolve(o)
+	if err != nil || o.Address == "" {
+		return nil, err
+	}
+	server, err := view.Listen(options)
+	if err != nil {
+		return nil, err
+	}
+	return &port{console, server, server.Close}, nil
+}
+
+// answer begins to answer, and says where.
+func (p *port) answer() {
+	frames.WarnReadable(p.console, p.server)
+	p.console.Printf("watch it in a browser: %s\n", p.server.URL())
+	child.Report(child.Event{Event: child.EventViewer, URL: p.server.URL()})
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- p.server.Serve(ctx) }()
+	p.close = sync.OnceValue(func() error {
+		cancel()
+		return <-ended
+	})
+}
+
 // training shows a run in the browser. It implements train.Observer and view.Training.
 type training struct {
 	console *cli.Console
-	server  *view.Server
+	port    *port
+	search  *Search        // for cameras, which the port has shown so far; nil: there was none
 	run     *train.Started // the rest is set with it
 	control train.Control
 	between *pipeline.Interludes
-	ended   chan error         // of the server, one value; nil: it does not serve yet
-	end     context.CancelFunc // of the server
 
 	turn   chan struct{} // a value: a frame may be drawn
 	memory []float32     // of frames, for who has the turn
@@ -93,20 +126,23 @@ type training struct {
 
 // New opens the port, if the run is to be watched. It is one of train.Options.Observers of the command.
 func New(o *train.Options, console *cli.Console) (train.Observer, error) {
-	options, err := resolve(&o.Viewer)
-	if err != nil || o.Viewer.Address == "" || o.DryRun {
+	if o.DryRun {
+		_, err := resolve(&o.Viewer)
 		return nil, err
 	}
-	server, err := view.Listen(options)
-	if err != nil {
+	p, err := listen(&o.Viewer, console)
+	if err != nil || p == nil {
 		return nil, err
 	}
-	l := &training{
-		console: console, server: server, turn: make(chan struct{}, 1), told: make(chan struct{}), patience: aloneFor,
-	}
+	return newTraining(console, p), nil
+}
+
+func newTraining(console *cli.Console, p *port) *training {
+	l := &training{console: console, port: p, turn: make(chan struct{}, 1), told: make(chan struct{}),
+		patience: aloneFor}
 	l.here.none = make(chan struct{}, 1)
 	l.turn <- struct{}{}
-	return l, nil
+	return l
 }
 
 // Observe shows what happened.
@@ -137,27 +173,27 @@ func (l *training) serve(r *train.Started) error {
 	for i := range l.losses {
 		l.losses[i].Camera = i
 	}
-	if err := view.ShowTraining(l.server, filepath.Base(output.Absolute(r.Capture.Root)), view.Up(r.Capture.Cameras),
-		l); err != nil {
+	if err := view.ShowTraining(l.port.server, filepath.Base(output.Absolute(r.Capture.Root)),
+		view.Up(r.Capture.Cameras), l); err != nil {
 		return err
 	}
-	frames.WarnReadable(l.console, l.server)
-	l.console.Printf("watch it in a browser: %s\n", l.server.URL())
-	child.Report(child.Event{Event: child.EventViewer, URL: l.server.URL()})
-	ctx, cancel := context.WithCancel(context.Background())
-	l.ended, l.end = make(chan error, 1), cancel
-	go func() { l.ended <- l.server.Serve(ctx) }()
+	if l.search != nil {
+		l.search.handOver()
+	} else {
+		l.port.answer()
+	}
 	return nil
 }
 
-// Close ends the server.
+// Close ends the server, unless it still shows the search for cameras.
 func (l *training) Close() error {
-	if l.ended == nil {
-		return l.server.Close()
+	switch {
+	case l.run != nil:
+		l.between.Release()
+	case l.search != nil:
+		return nil
 	}
-	l.between.Release()
-	l.end()
-	return <-l.ended
+	return l.port.close()
 }
 
 // step notes a step.

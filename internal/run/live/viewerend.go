@@ -76,7 +76,7 @@ func (l *training) setSave(path string, step int, err error) {
 
 // over shows those who watch how the run ended, and waits until they have gone, if not for long.
 func (l *training) over(e *train.Ended) {
-	if l.ended == nil {
+	if l.run == nil {
 		return
 	}
 	end := &view.End{State: view.EndFinished, Model: e.Model,

@@ -158,7 +158,7 @@ func TestEarth(t *testing.T) {
 	}
 	found := findIt(t, d, photos)
 	list := must.Get(Match(t.Context(), d, photos, found, nil, pairs.Defaults, none))(t)
-	m, _, e, err := Map(t.Context(), photos, found, list, none)
+	m, _, e, err := Map(t.Context(), photos, found, list, none, nil)
 	must.Do(t, err)
 	if e == nil || e.Photos < n-1 || e.Off > 0.01*4*metres || math.Abs(e.Latitude-47) > 1e-3 {
 		t.Fatalf("the model is at %+v", e)

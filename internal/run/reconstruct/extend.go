@@ -24,10 +24,10 @@ type extension struct {
 // what they show to it. Cameras, poses and points that are there stay as they are; points are seen by more photos. The
 // photos that still lack a camera are in missing.
 func Extend(ctx context.Context, m *colmap.Model, photos []Photo, found []Features, pairs []mapping.Pair,
-	progress func(done, of int)) (missing []mapping.Missing, err error) {
+	progress func(done, of int), growing Growing) (missing []mapping.Missing, err error) {
 	in := input(photos, found)
 	in.Pairs = pairs
-	model, err := mapping.Map(ctx, in, mapping.Options{Progress: progress})
+	model, err := mapping.Map(ctx, in, mapping.Options{Progress: progress, Growing: growing.of(in, found)})
 	if err != nil {
 		return nil, err
 	}

@@ -45,13 +45,49 @@ func lensOf(p *Photo, width, height int) mapping.Lens {
 		Calibration: scene.Calibration{Model: model, Width: width, Height: height, Params: params}}
 }
 
+// Sketch is a model that grows.
+type Sketch struct {
+	Cameras []scene.Camera // without distortion
+	Points  []colmap.Point // a part of them
+}
+
+// Growing is mapping.Options.Growing with copies.
+type Growing func(look func() *Sketch, last bool)
+
+func (g Growing) of(in *mapping.Input, found []Features) func(look func() *mapping.Model, last bool) {
+	if g == nil {
+		return nil
+	}
+	return func(look func() *mapping.Model, last bool) {
+		g(func() *Sketch { return sketchOf(in, found, look()) }, last)
+	}
+}
+
+// sketchOf copies what is shown of a model.
+func sketchOf(in *mapping.Input, found []Features, m *mapping.Model) *Sketch {
+	s := &Sketch{}
+	for i, p := range in.Photos {
+		if !m.Placed[i] {
+			continue
+		}
+		k := &m.Lenses[p.Lens]
+		info, _ := k.Model.Info()
+		s.Cameras = append(s.Cameras, scene.Camera{Name: p.Name, Width: k.Width, Height: k.Height, Fx: k.Params[0],
+			Fy: k.Params[max(info.Focals, 1)-1], R: m.Poses[i].R, T: m.Poses[i].T})
+	}
+	for i := range m.Points {
+		s.Points = append(s.Points, pointOf(&m.Points[i], found, uint64(i+1)))
+	}
+	return s
+}
+
 // Map finds cameras and points of photos, and returns them as a COLMAP model, whose points have the mean colours of
 // their features, as it was mapped, and where it is if GPS tells.
 func Map(ctx context.Context, photos []Photo, found []Features, pairs []mapping.Pair,
-	progress func(done, of int)) (m *colmap.Model, model *mapping.Model, at *Earth, err error) {
+	progress func(done, of int), growing Growing) (m *colmap.Model, model *mapping.Model, at *Earth, err error) {
 	in := input(photos, found)
 	in.Pairs = pairs
-	model, err = mapping.Map(ctx, in, mapping.Options{Progress: progress})
+	model, err = mapping.Map(ctx, in, mapping.Options{Progress: progress, Growing: growing.of(in, found)})
 	if err != nil {
 		return nil, nil, nil, err
 	}

@@ -1,0 +1,166 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"vksplat/internal/filetest"
+	must "vksplat/internal/musttest"
+	"vksplat/internal/run/capture/capturetest"
+	"vksplat/internal/run/runtest"
+	"vksplat/view"
+	"vksplat/view/playtest"
+)
+
+// searched is what a browser gets of a search for cameras.
+type searched struct {
+	Stages []struct {
+		Stage, Text string
+		Step, Total int
+		ETA         *float64 `json:"eta_s"`
+		Done        bool
+	}
+	Version int
+	Model   *struct {
+		Cameras         []view.LiveCamera
+		Points          []byte
+		Up, Eye, Middle [3]float64
+	}
+	Trains bool
+	End    string
+}
+
+// drawnPhotos are photos that a search finds the cameras of.
+func drawnPhotos(t *testing.T) (dir string) {
+	t.Helper()
+	runtest.NeedDevice(t)
+	dir = filepath.Join(t.TempDir(), "photos")
+	must.Do(t, os.Mkdir(dir, 0o777))
+	must.Do(t, capturetest.Photos(dir, 8, 200, 150, capturetest.Pinhole))
+	return dir
+}
+
+// ask gets what there is of a search after a version of the model.
+func ask(t *testing.T, client *http.Client, at *url.URL, version int) (s searched) {
+	t.Helper()
+	r := must.Get(client.Get(at.JoinPath("search").String() + fmt.Sprintf("?version=%d", version)))(t)
+	defer r.Body.Close()
+	must.Do(t, json.NewDecoder(r.Body).Decode(&s))
+	return s
+}
+
+// TestViewerSearch watches a run that finds the cameras of its photos first: stages, cameras and points come before
+// frames, and the run has the bytes of one that nobody watches.
+func TestViewerSearch(t *testing.T) {
+	photos, dir := drawnPhotos(t), t.TempDir()
+	args := []string{photos, "--iterations", "20", "--progress", "none"}
+	alone, watched := filepath.Join(dir, "alone"), filepath.Join(dir, "watched")
+	vksplat(t, append([]string{"train", "-m", alone}, args...)...)
+	v := startViewed(t, append([]string{"-m", watched, "--viewer"}, args...)...)
+	client, at, err := playtest.Visit(v.address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var s searched
+	var names []string // of stages
+	timed, version, cameras := 0, 0, 0
+	for ; !s.Trains; time.Sleep(5 * time.Millisecond) {
+		s = ask(t, client, at, version)
+		for _, stage := range s.Stages {
+			if !slices.Contains(names, stage.Stage) {
+				names = append(names, stage.Stage)
+			}
+			if stage.ETA != nil && stage.Step > 0 && stage.Total > 0 {
+				timed++
+			}
+		}
+		if (s.Model == nil) != (s.Version == version) || s.Version < version {
+			t.Fatalf("version %d after %d has a model: %v", s.Version, version, s.Model != nil)
+		}
+		if m := s.Model; m != nil {
+			version, cameras = s.Version, len(m.Cameras)
+			if len(m.Points) < 15*50 || len(m.Points)%15 != 0 || m.Eye == m.Middle {
+				t.Errorf("%d bytes of points; seen from %v about %v", len(m.Points), m.Eye, m.Middle)
+			}
+			if c := m.Cameras[0]; c.Width != 200 || c.Tangent < 0.2 || c.Tangent > 0.5 {
+				t.Errorf("a camera is %+v", c)
+			}
+		}
+	}
+	if got := strings.Join(names, " "); got != "photos features matches mapping model training" || timed == 0 {
+		t.Errorf("the stages are %s; %d times it is known how long one takes", got, timed)
+	}
+	if version == 0 || cameras != 8 {
+		t.Errorf("model %d, the last one, has %d cameras of 8", version, cameras)
+	}
+	var frames atomic.Int64
+	if err := v.watch(t.Context(), 100, 80, &frames); err != nil || frames.Load() == 0 {
+		t.Errorf("%d frames: %v", frames.Load(), err)
+	}
+	v.wait(t)
+	for _, name := range []string{"point_cloud/iteration_20/point_cloud.ply", "capture/sparse/0/points3D.bin"} {
+		filetest.Same(t, filepath.Join(alone, name), filepath.Join(watched, name))
+	}
+}
+
+// TestViewerSearchStopped stops a search by Ctrl-C: the browser gets to know, and the viewer ends with it.
+func TestViewerSearchStopped(t *testing.T) {
+	for name, args := range map[string][]string{"train": {"train", "-m"}, "capture": {"capture", "-o"}} {
+		args = append(args, filepath.Join(t.TempDir(), "out"), drawnPhotos(t), "--viewer")
+		v := startShown(t, "watch it in a browser: ", args...)
+		client, at, err := playtest.Visit(v.address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for s := (searched{}); len(s.Stages) == 0; time.Sleep(5 * time.Millisecond) {
+			s = ask(t, client, at, 0)
+		}
+		must.Do(t, v.cmd.Process.Signal(os.Interrupt))
+		var s searched
+		for ; s.End == ""; time.Sleep(5 * time.Millisecond) {
+			s = ask(t, client, at, 0)
+		}
+		if s.End != "Stopped." || s.Trains {
+			t.Errorf("%s: it ended as %+v", name, s)
+		}
+		<-v.rest
+		_ = v.cmd.Wait()
+		if code := v.cmd.ProcessState.ExitCode(); code != 130 {
+			t.Errorf("%s: exit code %d", name, code)
+		}
+	}
+}
+
+// TestPlaySearch has a browser draw what is found, and then the training, which the page turns into by itself.
+func TestPlaySearch(t *testing.T) {
+	photos := drawnPhotos(t)
+	v := startViewed(t, photos, "-m", filepath.Join(t.TempDir(), "out"), "--viewer", "--iterations", "2000")
+	var log struct {
+		Console, Errors, Violations []string
+		Stages                      string
+		Cameras, Points, Drawn      int
+		Frames                      int
+	}
+	playtest.Run(t, "testdata/search.py", map[string]any{"url": v.address}, &log)
+	must.Do(t, v.cmd.Process.Signal(os.Interrupt))
+	if len(log.Console)+len(log.Errors)+len(log.Violations) > 0 {
+		t.Errorf("the page complains: %q %q %q", log.Console, log.Errors, log.Violations)
+	}
+	if !strings.Contains(log.Stages, "mapping") || log.Cameras < 2 || log.Points < 50 || log.Drawn < 100 {
+		t.Errorf("the page shows %q, %d cameras, %d points, %d pixels", log.Stages, log.Cameras, log.Points, log.Drawn)
+	}
+	if log.Frames == 0 {
+		t.Error("the page shows no frame of the training")
+	}
+	<-v.rest
+	_ = v.cmd.Wait() // it was stopped
+}
