@@ -333,13 +333,15 @@ func (d *draft) releasePrincipal() {
 		d.principal[i] = true
 	}
 	p, _ := d.problem(d.placed, nil, true)
+	clear(d.principal)
+	sigmasOf, err := p.Sigmas(loss) // an error, here and below: nothing is determined
 	for i := range p.Lenses {
 		l := &p.Lenses[i]
 		info, _ := l.Model.Info()
-		if d.principal[i] = false; !l.Free[info.Focals] {
+		if err != nil || !l.Free[info.Focals] {
 			continue
 		}
-		sigmas, err := p.Sigmas(loss, i, info.Focals, info.Focals+1) // an error: nothing is determined
+		sigmas, err := sigmasOf(i, info.Focals, info.Focals+1)
 		d.principal[i] = err == nil && max(sigmas[0], sigmas[1]) < leastSure*float64(max(l.Width, l.Height))
 	}
 }
