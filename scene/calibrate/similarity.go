@@ -78,3 +78,13 @@ func mean(list [][3]float64) (m [3]float64) {
 	}
 	return geom.Scale(m, 1/float64(len(list)))
 }
+
+// Align finds the similarity x -> scale r x + t that brings places closest to others. It fails where these say nothing
+// of the scale.
+func Align(from, to [][3]float64) (scale float64, r [9]float64, t [3]float64, err error) {
+	s, err := fitSimilarity(from, to, make([][9]float64, len(from)))
+	if err != nil {
+		return 0, r, t, err
+	}
+	return s.scale, s.r, s.t, nil
+}

@@ -21,7 +21,7 @@ const (
 	// sureShare: photos whose points agree with their pose to this share of what the best do are placed with it; others
 	// wait for better points.
 	sureShare = 0.75
-	// mostDropped is how often a photo is placed again whose pose was wrong.
+	// mostDropped is how often a photo is placed again whose pose was wrong, before nothing else can be placed.
 	mostDropped = 2
 	// wholeGrowth is by which factor a model grows before all of it is adjusted again.
 	wholeGrowth = 1.25
@@ -97,9 +97,12 @@ func points(d *draft) (n int) {
 // grow places photos until no more can be. What is placed and dropped in turn must not go on for ever: there are never
 // more rounds than some for each photo.
 func (d *draft) grow() error {
-	whole, least, closed := 2, leastPoints, 0
+	whole, least, closed, again := 2, leastPoints, 0, false
 	for range 20 + 8*len(d.in.Photos) {
 		added := d.locate(least)
+		if again && len(added) == 0 && whole == d.count {
+			added = d.attach()
+		}
 		d.extend(added, mostOff)
 		var err error
 		switch {
@@ -120,6 +123,11 @@ func (d *draft) grow() error {
 		case least > fewPoints:
 			least = fewPoints
 			clear(d.failed)
+		case !again: // a small model may have contradicted photos that agree with the whole one
+			again = true
+			for i, n := range d.dropped {
+				d.dropped[i] = min(n, mostDropped)
+			}
 		default:
 			return nil
 		}

@@ -9,6 +9,7 @@ type Missing struct {
 	Best    int // the placed photo with which it has most matches; -1 if it has none with any
 	Matches int // verified ones with Best
 	Part    int // photos that hang together with it, itself included, without those that are placed
+	First   int // the first of these
 }
 
 // model returns what was found.
@@ -72,7 +73,7 @@ func (d *draft) missing() (list []Missing) {
 	for _, members := range components(len(d.placed), apart) {
 		for _, i := range members {
 			if at[i] >= 0 {
-				list[at[i]].Part = len(members)
+				list[at[i]].Part, list[at[i]].First = len(members), members[0]
 			}
 		}
 	}

@@ -74,37 +74,57 @@ func Stops(path string) (stops float64, known bool) {
 
 // fraction reads a number or a fraction; 0 is what it makes of anything else.
 func fraction(text string) float64 {
-	above, below, _ := strings.Cut(text, "/")
-	x, err := strconv.ParseUint(above, 10, 32)
-	if err != nil {
-		return 0
+	list, _ := fractions(text, 1)
+	return list[0]
+}
+
+// fractions reads numbers or fractions, which are zeros if ok is false.
+func fractions(text string, n int) (list []float64, ok bool) {
+	list, parts := make([]float64, n), strings.Fields(text)
+	if len(parts) != n {
+		return list, false
 	}
-	n, err := strconv.ParseUint(cmp.Or(below, "1"), 10, 32)
-	if err != nil || n == 0 {
-		return 0
+	for i, p := range parts {
+		above, below, _ := strings.Cut(p, "/")
+		x, err := strconv.ParseUint(above, 10, 32)
+		by, err2 := strconv.ParseUint(cmp.Or(below, "1"), 10, 32)
+		if err != nil || err2 != nil || by == 0 {
+			return make([]float64, n), false
+		}
+		list[i] = float64(x) / float64(by)
 	}
-	return float64(x) / float64(n)
+	return list, true
 }
 
 // exifFolders reads the two folders of tags in a photo's EXIF block, empty ones where there are none.
-func exifFolders(path string) (first, second map[uint16]string) {
+func exifFolders(path string) (first, second map[uint16]string) { return tiffFolders(exifAt(path)) }
+
+// exifAt reads a photo's EXIF block, nil where there is none.
+func exifAt(path string) []byte {
 	f, size, err := fault.Open(path)
 	if err != nil {
-		return nil, nil
+		return nil
 	}
 	defer f.Close() // only read from
-	return tiffFolders(exifOf(f, size))
+	return exifOf(f, size)
 }
 
-// tiffFolders reads the two folders of tags in what an EXIF block holds, a small TIFF file.
-func tiffFolders(data []byte) (first, second map[uint16]string) {
-	var order binary.ByteOrder = binary.LittleEndian
+// byteOrder returns that of an EXIF block, a small TIFF file; nil if it is none.
+func byteOrder(data []byte) binary.ByteOrder {
 	switch {
 	case len(data) < 8:
-		return nil, nil
 	case string(data[:4]) == "MM\x00*":
-		order = binary.BigEndian
-	case string(data[:4]) != "II*\x00":
+		return binary.BigEndian
+	case string(data[:4]) == "II*\x00":
+		return binary.LittleEndian
+	}
+	return nil
+}
+
+// tiffFolders reads the two folders of tags in what an EXIF block holds.
+func tiffFolders(data []byte) (first, second map[uint16]string) {
+	order := byteOrder(data)
+	if order == nil {
 		return nil, nil
 	}
 	first = exifTags(data, order, order.Uint32(data[4:]))
@@ -133,7 +153,7 @@ func exifOf(r io.ReaderAt, size int64) []byte {
 
 // exifTags reads the texts, whole numbers and fractions of a folder of tags.
 func exifTags(data []byte, order binary.ByteOrder, offset uint32) map[uint16]string {
-	const typeText, typeShort, typeLong, typeFraction, entrySize = 2, 3, 4, 5, 12
+	const typeByte, typeText, typeShort, typeLong, typeFraction, entrySize = 1, 2, 3, 4, 5, 12
 	tags := map[uint16]string{}
 	at := uint64(offset)
 	if at+2 > uint64(len(data)) {
@@ -152,6 +172,8 @@ func exifTags(data []byte, order binary.ByteOrder, offset uint32) map[uint16]str
 			continue
 		}
 		switch kind {
+		case typeByte:
+			tags[tag] = fmt.Sprint(e[8])
 		case typeText:
 			text := e[8:12]
 			if count > 4 {
@@ -166,9 +188,14 @@ func exifTags(data []byte, order binary.ByteOrder, offset uint32) map[uint16]str
 		case typeLong:
 			tags[tag] = fmt.Sprint(value)
 		case typeFraction:
-			if value+8 <= uint64(len(data)) {
-				tags[tag] = fmt.Sprintf("%d/%d", order.Uint32(data[value:]), order.Uint32(data[value+4:]))
+			tags[tag] = ""
+			for range min(count, 3) { // degrees, minutes and seconds
+				if value+8 <= uint64(len(data)) {
+					tags[tag] += fmt.Sprintf("%d/%d ", order.Uint32(data[value:]), order.Uint32(data[value+4:]))
+				}
+				value += 8
 			}
+			tags[tag] = strings.TrimSpace(tags[tag])
 		}
 	}
 	return tags

@@ -35,6 +35,47 @@ func ExifBlock(order binary.AppendByteOrder, orientation uint16) []byte {
 	return b
 }
 
+// GPSBlock gives an EXIF block of a place: degrees to the north and east, and metres; no height if that is NaN.
+func GPSBlock(order binary.AppendByteOrder, north, east, height float64) []byte {
+	b := []byte("II*\x00")
+	if order == binary.AppendByteOrder(binary.BigEndian) {
+		b = []byte("MM\x00*")
+	}
+	entry := func(tag, kind uint16, count, value uint32) {
+		b = order.AppendUint16(order.AppendUint16(b, tag), kind)
+		b = order.AppendUint32(order.AppendUint32(b, count), value)
+	}
+	word := func(yes bool, a, b string) uint32 {
+		if !yes {
+			a = b
+		}
+		return order.(binary.ByteOrder).Uint32([]byte(a))
+	}
+	const folder, values = 26, 26 + 2 + 6*12 + 4
+	b = order.AppendUint16(order.AppendUint32(b, 8), 1)
+	entry(0x8825, 4, 1, folder)
+	b = order.AppendUint16(order.AppendUint32(b, 0), 6)
+	entry(1, 2, 2, word(north >= 0, "N\x00\x00\x00", "S\x00\x00\x00"))
+	entry(2, 5, 3, values)
+	entry(3, 2, 2, word(east >= 0, "E\x00\x00\x00", "W\x00\x00\x00"))
+	entry(4, 5, 3, values+24)
+	entry(5, 1, 1, word(height < 0, "\x01\x00\x00\x00", "\x00\x00\x00\x00"))
+	if math.IsNaN(height) {
+		entry(0x1d, 2, 1, 0)
+	} else {
+		entry(6, 5, 1, values+48)
+	}
+	b = order.AppendUint32(b, 0)
+	for _, x := range []float64{math.Abs(north), math.Abs(east)} {
+		degrees, minutes := math.Modf(x)
+		minutes, seconds := math.Modf(60 * minutes)
+		b = order.AppendUint32(order.AppendUint32(b, uint32(degrees)), 1)
+		b = order.AppendUint32(order.AppendUint32(b, uint32(minutes)), 1)
+		b = order.AppendUint32(order.AppendUint32(b, uint32(math.Round(60e6*seconds))), 1e6)
+	}
+	return order.AppendUint32(order.AppendUint32(b, uint32(math.Round(1000*math.Abs(height)))), 1000)
+}
+
 // WithChunk puts a chunk with a valid checksum behind the header of a PNG.
 func WithChunk(png []byte, kind string, content []byte) []byte {
 	const header = 33

@@ -328,7 +328,7 @@ func (m *more) place() (string, error) {
 		return "", err
 	}
 	return fmt.Sprintf("%s and %s are added", cli.Count(len(m.given.Images)-photos, "photo"),
-		cli.Count(len(m.given.Points)-points, "point")), m.sayMissing(extendedFolder, missing)
+		cli.Count(len(m.given.Points)-points, "point")), m.sayMissing(extendedFolder, missing, nil)
 }
 
 // errNothingFits is the cause of an error about photos that cannot be added.

@@ -26,8 +26,8 @@ import (
 const (
 	featuresFile = "features.bin"
 	matchesFile  = "matches.bin"
-	missingFile  = "missing.json" // in componentsFolder: why photos have no camera, by name
-	ownVersion   = "2"
+	notesFile    = "notes.json" // in componentsFolder, or extendedFolder
+	ownVersion   = "3"
 )
 
 // own finds features, matches and cameras by this program's own means.
@@ -327,7 +327,7 @@ func (w *own) findCameras() error {
 		outputs: []string{componentsFolder}, do: w.place})
 }
 
-// place finds cameras, and stores them as the only component, with why photos are missing.
+// place finds cameras, and stores them as the only component, with notes.
 func (w *own) place() (string, error) {
 	if err := w.haveFeatures(); err != nil {
 		return "", err
@@ -335,7 +335,7 @@ func (w *own) place() (string, error) {
 	if err := w.havePairs(); err != nil {
 		return "", err
 	}
-	m, model, err := reconstruct.Map(w.ctx, w.photos, w.found, w.pairs, w.placed)
+	m, model, at, err := reconstruct.Map(w.ctx, w.photos, w.found, w.pairs, w.placed)
 	if errors.Is(err, mapping.ErrNoPair) {
 		return "", w.noModel()
 	}
@@ -350,7 +350,7 @@ func (w *own) place() (string, error) {
 		w.console.Warn("photos of one name are not of cameras that are fixed to each other: each was placed by itself")
 	}
 	return fmt.Sprintf("%d of %d photos, %s", len(m.Images), len(w.photos), cli.Count(len(m.Points), "point")),
-		w.sayMissing(componentsFolder, model.Missing)
+		w.sayMissing(componentsFolder, model.Missing, at)
 }
 
 // placed shows how many photos have a camera.
@@ -358,13 +358,13 @@ func (w *own) placed(done, of int) {
 	w.show.update(done, of, "%d of %d photos have a camera", done, of)
 }
 
-// sayMissing writes why photos have no camera.
-func (w *own) sayMissing(folder string, missing []mapping.Missing) error {
-	why := map[string]string{}
+// sayMissing writes notes.
+func (w *own) sayMissing(folder string, missing []mapping.Missing, at *reconstruct.Earth) error {
+	n := notes{Why: map[string]string{}, Apart: w.apart(missing), Earth: at}
 	for i := range missing {
-		why[w.photos[missing[i].Photo].Name] = w.why(&missing[i])
+		n.Why[w.photos[missing[i].Photo].Name] = w.why(&missing[i])
 	}
-	return output.WriteJSON(w.o.in(folder, missingFile), why)
+	return output.WriteJSON(w.o.in(folder, notesFile), n)
 }
 
 // fewFeatures of a photo are too few to find it by.
@@ -377,7 +377,7 @@ func (w *own) why(m *mapping.Missing) string {
 	case n < fewFeatures:
 		return fmt.Sprintf("it shows little that can be recognised: %s", cli.Count(n, "feature"))
 	case m.Best >= 0:
-		return fmt.Sprintf("it overlaps too little: at best %s, with %s", cli.Count(m.Matches, "match"),
+		return fmt.Sprintf("it overlaps too little: at best %d matches, with %s", m.Matches,
 			w.photos[m.Best].Name)
 	case m.Part > 1:
 		return fmt.Sprintf("it overlaps only with %s that have no camera either", cli.Count(m.Part-1, "photo"))

@@ -6,6 +6,7 @@ import (
 
 	"vksplat/internal/fault"
 	"vksplat/internal/run/output"
+	"vksplat/internal/run/reconstruct"
 )
 
 // Report is the content of verdict.json: what the command printed, for programs.
@@ -16,16 +17,17 @@ type Report struct {
 	Hint     string `json:"hint,omitempty"`
 	Colmap   string `json:"colmap,omitempty"` // version; none: this program found the cameras
 
-	Photos     int          `json:"photos"`           // whose cameras are searched for
-	Registered int          `json:"registered"`       // of them, with a camera in the component that was taken
-	Added      *Added       `json:"added,omitempty"`  // with --more
-	Taken      *component   `json:"taken,omitempty"`  // the component
-	Others     []*component `json:"other_components"` //
-	Dropped    []Dropped    `json:"dropped"`          // photos without a camera in it
-	LeftOut    []Dropped    `json:"left_out"`         // files that are no whole photos, which are not used
-	Advice     []string     `json:"advice"`
-	Stages     []stamp      `json:"stages"`
-	Coverage   string       `json:"coverage,omitempty"` // picture, below the scene's folder
+	Photos     int                `json:"photos"`           // whose cameras are searched for
+	Registered int                `json:"registered"`       // of them, with a camera in the component that was taken
+	Added      *Added             `json:"added,omitempty"`  // with --more
+	Taken      *component         `json:"taken,omitempty"`  // the component
+	Others     []*component       `json:"other_components"` //
+	Earth      *reconstruct.Earth `json:"earth,omitempty"`  // where it is, by GPS
+	Dropped    []Dropped          `json:"dropped"`          // photos without a camera in it
+	LeftOut    []Dropped          `json:"left_out"`         // files that are no whole photos, which are not used
+	Advice     []string           `json:"advice"`
+	Stages     []stamp            `json:"stages"`
+	Coverage   string             `json:"coverage,omitempty"` // picture, below the scene's folder
 }
 
 // Added counts the photos that were to be added to a scene.

@@ -36,6 +36,13 @@ type Dropped struct {
 func (r *running) judge(list []*component, taken *component) *Report {
 	v := r.newReport()
 	v.Taken, v.Registered = taken, taken.Photos
+	var n notes
+	folder := componentsFolder
+	if r.o.More {
+		folder = extendedFolder
+	}
+	_ = strictjson.ReadFile(r.o.in(folder, notesFile), &n) // COLMAP writes none
+	v.Earth, v.Advice = n.Earth, append(v.Advice, n.Apart...)
 	in := map[string]*component{}
 	for _, c := range list {
 		if c != taken {
@@ -56,7 +63,7 @@ func (r *running) judge(list []*component, taken *component) *Report {
 			v.Dropped = append(v.Dropped, Dropped{name, fmt.Sprintf("in component %d", c.Number)})
 		}
 	}
-	v.Dropped = append(v.Dropped, r.reasons(lost, taken)...)
+	v.Dropped = append(v.Dropped, r.reasons(lost, taken, n.Why)...)
 	slices.SortFunc(v.Dropped, func(a, b Dropped) int { return strings.Compare(a.Photo, b.Photo) })
 	if r.mapper.cubed() { // many faces show nothing but sky
 		v.advise(panoramasOf(r.photos), panoramasOf(taken.names), "panoramas")
@@ -68,7 +75,7 @@ func (r *running) judge(list []*component, taken *component) *Report {
 
 // reasons says why photos have no camera: they are dark or blurred, or else match too little, in the mapper's words if
 // there are any.
-func (r *running) reasons(lost []string, taken *component) (list []Dropped) {
+func (r *running) reasons(lost []string, taken *component, known map[string]string) (list []Dropped) {
 	if len(lost) == 0 {
 		return nil
 	}
@@ -81,12 +88,6 @@ func (r *running) reasons(lost []string, taken *component) (list []Dropped) {
 	if len(sharp) > 0 {
 		middle = sharp[len(sharp)/2]
 	}
-	known := map[string]string{}
-	folder := componentsFolder
-	if r.o.More {
-		folder = extendedFolder
-	}
-	_ = strictjson.ReadFile(r.o.in(folder, missingFile), &known) // COLMAP writes none
 	for i, l := range r.looksOf(lost, len(lost)) {
 		why := cmp.Or(known[lost[i]], "too few matches with the others")
 		switch {
@@ -141,6 +142,10 @@ func (v *Report) print(console *cli.Console, o *Options) {
 	}
 	console.Printf("points:   %d, reprojection error %.2f pixels, median viewing angle %.1f degrees\n", v.Taken.Points,
 		v.Taken.Error, v.Taken.Angle)
+	if e := v.Earth; e != nil {
+		console.Printf("gps:      metres, x east, y north, z up of %.6f, %.6f; %s off by %.1f m\n", e.Latitude,
+			e.Longitude, cli.Count(e.Photos, "photo"), e.Off)
+	}
 	if len(v.Others) > 0 {
 		console.Printf("taken:    component %d, of %d\n", v.Taken.Number, len(v.Others)+1)
 	}

@@ -46,15 +46,16 @@ func lensOf(p *Photo, width, height int) mapping.Lens {
 }
 
 // Map finds cameras and points of photos, and returns them as a COLMAP model, whose points have the mean colours of
-// their features, and as it was mapped.
+// their features, as it was mapped, and where it is if GPS tells.
 func Map(ctx context.Context, photos []Photo, found []Features, pairs []mapping.Pair,
-	progress func(done, of int)) (m *colmap.Model, model *mapping.Model, err error) {
+	progress func(done, of int)) (m *colmap.Model, model *mapping.Model, at *Earth, err error) {
 	in := input(photos, found)
 	in.Pairs = pairs
 	model, err = mapping.Map(ctx, in, mapping.Options{Progress: progress})
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
+	at = align(model, placesOf(photos))
 	m = &colmap.Model{Cameras: map[uint32]scene.Calibration{}}
 	place := make([]int, len(photos)) // in m.Images
 	for i, p := range photos {
@@ -76,7 +77,7 @@ func Map(ctx context.Context, photos []Photo, found []Features, pairs []mapping.
 		}
 		m.Points = append(m.Points, pointOf(&p, found, id))
 	}
-	return m, model, nil
+	return m, model, at, nil
 }
 
 // seen is a keypoint that shows a point.

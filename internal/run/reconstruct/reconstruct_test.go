@@ -67,7 +67,7 @@ func camerasOf(t *testing.T, d *pipeline.Device, photos []Photo) *colmap.Model {
 	t.Helper()
 	found := findIt(t, d, photos)
 	list := must.Get(Match(t.Context(), d, photos, found, nil, pairs.Defaults, none))(t)
-	m, model, err := Map(t.Context(), photos, found, list, none)
+	m, model, _, err := Map(t.Context(), photos, found, list, none)
 	must.Do(t, err)
 	if len(model.Missing) > 0 || len(m.Images) != len(photos) {
 		t.Fatalf("%d of %d photos have a camera, missing are %v", len(m.Images), len(photos), model.Missing)
@@ -180,7 +180,7 @@ func TestCancel(t *testing.T) {
 			return err
 		},
 		"mapping": func(ctx context.Context) error {
-			_, _, err := Map(ctx, photos, found, list, none)
+			_, _, _, err := Map(ctx, photos, found, list, none)
 			return err
 		},
 	} {

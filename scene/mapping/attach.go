@@ -1,0 +1,89 @@
+package mapping
+
+import (
+	"math"
+
+	"vksplat/internal/geom"
+	"vksplat/scene/adjust"
+	"vksplat/scene/twoview"
+)
+
+const (
+	// A photo is attached by a pair with leastAttached inliers, if leastScaled points at least, and half of those that
+	// it shows, agree on how far it is.
+	leastAttached, leastScaled = 100, 5
+)
+
+// attach places a photo that shows too few points to be located, as those where two strips of photos meet: by its best
+// pair with a placed photo, which says how it is turned and in which direction it is, and by few points, which say how
+// far. It returns the first photo for which that works, if any.
+func (d *draft) attach() []int {
+	for i := range d.in.Photos {
+		if d.placed[i] || d.dropped[i] > mostDropped || !d.settled[d.in.Photos[i].Lens] {
+			continue
+		}
+		shown := d.shown(i)
+		var best *Pair
+		for _, p := range d.pairs {
+			n := len(p.Relation.Inliers)
+			if (p.A == i && d.placed[p.B] || p.B == i && d.placed[p.A]) && n >= leastAttached &&
+				(best == nil || n > len(best.Relation.Inliers)) {
+				best = p
+			}
+		}
+		if best == nil || len(shown) < leastScaled {
+			continue
+		}
+		if pose, ok := d.attached(i, best, shown); ok {
+			d.poses[i], d.placed[i] = pose, true
+			d.count++
+			return []int{i}
+		}
+	}
+	return nil
+}
+
+// attached returns the pose of a photo by a pair and some points. ok is false if too few of these agree.
+func (d *draft) attached(photo int, p *Pair, shown []place) (best adjust.Pose, ok bool) {
+	view := func(photo int) twoview.View {
+		in := &d.in.Photos[photo]
+		return twoview.View{Optics: d.optics[in.Lens], FocalKnown: true, Points: in.Keypoints}
+	}
+	var inliers [][2]int32
+	other := p.A + p.B - photo
+	for _, at := range p.Relation.Inliers {
+		if m := p.Matches[at]; p.A == photo {
+			inliers = append(inliers, [2]int32{m[1], m[0]})
+		} else {
+			inliers = append(inliers, m)
+		}
+	}
+	r := twoview.Relate(view(other), view(photo), inliers, twoview.Options{Key: d.key(other, photo)})
+	from := &d.poses[other]
+	pose := adjust.Pose{R: geom.Product(r.R, from.R), Lens: d.in.Photos[photo].Lens}
+	most := max(leastScaled, (len(shown)+1)/2) - 1
+	for _, s := range shown {
+		t := &d.tracks[s.track]
+		at := d.in.Photos[photo].Keypoints[t.sights[s.sight].Keypoint]
+		ray, _ := d.optics[pose.Lens].Ray(float64(at[0]), float64(at[1]))
+		y := geom.Rotate(r.R, geom.Add(geom.Rotate(from.R, t.x), from.T)) // y + scale r.T is along the ray
+		along := geom.Cross(ray, r.T)
+		scale := -geom.Dot(geom.Cross(ray, y), along) / geom.Dot(along, along)
+		if !(scale > 0) || math.IsInf(scale, 0) {
+			continue
+		}
+		old, agree := d.poses[photo], 0
+		d.poses[photo] = pose
+		d.poses[photo].T = geom.Add(geom.Rotate(r.R, from.T), geom.Scale(r.T, scale))
+		for _, o := range shown {
+			if t := &d.tracks[o.track]; d.off(t.sights[o.sight].Sight, t.x) <= mostOff {
+				agree++
+			}
+		}
+		if agree > most {
+			most, best, ok = agree, d.poses[photo], true
+		}
+		d.poses[photo] = old
+	}
+	return best, ok
+}
