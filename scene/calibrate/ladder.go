@@ -59,7 +59,7 @@ type ladder struct {
 // compared with poses and points that were found again with the given lens.
 func climb(ctx context.Context, n *network, share float64) (*ladder, error) {
 	l := &ladder{ctx: ctx, n: n}
-	given := newTrial(n, share, heldBack)
+	given := newTrial(n, share, adjust.HeldBack)
 	if len(given.judges) < leastSeen {
 		return nil, errors.New("too few observations are of points that several photos show")
 	}

@@ -1,6 +1,7 @@
 package mapping
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -101,7 +102,7 @@ func Map(ctx context.Context, in *Input, o Options) (*Model, error) {
 		find = m.grownFromGiven
 	}
 	best, err := find()
-	if err != nil {
+	if err = cmp.Or(ctx.Err(), err); err != nil { // where the context was done, parts of the work may be left out
 		return nil, err
 	}
 	return best.model(), nil

@@ -5,7 +5,6 @@ import (
 	"math"
 	"slices"
 
-	"vksplat/internal/parallel"
 	"vksplat/scene"
 	"vksplat/scene/adjust"
 )
@@ -122,7 +121,7 @@ func observations(d *draft) (n int) {
 // match a share is 1.
 func (d *draft) agreement() (pairs, photos []float64) {
 	common := make([]int, len(d.pairs))
-	parallel.For(len(d.pairs), func(i int) {
+	d.eachPair(func(i int) {
 		for _, at := range d.pairs[i].Relation.Inliers {
 			match := d.pairs[i].Matches[at]
 			a, b := d.at[d.pairs[i].A][match[0]], d.at[d.pairs[i].B][match[1]]

@@ -18,9 +18,6 @@ func TestNothing(t *testing.T) {
 	if r.Kind != twoview.Unrelated || len(r.Inliers) != 0 {
 		t.Errorf("relation %+v of no matches", r)
 	}
-	if twoview.Refine(v, v, nil, &r, 3) {
-		t.Error("a relation without a translation was refined")
-	}
 }
 
 // A ray of a sight that is projected is the pixel that was looked at.

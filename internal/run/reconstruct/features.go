@@ -24,11 +24,15 @@ type Photo struct {
 	Lens     string // photos of one text share a calibration
 	Model    string // COLMAP's name of the lens model to find, which scene/adjust must know; another text: it is chosen
 	Sequence string // photos of one text were taken one after the other; "": this is in no sequence
-	Panorama bool   // it is equirectangular
 	Moment   string // photos of one text were taken at once, by cameras fixed to each other; "": none was with this
 	// Of a model that is extended: the calibration and the place that are known, and stay; nil: they are found.
 	Calibration *scene.Calibration
 	Place       *mapping.Place
+}
+
+func (p *Photo) panorama() bool {
+	m, _ := scene.LensModelByName(p.Model)
+	return m == scene.LensEquirectangular
 }
 
 // Features are the keypoints of a photo.
@@ -110,7 +114,7 @@ func Find(ctx context.Context, d *pipeline.Device, photos []Photo, o features.Op
 // reach beyond the cube's edges by faceMargin, so that features there are described as all others are.
 func (p *Photo) pictures(width, height int) ([]scene.Camera, error) {
 	c := scene.Camera{Name: p.Name, Path: p.Path, Mask: p.Mask, Width: width, Height: height}
-	if !p.Panorama {
+	if !p.panorama() {
 		return []scene.Camera{c}, nil
 	}
 	faces, err := lensOf(p, width, height).Views(c, width, height, 1)
@@ -144,11 +148,11 @@ func findIn(ctx context.Context, e *features.Extractor, p *Photo, most int) (f F
 		if err == nil && errs[i] == nil {
 			err = f.find(ctx, e, &cams[i], m)
 			photo.Recycle(m)
-		} else if !p.Panorama || !errors.Is(errs[i], photo.ErrMasked) {
+		} else if !p.panorama() || !errors.Is(errs[i], photo.ErrMasked) {
 			err = errors.Join(err, errs[i])
 		}
 	}
-	if p.Panorama {
+	if p.panorama() {
 		f.largest(most)
 	}
 	return f, err

@@ -206,7 +206,7 @@ func TestPanoramaFeatures(t *testing.T) {
 			mask.Pix[i] = 255
 		}
 	}
-	p := Photo{Name: "a.png", Path: filepath.Join(dir, "a.png"), Mask: filepath.Join(dir, "mask.png"), Panorama: true}
+	p := Photo{Name: "a.png", Path: filepath.Join(dir, "a.png"), Mask: filepath.Join(dir, "mask.png"), Model: "EQUIRECTANGULAR"}
 	for path, img := range map[string]*image.Gray{p.Path: picture, p.Mask: mask} {
 		var b bytes.Buffer
 		must.Do(t, png.Encode(&b, img))
