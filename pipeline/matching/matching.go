@@ -38,8 +38,8 @@ const (
 type Photo struct {
 	Descriptors []byte       // 128 bytes each, the largest features first
 	Places      [][2]float32 // of each feature, in pixels; for guides alone
-	// Load, where it is there, reads the descriptors of so many features when they are needed, for several photos at a
-	// time and perhaps more than once.
+	// Load, if set, reads the descriptors of Features features when they are needed, for several photos at a time and
+	// perhaps more than once.
 	Load     func() ([]byte, error)
 	Features int
 }

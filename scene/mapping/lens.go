@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	// leastRich is how many photos a lens must have taken to get a richer model that nobody asked for.
+	// leastRich is how many photos a lens needs for a richer model that was not asked for.
 	leastRich = 8
 	// mostJudged is about how many observations take part where some are held back.
 	mostJudged = 30_000
@@ -100,7 +100,7 @@ func (d *draft) chooseLenses() (changed bool, err error) {
 	return true, nil
 }
 
-// keepBetter goes back to plain lenses where those that nobody chose are not surely better.
+// keepBetter reverts lenses whose richer model was not asked for and is not surely better.
 func (d *draft) keepBetter(plain []adjust.Lens) error {
 	after, judges, err := d.judged()
 	if err != nil {

@@ -125,7 +125,7 @@ func (in *Input) check() error {
 	for _, p := range in.Photos {
 		at := [2]int{p.Moment, p.Lens}
 		if p.Moment < 0 || p.Moment > len(in.Photos) || p.Moment > 0 && taken[at] {
-			return fmt.Errorf("map photos: %s: moment %d is none or has two photos of a lens", p.Name, p.Moment)
+			return fmt.Errorf("map photos: %s: moment %d is out of range or has two photos of a lens", p.Name, p.Moment)
 		}
 		taken[at] = true
 		if p.Lens < 0 || p.Lens >= len(in.Lenses) {

@@ -56,7 +56,7 @@ func (f *Features) AllDescriptors() ([]byte, error) {
 // pixelBytes are those of a pixel while features are searched: RGBA and grey.
 const pixelBytes = 5
 
-// atOnce is how many photos are gone through at a time: as many as there are cores, or fit into some bytes.
+// atOnce is how many photos are processed at a time: one for each core, or as many as fit into some bytes.
 func atOnce(photos []Photo, memory int64) int {
 	pixels := int64(1)
 	for i := range photos {
