@@ -231,11 +231,10 @@ func (w *own) addFeatures(known []reconstruct.Features, photos []reconstruct.Pho
 	return storedFeatures(w.o.in(featuresFile))
 }
 
-// photoBytes is about what a photo takes in RAM until its camera is found: keypoints and colours, tracks, matches, and
-// what adjustment has of each of its features, a third of which are observations at last (500 and 2,000 photos took 180
-// to 220 bytes a feature), and for long lists of photos the descriptors that say which are alike. All descriptors are on
-// the disk.
-const photoBytes = 8192*(16+3+8+24+24+115) + pairs.Described*features.DescriptorBytes
+// photoBytes is about what a photo takes in RAM until its camera is found, at most while the model is adjusted at last:
+// keypoints and colours, and what mapping takes for each of its features, of which a third are observations (measured
+// with 500 photos: 152 bytes). All descriptors are on the disk.
+const photoBytes = 8192 * (16 + 3 + 152)
 
 // fits refuses more photos than the RAM that may be used holds, and returns how much of it their pictures may take.
 func (w *own) fits(photos int) (pictures int64, err error) {
