@@ -10,8 +10,8 @@ import (
 // hardly changes.
 const gaugeDamping = 1e-9
 
-// Sigmas prepares standard deviations. What it returns gives those of parameters of a lens, which must be free, in their
-// units: square roots of the inverse normal equations' diagonal (Triggs et al., section 9), times the deviation of the
+// Sigmas prepares standard deviations: of returns those of parameters of a lens, which must be free, in their units:
+// square roots of the inverse normal equations' diagonal (Triggs et al., section 9), times the deviation of the
 // weighted residuals. What the observations do not determine is large, not infinite.
 func (p *Problem) Sigmas(loss Loss) (of func(lens int, params ...int) ([]float64, error), err error) {
 	if err := p.check(); err != nil {

@@ -139,7 +139,8 @@ func (d *draft) judged() (losses []float64, judges []adjust.Observation, err err
 	held := make([]bool, len(p.Observations))
 	for i, o := range p.Observations {
 		id := uint64(tracks[o.Point])
-		if held[i] = adjust.Drawn(id, d.in.Photos[o.Pose].Name, adjust.HeldBack); !held[i] && adjust.Drawn(id, "", share) {
+		held[i] = adjust.Drawn(id, d.in.Photos[o.Pose].Name, adjust.HeldBack)
+		if !held[i] && adjust.Drawn(id, "", share) {
 			left[o.Point]++
 		}
 	}

@@ -30,8 +30,8 @@ func (d *draft) eachTrack(f func(i int, t *track)) {
 	})
 }
 
-// extend triangulates the tracks of photos that have no point, and adds sights that are at most most pixels off to those
-// that have one.
+// extend triangulates the tracks of photos that have no point, and adds sights to those that have one where they are at
+// most most pixels off.
 func (d *draft) extend(photos []int, most float64) {
 	touched := make([]bool, len(d.tracks))
 	for _, i := range photos {

@@ -45,8 +45,8 @@ func input(photos []Photo, found []Features) *mapping.Input {
 }
 
 // toMatch returns photos as they are matched, and as pairs of them are chosen.
-func toMatch(in *mapping.Input, photos []Photo, found []Features, o pairs.Options) (list []matching.Photo, chosen []pairs.Photo,
-	err error) {
+func toMatch(in *mapping.Input, photos []Photo, found []Features, o pairs.Options) (list []matching.Photo,
+	chosen []pairs.Photo, err error) {
 	list, chosen = make([]matching.Photo, len(photos)), make([]pairs.Photo, len(photos))
 	gps := placesOf(photos)
 	for i, p := range photos {
