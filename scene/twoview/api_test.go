@@ -20,15 +20,6 @@ func TestNothing(t *testing.T) {
 	}
 }
 
-// A ray of a sight that is projected is the pixel that was looked at.
-func TestLook(t *testing.T) {
-	k := scene.Calibration{Model: scene.LensSimplePinhole, Width: 640, Height: 480, Params: []float64{500, 320, 240}}
-	o := must.Get(k.Optics(640, 480))(t)
-	if _, ok := twoview.Look(o, 100.5, 200.5); !ok {
-		t.Error("no sight of a pixel of a pinhole")
-	}
-}
-
 // Two photos are not enough matches, nor is one point.
 func TestTooFew(t *testing.T) {
 	k := scene.Calibration{Model: scene.LensSimplePinhole, Width: 640, Height: 480, Params: []float64{500, 320, 240}}

@@ -28,6 +28,8 @@ type Photo struct {
 	// Of a model that is extended: the calibration and the place that are known, and stay; nil: they are found.
 	Calibration *scene.Calibration
 	Place       *mapping.Place
+
+	MaskInverted bool // the mask is white where features are to be ignored
 }
 
 func (p *Photo) panorama() bool {
@@ -113,7 +115,8 @@ func Find(ctx context.Context, d *pipeline.Device, photos []Photo, o features.Op
 // pictures are what features are found in: the photo as it is stored or, of a panorama, the faces of a cube. These
 // reach beyond the cube's edges by faceMargin, so that features there are described as all others are.
 func (p *Photo) pictures(width, height int) ([]scene.Camera, error) {
-	c := scene.Camera{Name: p.Name, Path: p.Path, Mask: p.Mask, Width: width, Height: height}
+	c := scene.Camera{Name: p.Name, Path: p.Path, Mask: p.Mask, MaskInverted: p.MaskInverted,
+		Width: width, Height: height}
 	if !p.panorama() {
 		return []scene.Camera{c}, nil
 	}
