@@ -14,8 +14,6 @@ import sys
 
 import numpy as np
 
-PARAMS = [3, 4, 4, 5, 8, 8, 12, 5, 4, 5, 12]  # of COLMAP's camera models, by number
-
 
 def rotation(q):
     w, x, y, z = np.asarray(q) / np.linalg.norm(q)
@@ -82,8 +80,8 @@ def compare(reference, model):
     turns = [reference[n][0].T @ model[n][0] @ turn.T for n in names]
     best = turns[int(np.argmin([np.median(angles([a.T @ b for b in turns])) for a in turns]))]
     for _ in range(10):  # the rotation that all share: the mean of those near it
-        near = [t for t in turns if angles([best.T @ t])[0] <= 2 * np.median(angles([best.T @ t for t in turns])) + 1e-6]
-        u, _, v = np.linalg.svd(sum(near))
+        off_turns = angles([best.T @ t for t in turns])
+        u, _, v = np.linalg.svd(sum(t for t, o in zip(turns, off_turns) if o <= 2 * np.median(off_turns) + 1e-6))
         best = u @ v
     off_turns = angles([best.T @ t for t in turns])
     return np.median(off_turns), off_turns.max(), 100 * np.median(off), 100 * off.max()

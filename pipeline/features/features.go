@@ -48,8 +48,8 @@ type Set struct {
 	Descriptors []byte // [Points][DescriptorBytes]
 }
 
-// Extractor finds keypoints on a device. Its methods may be called from several goroutines: the device goes through
-// photos one after the other, the host through several at a time.
+// Extractor finds keypoints on a device. Its methods may be called from several goroutines: the device processes
+// photos one after the other, the host several at a time.
 type Extractor struct {
 	dev     *vk.Device
 	options Options
@@ -75,7 +75,7 @@ func New(d *vk.Device, o Options) (*Extractor, error) {
 	return e, nil
 }
 
-// Close waits for photos that are gone through, and frees the memory.
+// Close waits for photos that are being processed, and frees the memory.
 func (e *Extractor) Close() (err error) {
 	for range lanes {
 		e.running <- struct{}{}

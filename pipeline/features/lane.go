@@ -8,7 +8,7 @@ import (
 	"vksplat/vk"
 )
 
-// lanes is how many photos are gone through at a time: the host sorts what it found in some while the device has
+// lanes is how many photos are processed at a time: the host sorts what it found in some while the device has
 // another.
 const lanes = 4
 

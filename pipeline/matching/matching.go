@@ -38,8 +38,8 @@ const (
 type Photo struct {
 	Descriptors []byte       // 128 bytes each, the largest features first
 	Places      [][2]float32 // of each feature, in pixels; for guides alone
-	// Load, where it is there, reads the descriptors of so many features when they are needed, for several photos at a
-	// time and perhaps more than once.
+	// Load, if set, reads the descriptors of Features features when they are needed, for several photos at a time and
+	// perhaps more than once.
 	Load     func() ([]byte, error)
 	Features int
 }
@@ -66,12 +66,13 @@ func (p *Photo) descriptors() ([]byte, error) {
 // tiles returns the number of whole tiles that the features need.
 func (p *Photo) tiles() int { return (p.features() + tileRows - 1) / tileRows }
 
-// Options say what is a match.
+// Options say how to match.
 type Options struct {
-	Ratio    float64 // most that the nearest's angle is of the second's; 0: 0.8
-	MaxAngle float64 // most of the nearest's, in radians; 0: 0.7
-	MaxBytes int64   // most device memory, on which no match depends; 0: half of what the device's budget leaves
+	MaxBytes int64 // most device memory, on which no match depends; 0: half of what the device's budget leaves
 }
+
+// mostRatio is the most that the nearest's angle is of the second's, and mostAngle the most that it is, in radians.
+const mostRatio, mostAngle = 0.8, 0.7
 
 // Guide says where in the second photo of a pair a feature of the first may be.
 type Guide struct {
@@ -136,7 +137,7 @@ func New(d *vk.Device, photos []Photo, o Options) (m *Matcher, err error) {
 			vk.BytesText(need)), failure.AnyOf(failure.RaiseMemory(), "find fewer features"))
 	}
 	if m.store, err = newStore(d, photos, tiles, slots); err == nil {
-		if err = m.loadLeast(o); err == nil {
+		if err = m.loadLeast(); err == nil {
 			err = m.allocate()
 		}
 	}
@@ -144,21 +145,14 @@ func New(d *vk.Device, photos []Photo, o Options) (m *Matcher, err error) {
 }
 
 // leastProducts returns for each second largest product the least that the largest must be for a match.
-func leastProducts(o Options) []uint32 {
-	ratio, most := o.Ratio, o.MaxAngle
-	if ratio == 0 {
-		ratio = 0.8
-	}
-	if most == 0 {
-		most = 0.7
-	}
+func leastProducts() []uint32 {
 	angle := func(product uint32) float64 { return math.Acos(float64(product) / productOfOne) }
 	least := make([]uint32, productOfOne)
 	parallel.For(64, func(part int) {
 		for second := uint32(part); second < productOfOne; second += 64 {
-			below := ratio * angle(second)
-			matches := func(product uint32) bool { return angle(product) <= most && angle(product) < below }
-			p := uint32(math.Ceil(productOfOne * math.Cos(min(most, below, math.Pi/2))))
+			below := mostRatio * angle(second)
+			matches := func(product uint32) bool { return angle(product) <= mostAngle && angle(product) < below }
+			p := uint32(math.Ceil(productOfOne * math.Cos(min(mostAngle, below, math.Pi/2))))
 			for p < productOfOne && !matches(p) {
 				p++
 			}
@@ -172,8 +166,8 @@ func leastProducts(o Options) []uint32 {
 }
 
 // loadLeast takes the table of thresholds to the device.
-func (m *Matcher) loadLeast(o Options) (err error) {
-	least := leastProducts(o)
+func (m *Matcher) loadLeast() (err error) {
+	least := leastProducts()
 	if m.least, err = vk.Make[uint32](m.dev, vk.DeviceLocal, len(least), "least products"); err != nil {
 		return err
 	}

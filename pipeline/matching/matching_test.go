@@ -269,7 +269,7 @@ func TestScore(t *testing.T) {
 
 // TestLeastProducts compares the table with the angles that it stands for.
 func TestLeastProducts(t *testing.T) {
-	least := leastProducts(Options{})
+	least := leastProducts()
 	angle := func(product uint32) float64 { return math.Acos(float64(product) / productOfOne) }
 	for second := uint32(0); second < productOfOne; second += 37 {
 		for _, p := range []uint32{least[second] - 1, least[second]} {

@@ -7,6 +7,9 @@ import (
 	"vksplat/internal/philox"
 )
 
+// HeldBack is the share of observations that judge.
+const HeldBack = 0.1
+
 // Drawn draws whether what a key and a name stand for is among a share of all, as observations to hold back are. It
 // depends on neither order nor others.
 func Drawn(key uint64, name string, share float64) bool {

@@ -17,7 +17,7 @@ const (
 	// denseVariables is up to how many variables the reduced system is factorised: 250 photos, 18 MB and half a
 	// second.
 	denseVariables = 1500
-	// Conjugate gradients end when the residual has this share left, or after so many steps.
+	// Conjugate gradients end when the residual has gradientShare left, or after gradientSteps.
 	gradientShare = 1e-3
 	gradientSteps = 300
 )

@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// A photo is placed anew by leastAgain points at least, and this share of those that its features lead to.
+	// A photo is placed again by leastAgain points or more, and by shareAgain of those that its features match.
 	leastAgain, shareAgain = 30, 0.25
 	// mostPartners is about how many photos, spread evenly over their names, one that stands apart is matched with, and
 	// nearPartners how many of its neighbours by name, on either side.

@@ -33,7 +33,7 @@ type Result struct {
 	Skipped  string      // why nothing was judged; "" where something was
 	Before   *Residuals  // of the given cameras, also where they stay; nil where there are no observations
 	After    *Residuals  // of Cameras
-	Apart    []string    // photos whose poses cannot be right, held-out ones among them, and that were not placed anew
+	Apart    []string    // photos whose poses cannot be right, held-out ones among them, and that were not placed again
 	Unplaced []string    // held-out photos that keep their given poses: they show too few points
 	Rungs    []Rung      // of the ladder
 
@@ -101,15 +101,15 @@ func Capture(ctx context.Context, c *scene.Capture, o Options) (*Result, error) 
 	return res, res.improve(ctx, n, m, apart, o.Match)
 }
 
-// improve places photos anew that stand apart, leaves out what cannot be placed, and refines the rest.
+// improve places photos again that stand apart, leaves out what cannot be placed, and refines the rest.
 func (res *Result) improve(ctx context.Context, n *network, m *colmap.Model, apart []int, match Match) error {
 	rest, still, err := n.again(ctx, m, apart, match)
 	if err != nil {
 		return divergence(ctx, res, err)
 	}
 	res.Apart = n.names(still)
-	anew := slices.DeleteFunc(slices.Clone(apart), func(at int) bool { return slices.Contains(still, at) })
-	res.text = joined(n.named(anew, "1 photo whose pose could not be right is placed by new matches",
+	moved := slices.DeleteFunc(slices.Clone(apart), func(at int) bool { return slices.Contains(still, at) })
+	res.text = joined(n.named(moved, "1 photo whose pose could not be right is placed by new matches",
 		"%d photos whose poses could not be right are placed by new matches"), n.leftOut(still))
 	if res.text != "" {
 		if res.Cameras, err = rest.files(m, still); err != nil {

@@ -59,7 +59,7 @@ type ladder struct {
 // compared with poses and points that were found again with the given lens.
 func climb(ctx context.Context, n *network, share float64) (*ladder, error) {
 	l := &ladder{ctx: ctx, n: n}
-	given := newTrial(n, share, heldBack)
+	given := newTrial(n, share, adjust.HeldBack)
 	if len(given.judges) < leastSeen {
 		return nil, errors.New("too few observations are of points that several photos show")
 	}
@@ -191,12 +191,16 @@ func (t *trial) sure() bool {
 	for _, p := range t.Poses {
 		seen[p.Lens] = true
 	}
+	sigmasOf, err := t.Sigmas(robust)
+	if err != nil {
+		return false
+	}
 	for i, k := range t.Lenses {
 		if !seen[i] || !k.Free[2] {
 			continue
 		}
 		most := leastSure * float64(max(k.Width, k.Height))
-		if sigmas, err := t.Sigmas(robust, i, 2, 3); err != nil || max(sigmas[0], sigmas[1]) > most {
+		if sigmas, err := sigmasOf(i, 2, 3); err != nil || max(sigmas[0], sigmas[1]) > most {
 			return false
 		}
 	}

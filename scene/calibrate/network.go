@@ -178,9 +178,6 @@ func (n *network) problem() *adjust.Problem {
 	return p
 }
 
-// heldBack is the share of observations that judge, drawn by photo and point.
-const heldBack = 0.1
-
 // trial is a network's training photos as a problem, with the observations that judge it.
 type trial struct {
 	adjust.Problem

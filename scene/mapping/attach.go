@@ -12,29 +12,34 @@ const (
 	// A photo is attached by a pair with leastAttached inliers, if leastScaled points at least, and half of those that
 	// it shows, agree on how far it is.
 	leastAttached, leastScaled = 100, 5
+	// mostScales of the points are tried for the distance: a photo that shows more was refused by all of them before.
+	mostScales = 100
 )
 
 // attach places a photo that shows too few points to be located, as those where two strips of photos meet: by its best
 // pair with a placed photo, which says how it is turned and in which direction it is, and by few points, which say how
 // far. It returns the first photo for which that works, if any.
 func (d *draft) attach() []int {
-	for i := range d.in.Photos {
-		if d.placed[i] || d.dropped[i] > mostDropped || !d.settled[d.in.Photos[i].Lens] {
+	best := make([]*Pair, len(d.in.Photos)) // of those that are not placed
+	for _, p := range d.pairs {
+		i, n := p.A, len(p.Relation.Inliers)
+		if d.placed[i] {
+			i = p.B
+		}
+		if d.placed[p.A] != d.placed[p.B] && n >= leastAttached &&
+			(best[i] == nil || n > len(best[i].Relation.Inliers)) {
+			best[i] = p
+		}
+	}
+	for i, p := range best {
+		if p == nil || d.dropped[i] > mostDropped || !d.settled[d.in.Photos[i].Lens] || d.ctx.Err() != nil {
 			continue
 		}
 		shown := d.shown(i)
-		var best *Pair
-		for _, p := range d.pairs {
-			n := len(p.Relation.Inliers)
-			if (p.A == i && d.placed[p.B] || p.B == i && d.placed[p.A]) && n >= leastAttached &&
-				(best == nil || n > len(best.Relation.Inliers)) {
-				best = p
-			}
-		}
-		if best == nil || len(shown) < leastScaled {
+		if len(shown) < leastScaled {
 			continue
 		}
-		if pose, ok := d.attached(i, best, shown); ok {
+		if pose, ok := d.attached(i, p, shown); ok {
 			d.poses[i], d.placed[i] = pose, true
 			d.count++
 			return []int{i}
@@ -62,7 +67,8 @@ func (d *draft) attached(photo int, p *Pair, shown []place) (best adjust.Pose, o
 	from := &d.poses[other]
 	pose := adjust.Pose{R: geom.Product(r.R, from.R), Lens: d.in.Photos[photo].Lens}
 	most := max(leastScaled, (len(shown)+1)/2) - 1
-	for _, s := range shown {
+	for k := 0; k < len(shown); k += 1 + len(shown)/mostScales {
+		s := shown[k]
 		t := &d.tracks[s.track]
 		at := d.in.Photos[photo].Keypoints[t.sights[s.sight].Keypoint]
 		ray, _ := d.optics[pose.Lens].Ray(float64(at[0]), float64(at[1]))

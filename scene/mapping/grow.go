@@ -172,7 +172,7 @@ func spread(d *draft, photo int, list []place) (n int) {
 	return n
 }
 
-// part returns in which part of its photo a keypoint is, of a grid with so many parts across and down.
+// part returns in which part of its photo a keypoint is, of a grid of across by across.
 func (d *draft) part(s Sight, across int) int {
 	k, at := &d.lenses[d.in.Photos[s.Photo].Lens], d.in.Photos[s.Photo].Keypoints[s.Keypoint]
 	x, y := int(float32(across)*at[0])/k.Width, int(float32(across)*at[1])/k.Height

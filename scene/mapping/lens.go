@@ -8,10 +8,10 @@ import (
 )
 
 const (
-	// leastRich is how many photos a lens must have taken to get a richer model that nobody asked for.
+	// leastRich is how many photos a lens needs for a richer model that was not asked for.
 	leastRich = 8
-	// heldBack is the share of the observations that judge, and mostJudged about how many observations take part.
-	heldBack, mostJudged = 0.1, 30_000
+	// mostJudged is about how many observations take part where some are held back.
+	mostJudged = 30_000
 	// leastJudges of a lens say whether a richer model is better: leastGain is the share of their loss that must go.
 	leastJudges, leastGain = 200, 0.01
 )
@@ -100,7 +100,7 @@ func (d *draft) chooseLenses() (changed bool, err error) {
 	return true, nil
 }
 
-// keepBetter goes back to plain lenses where those that nobody chose are not surely better.
+// keepBetter reverts lenses whose richer model was not asked for and is not surely better.
 func (d *draft) keepBetter(plain []adjust.Lens) error {
 	after, judges, err := d.judged()
 	if err != nil {
@@ -139,7 +139,8 @@ func (d *draft) judged() (losses []float64, judges []adjust.Observation, err err
 	held := make([]bool, len(p.Observations))
 	for i, o := range p.Observations {
 		id := uint64(tracks[o.Point])
-		if held[i] = adjust.Drawn(id, d.in.Photos[o.Pose].Name, heldBack); !held[i] && adjust.Drawn(id, "", share) {
+		held[i] = adjust.Drawn(id, d.in.Photos[o.Pose].Name, adjust.HeldBack)
+		if !held[i] && adjust.Drawn(id, "", share) {
 			left[o.Point]++
 		}
 	}

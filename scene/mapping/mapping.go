@@ -1,6 +1,7 @@
 package mapping
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -105,7 +106,7 @@ func Map(ctx context.Context, in *Input, o Options) (*Model, error) {
 		find = m.grownFromGiven
 	}
 	best, err := find()
-	if err != nil {
+	if err = cmp.Or(ctx.Err(), err); err != nil { // where the context was done, parts of the work may be left out
 		return nil, err
 	}
 	report(best, true)
@@ -131,7 +132,7 @@ func (in *Input) check() error {
 	for _, p := range in.Photos {
 		at := [2]int{p.Moment, p.Lens}
 		if p.Moment < 0 || p.Moment > len(in.Photos) || p.Moment > 0 && taken[at] {
-			return fmt.Errorf("map photos: %s: moment %d is none or has two photos of a lens", p.Name, p.Moment)
+			return fmt.Errorf("map photos: %s: moment %d is out of range or has two photos of a lens", p.Name, p.Moment)
 		}
 		taken[at] = true
 		if p.Lens < 0 || p.Lens >= len(in.Lenses) {

@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"runtime"
 	"slices"
+	"sync/atomic"
 	"testing"
 
 	"gonum.org/v1/gonum/mat"
@@ -211,6 +212,38 @@ func TestCores(t *testing.T) {
 			} else if !reflect.DeepEqual(m, first) {
 				t.Fatalf("%d cores give another model than one", cores)
 			}
+		}
+	}
+}
+
+// ending is a context that is done once it was asked for its error left times.
+type ending struct {
+	context.Context
+	left atomic.Int64
+}
+
+func (e *ending) Err() error {
+	if e.left.Add(-1) < 0 {
+		return context.Canceled
+	}
+	return nil
+}
+
+// A context that is done, however late, is the error: no model lacks what was left out then.
+func TestStopped(t *testing.T) {
+	in := arc(5, 0.5).input()
+	end := &ending{Context: context.Background()}
+	const all = 1 << 40
+	end.left.Store(all)
+	if _, err := Map(end, in, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	asked := all - end.left.Load()
+	for k := range int64(8) {
+		at := asked*k/7 - k/7
+		end.left.Store(at)
+		if m, err := Map(end, in, Options{}); m != nil || !errors.Is(err, context.Canceled) {
+			t.Errorf("done when asked %d of %d times: %v", at, asked, err)
 		}
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"vksplat/internal/geom"
-	"vksplat/internal/parallel"
 	"vksplat/internal/philox"
 	"vksplat/scene"
 	"vksplat/scene/twoview"
@@ -25,7 +24,7 @@ type motion struct {
 // matrices.
 func (m *mapper) findMotions() {
 	m.motions = make([]motion, len(m.pairs))
-	parallel.For(len(m.pairs), func(i int) {
+	m.eachPair(func(i int) {
 		p, c := m.pairs[i], &m.motions[i]
 		r := &p.Relation
 		a, b := &m.in.Lenses[m.in.Photos[p.A].Lens], &m.in.Lenses[m.in.Photos[p.B].Lens]

@@ -30,8 +30,8 @@ func (d *draft) eachTrack(f func(i int, t *track)) {
 	})
 }
 
-// extend triangulates the tracks of photos that have no point, and adds sights to those that have one where they are
-// off by at most so many pixels.
+// extend triangulates the tracks of photos that have no point, and adds sights to those that have one where they are at
+// most most pixels off.
 func (d *draft) extend(photos []int, most float64) {
 	touched := make([]bool, len(d.tracks))
 	for _, i := range photos {
@@ -50,7 +50,7 @@ func (d *draft) extend(photos []int, most float64) {
 	})
 }
 
-// complete adds the sights of placed photos that are off a track's point by at most so many pixels.
+// complete adds the sights of placed photos that are at most most pixels off a track's point.
 func (d *draft) complete(t *track, most float64) {
 	for k := range t.sights {
 		s := &t.sights[k]

@@ -5,7 +5,6 @@ import (
 	"math"
 	"slices"
 
-	"vksplat/internal/parallel"
 	"vksplat/scene"
 	"vksplat/scene/adjust"
 )
@@ -122,7 +121,7 @@ func observations(d *draft) (n int) {
 // match a share is 1.
 func (d *draft) agreement() (pairs, photos []float64) {
 	common := make([]int, len(d.pairs))
-	parallel.For(len(d.pairs), func(i int) {
+	d.eachPair(func(i int) {
 		for _, at := range d.pairs[i].Relation.Inliers {
 			match := d.pairs[i].Matches[at]
 			a, b := d.at[d.pairs[i].A][match[0]], d.at[d.pairs[i].B][match[1]]
@@ -333,13 +332,15 @@ func (d *draft) releasePrincipal() {
 		d.principal[i] = true
 	}
 	p, _ := d.problem(d.placed, nil, true)
+	clear(d.principal)
+	sigmasOf, err := p.Sigmas(loss) // an error, here and below: nothing is determined
 	for i := range p.Lenses {
 		l := &p.Lenses[i]
 		info, _ := l.Model.Info()
-		if d.principal[i] = false; !l.Free[info.Focals] {
+		if err != nil || !l.Free[info.Focals] {
 			continue
 		}
-		sigmas, err := p.Sigmas(loss, i, info.Focals, info.Focals+1) // an error: nothing is determined
+		sigmas, err := sigmasOf(i, info.Focals, info.Focals+1)
 		d.principal[i] = err == nil && max(sigmas[0], sigmas[1]) < leastSure*float64(max(l.Width, l.Height))
 	}
 }

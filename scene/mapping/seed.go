@@ -106,11 +106,20 @@ func prepare(lenses []scene.Calibration) (list []*scene.Optics, err error) {
 	return list, nil
 }
 
+// eachPair calls f for all pairs, on all cores, until the context is done. f may change what belongs to its pair alone.
+func (m *mapper) eachPair(f func(i int)) {
+	parallel.For(len(m.pairs), func(i int) {
+		if m.ctx.Err() == nil {
+			f(i)
+		}
+	})
+}
+
 // search grows models from the best pairs until one has most of the photos that hang together, and returns the largest.
 // Planar pairs begin where others do not get that far.
 func (m *mapper) search() (best *draft, err error) {
 	if best, err = m.grown(nil); err == nil && !m.enough(best) {
-		parallel.For(len(m.pairs), func(i int) {
+		m.eachPair(func(i int) {
 			p, c := m.pairs[i], &m.motions[i]
 			*c = motion{}
 			if p.Relation.Kind == twoview.Planar {
@@ -120,6 +129,7 @@ func (m *mapper) search() (best *draft, err error) {
 		})
 		best, err = m.grown(best)
 	}
+	m.rays, m.tracks = nil, nil // adjustment needs the memory
 	if best != nil && err == nil {
 		if err = best.finish(); err == nil {
 			best, err = best.mounted()

@@ -83,27 +83,3 @@ func inFront(x, t, y vec) bool {
 
 // between is the angle between two vectors.
 func between(x, y vec) float64 { return math.Atan2(geom.Length(geom.Cross(x, y)), geom.Dot(x, y)) }
-
-// Refine improves R, T, E and F of a relation whose R and T hold by steps of Gauss and Newton, damped: it minimises
-// Cauchy's loss of the Sampson distances of its inliers. The inliers stay; Angle follows. It reports
-// whether it could: not without T.
-func Refine(a, b View, matches [][2]int32, r *Relation, steps int) bool {
-	a.FocalKnown, b.FocalKnown = true, true
-	inliers := make([][2]int32, len(r.Inliers))
-	for k, i := range r.Inliers {
-		inliers[k] = matches[i]
-	}
-	p := newPairing(a, b, inliers, Options{})
-	m := essential(r.R, r.T)
-	e, ok := factorised(&m, true)
-	if ok = ok && len(p.list) > 0; ok {
-		all := make([]int32, len(p.list))
-		for i := range all {
-			all[i] = int32(i)
-		}
-		e = p.refine(e, all, steps)
-		p.decompose(&e, all, r)
-		r.E, r.F = essential(r.R, r.T), p.inPixels(&e.e)
-	}
-	return ok
-}

@@ -47,8 +47,9 @@ type Relation struct {
 const (
 	// planarShare is the share of inliers that a homography explains from which on a pair is planar (COLMAP).
 	planarShare = 0.8
-	// A pair is a rotation where the median distance from one is less than so many times that from the epipolar lines.
-	// Noise alone makes it 2.5 times, as the former has twice two noisy coordinates and the latter is one of them.
+	// A pair is a rotation where the median distance from one is below rotationFactor times that from the epipolar
+	// lines. Noise alone makes it 2.5 times, as the former has twice two noisy coordinates, and the latter is one of
+	// them.
 	rotationFactor = 4
 	planarSamples  = 10 // to find both poses that a plane allows
 	// leastNoise is the smallest median distance that is told from exact matches, pixels.

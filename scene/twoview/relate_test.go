@@ -115,24 +115,6 @@ func TestWatermark(t *testing.T) {
 	}
 }
 
-// Refining a disturbed relation gives the angle and pose of the relation itself.
-func TestRefine(t *testing.T) {
-	m := recipe{lens: openCV, turn: 0.1, move: vec{-1, 0.1, 0.2}, n: 300, noise: 0.5, outliers: 0.3}.make(t, 1)
-	r := Relate(m.a, m.b, m.matches, Options{})
-	moved := r
-	moved.R = geom.Product(geom.RotationFromVector(vec{0.003, -0.002, 0.004}), r.R)
-	moved.T = unit(geom.Add(r.T, vec{0.01, 0.02, -0.01}))
-	before, _ := m.off(&moved)
-	if !Refine(m.a, m.b, m.matches, &moved, 10) {
-		t.Fatal("not refined")
-	}
-	turn, direction := m.off(&moved)
-	if before < 0.2 || turn > 0.06 || direction > 0.2 || math.Abs(moved.Angle-r.Angle) > 1e-3 ||
-		apart(moved.E, r.E) > 1e-3 {
-		t.Errorf("off by %v and %v degrees after %v, angle %v, want %v", turn, direction, before, moved.Angle, r.Angle)
-	}
-}
-
 func BenchmarkRelate(b *testing.B) {
 	for _, outliers := range []float64{0.3, 0.5} {
 		for _, unknown := range []bool{false, true} {

@@ -15,7 +15,7 @@ type notes struct {
 	Earth *reconstruct.Earth `json:"earth,omitempty"`
 }
 
-// leastApart is from how many photos on a group without cameras is named.
+// leastApart is the size of the smallest group of photos without cameras that is named.
 const leastApart = 3
 
 // apart names groups of photos without a camera that hang together, and says what would join them to the others.

@@ -18,7 +18,7 @@ func (m *mapper) planMatching() string {
 	switch {
 	case m.o.Matching != Auto:
 		return m.o.Matching
-	case len(m.photos) <= exhaustiveUpTo:
+	case len(m.photos) <= exhaustiveUpTo || m.colmap == nil: // own.pairOptions knows no order unless one is asked for
 		return MatchAll
 	}
 	return MatchSequential

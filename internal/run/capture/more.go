@@ -1,6 +1,7 @@
 package capture
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -291,12 +292,7 @@ func (m *more) matchPhotos() (string, error) {
 		return "", err
 	}
 	m.pairs = append(kept, made...)
-	slices.SortFunc(m.pairs, func(a, b mapping.Pair) int {
-		if a.A != b.A {
-			return a.A - b.A
-		}
-		return a.B - b.B
-	})
+	slices.SortFunc(m.pairs, func(a, b mapping.Pair) int { return cmp.Or(a.A-b.A, a.B-b.B) })
 	return cli.Count(len(made), "pair"), storePairs(m.o.in(matchesFile), m.pairs)
 }
 

@@ -134,8 +134,7 @@ func (w *own) list() error {
 
 // photoOf is a photo below images, with its mask, but for its lens.
 func (w *own) photoOf(name string) reconstruct.Photo {
-	p := reconstruct.Photo{Name: name, Path: w.o.in(imagesFolder, filepath.FromSlash(name)), Model: w.o.CameraModel,
-		Panorama: w.o.CameraModel == Panorama}
+	p := reconstruct.Photo{Name: name, Path: w.o.in(imagesFolder, filepath.FromSlash(name)), Model: w.o.CameraModel}
 	if w.o.Masks != "" || w.o.More {
 		if mask := w.o.in(masksFolder, filepath.FromSlash(name)+".png"); output.IsFile(mask) {
 			p.Mask = mask
@@ -232,10 +231,10 @@ func (w *own) addFeatures(known []reconstruct.Features, photos []reconstruct.Pho
 	return storedFeatures(w.o.in(featuresFile))
 }
 
-// photoBytes is about what a photo takes in RAM until its camera is found: keypoints and colours, rays, tracks and
-// matches of each of its features (of 146 photos 94 bytes a feature were in use), and for long lists of photos the
-// descriptors that say which are alike. All descriptors are on the disk.
-const photoBytes = 8192*(16+3+8+24+24+40) + pairs.Described*features.DescriptorBytes
+// photoBytes is about what a photo takes in RAM until its camera is found, at most while the model is adjusted at last:
+// keypoints and colours, and what mapping takes for each of its features, of which a third are observations (measured
+// with 500 photos: 152 bytes). All descriptors are on the disk.
+const photoBytes = 8192 * (16 + 3 + 152)
 
 // fits refuses more photos than the RAM that may be used holds, and returns how much of it their pictures may take.
 func (w *own) fits(photos int) (pictures int64, err error) {

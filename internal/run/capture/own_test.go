@@ -367,3 +367,14 @@ func TestOwnLenses(t *testing.T) {
 		t.Errorf("photos of two cameras and others have lenses %v", got)
 	}
 }
+
+// Only COLMAP matches many photos in the order of their names without being asked, so only then may that be the cause.
+func TestPlanMatching(t *testing.T) {
+	m := &mapper{base: &base{o: NewOptions()}, material: &material{photos: make([]string, exhaustiveUpTo+1)}}
+	if how := m.planMatching(); how != MatchAll {
+		t.Errorf("own matching is %s", how)
+	}
+	if m.colmap = (&colmapTool{}); m.planMatching() != MatchSequential {
+		t.Error("COLMAP matches all pairs")
+	}
+}

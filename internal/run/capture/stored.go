@@ -120,7 +120,7 @@ func (r *pieceReader) number() int {
 	return 0
 }
 
-// count is a number of things of so many bytes that follow.
+// count reads the number of things that follow, of size bytes each.
 func (r *pieceReader) count(size int) int {
 	n := r.number()
 	if n < 0 || n > len(r.b)/size {

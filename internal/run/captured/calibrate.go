@@ -78,11 +78,7 @@ func matchOf(c *scene.Capture, device pipeline.DeviceOptions, note func(text str
 			defer d.Close() // what it found is with the host
 			found, err = reconstruct.Again(ctx, d, apart, others, func(name string) reconstruct.Photo {
 				cam := cameras[name]
-				p := reconstruct.Photo{Name: name, Path: cam.Path}
-				if !cam.MaskInverted {
-					p.Mask = cam.Mask
-				}
-				return p
+				return reconstruct.Photo{Name: name, Path: cam.Path, Mask: cam.Mask, MaskInverted: cam.MaskInverted}
 			})
 		}
 		if err != nil && ctx.Err() == nil {

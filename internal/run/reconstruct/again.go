@@ -13,7 +13,7 @@ import (
 const (
 	// againSide is the longer side at which photos are matched that have cameras already, pixels.
 	againSide = 1000
-	// againBytes is how much the pictures of photos take that are gone through at once.
+	// againBytes is how much the pictures take that are processed at once.
 	againBytes = 512 << 20
 	// sameFeature is how far a feature may be from where another program observed a point, pixels of features.
 	sameFeature = 1.5

@@ -24,11 +24,17 @@ type Photo struct {
 	Lens     string // photos of one text share a calibration
 	Model    string // COLMAP's name of the lens model to find, which scene/adjust must know; another text: it is chosen
 	Sequence string // photos of one text were taken one after the other; "": this is in no sequence
-	Panorama bool   // it is equirectangular
 	Moment   string // photos of one text were taken at once, by cameras fixed to each other; "": none was with this
 	// Of a model that is extended: the calibration and the place that are known, and stay; nil: they are found.
 	Calibration *scene.Calibration
 	Place       *mapping.Place
+
+	MaskInverted bool // the mask is white where features are to be ignored
+}
+
+func (p *Photo) panorama() bool {
+	m, _ := scene.LensModelByName(p.Model)
+	return m == scene.LensEquirectangular
 }
 
 // Features are the keypoints of a photo.
@@ -52,7 +58,7 @@ func (f *Features) AllDescriptors() ([]byte, error) {
 // pixelBytes are those of a pixel while features are searched: RGBA and grey.
 const pixelBytes = 5
 
-// atOnce is how many photos are gone through at a time: as many as there are cores, or fit into some bytes.
+// atOnce is how many photos are processed at a time: one for each core, or as many as fit into some bytes.
 func atOnce(photos []Photo, memory int64) int {
 	pixels := int64(1)
 	for i := range photos {
@@ -109,8 +115,9 @@ func Find(ctx context.Context, d *pipeline.Device, photos []Photo, o features.Op
 // pictures are what features are found in: the photo as it is stored or, of a panorama, the faces of a cube. These
 // reach beyond the cube's edges by faceMargin, so that features there are described as all others are.
 func (p *Photo) pictures(width, height int) ([]scene.Camera, error) {
-	c := scene.Camera{Name: p.Name, Path: p.Path, Mask: p.Mask, Width: width, Height: height}
-	if !p.Panorama {
+	c := scene.Camera{Name: p.Name, Path: p.Path, Mask: p.Mask, MaskInverted: p.MaskInverted,
+		Width: width, Height: height}
+	if !p.panorama() {
 		return []scene.Camera{c}, nil
 	}
 	faces, err := lensOf(p, width, height).Views(c, width, height, 1)
@@ -144,11 +151,11 @@ func findIn(ctx context.Context, e *features.Extractor, p *Photo, most int) (f F
 		if err == nil && errs[i] == nil {
 			err = f.find(ctx, e, &cams[i], m)
 			photo.Recycle(m)
-		} else if !p.Panorama || !errors.Is(errs[i], photo.ErrMasked) {
+		} else if !p.panorama() || !errors.Is(errs[i], photo.ErrMasked) {
 			err = errors.Join(err, errs[i])
 		}
 	}
-	if p.Panorama {
+	if p.panorama() {
 		f.largest(most)
 	}
 	return f, err

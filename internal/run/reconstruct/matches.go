@@ -45,16 +45,13 @@ func input(photos []Photo, found []Features) *mapping.Input {
 }
 
 // toMatch returns photos as they are matched, and as pairs of them are chosen.
-func toMatch(photos []Photo, found []Features, o pairs.Options) (list []matching.Photo, chosen []pairs.Photo,
-	err error) {
+func toMatch(in *mapping.Input, photos []Photo, found []Features, o pairs.Options) (list []matching.Photo,
+	chosen []pairs.Photo, err error) {
 	list, chosen = make([]matching.Photo, len(photos)), make([]pairs.Photo, len(photos))
 	gps := placesOf(photos)
 	for i, p := range photos {
 		f := &found[i]
-		list[i] = matching.Photo{Load: f.AllDescriptors, Features: len(f.Points)}
-		for _, x := range f.Points {
-			list[i].Places = append(list[i].Places, [2]float32{x.X, x.Y})
-		}
+		list[i] = matching.Photo{Load: f.AllDescriptors, Features: len(f.Points), Places: in.Photos[i].Keypoints}
 		chosen[i] = pairs.Photo{Name: p.Name, Sequence: p.Sequence, Located: gps.located[i] && gps.apart,
 			East: gps.at[i][0], North: gps.at[i][1]}
 		if len(photos) > o.All { // what photos show counts
@@ -73,7 +70,8 @@ func toMatch(photos []Photo, found []Features, o pairs.Options) (list []matching
 // once, of how many.
 func Match(ctx context.Context, d *pipeline.Device, photos []Photo, found []Features, fresh []bool, o pairs.Options,
 	progress func(done, of int)) ([]mapping.Pair, error) {
-	list, chosen, err := toMatch(photos, found, o)
+	in := input(photos, found)
+	list, chosen, err := toMatch(in, photos, found, o)
 	if err != nil {
 		return nil, err
 	}
@@ -91,7 +89,6 @@ func Match(ctx context.Context, d *pipeline.Device, photos []Photo, found []Feat
 		return nil, err
 	}
 	worth = pairs.Promising(worth, scores, o)
-	in := input(photos, found)
 	views, err := viewsOf(in)
 	if err != nil {
 		return nil, err

@@ -17,7 +17,7 @@ func lensOf(p *Photo, width, height int) mapping.Lens {
 	if p.Calibration != nil {
 		return mapping.Lens{Calibration: *p.Calibration, FocalKnown: true, Fixed: true}
 	}
-	if p.Panorama {
+	if p.panorama() {
 		return mapping.Lens{FocalKnown: true, Calibration: scene.Calibration{Model: scene.LensEquirectangular,
 			Width: width, Height: height, Params: []float64{float64(width), float64(height)}}}
 	}

@@ -206,13 +206,24 @@ func TestPanoramaFeatures(t *testing.T) {
 			mask.Pix[i] = 255
 		}
 	}
-	p := Photo{Name: "a.png", Path: filepath.Join(dir, "a.png"), Mask: filepath.Join(dir, "mask.png"), Panorama: true}
-	for path, img := range map[string]*image.Gray{p.Path: picture, p.Mask: mask} {
+	p := Photo{Name: "a.png", Path: filepath.Join(dir, "a.png"), Mask: filepath.Join(dir, "mask.png"),
+		Model: "EQUIRECTANGULAR"}
+	write := func(path string, img *image.Gray) {
 		var b bytes.Buffer
 		must.Do(t, png.Encode(&b, img))
 		must.Do(t, os.WriteFile(path, b.Bytes(), 0o666))
 	}
+	write(p.Path, picture)
+	write(p.Mask, mask)
 	f := findIt(t, d, []Photo{p})[0]
+	for i := range mask.Pix {
+		mask.Pix[i] = ^mask.Pix[i]
+	}
+	write(p.Mask, mask)
+	p.MaskInverted = true
+	if again := findIt(t, d, []Photo{p})[0]; !slices.Equal(again.Points, f.Points) {
+		t.Errorf("with an inverted mask there are %d features, not %d", len(again.Points), len(f.Points))
+	}
 	var seam, above, below int
 	for _, x := range f.Points {
 		if math.Abs(float64(x.Y)/h-0.5) < 0.28 && math.Abs(float64(x.X)/w-0.5) < 0.13 {
