@@ -144,7 +144,7 @@ func findIn(ctx context.Context, e *features.Extractor, p *Photo, most int) (f F
 		if err == nil && errs[i] == nil {
 			err = f.find(ctx, e, &cams[i], m)
 			photo.Recycle(m)
-		} else if !p.Panorama || !errors.Is(errs[i], photo.ErrMasked) {
+		} else if !errors.Is(errs[i], photo.ErrMasked) { // of a photo or face that is all masked
 			err = errors.Join(err, errs[i])
 		}
 	}
