@@ -124,7 +124,8 @@ func TestOwnErrors(t *testing.T) {
 		o := drawn(t, 4)
 		o.Device = c.device
 		_, err := run(t.Context(), o)
-		if fault.ExitCode(err) != fault.ExitUsage || !strings.Contains(err.Error(), c.text) || !strings.Contains(fault.Hint(err), c.hint) ||
+		if fault.ExitCode(err) != fault.ExitUsage || !strings.Contains(err.Error(), c.text) ||
+			!strings.Contains(fault.Hint(err), c.hint) ||
 			strings.Contains(err.Error(), featuresFile) {
 			t.Errorf("%s: %v; %s", name, err, fault.Hint(err))
 		}
@@ -158,5 +159,19 @@ func TestWhy(t *testing.T) {
 		if got := w.why(&m); !strings.Contains(got, want) {
 			t.Errorf("%q, want %q", got, want)
 		}
+	}
+}
+
+// TestTwoPhotos refuses a group that is too small to train on.
+func TestTwoPhotos(t *testing.T) {
+	o := drawn(t, walked)
+	parts(t, o, []int{0, 1, 2, 5, 6, 7, 8, 9, 10, 11}) // which leaves two neighbours
+	for i := range 2 {
+		writePicture(t, filepath.Join(o.Inputs[0], fmt.Sprintf("x%d.png", i)), 200, 150,
+			func(x, y int) uint8 { return scatter(i, x, y) })
+	}
+	_, err := run(t.Context(), o)
+	if !errors.Is(err, errNoModel) || output.IsFolder(o.in(modelFolder)) || !output.IsFolder(o.in(componentsFolder, "0")) {
+		t.Errorf("two photos with a camera: %v", err)
 	}
 }

@@ -127,6 +127,9 @@ func (r *running) all() (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
+	if taken.Photos < fewestPhotos { // training refuses it
+		return nil, r.mapper.noModel()
+	}
 	if err := r.takeModel(taken); err != nil {
 		return nil, err
 	}
