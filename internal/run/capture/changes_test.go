@@ -132,6 +132,20 @@ func TestOwnErrors(t *testing.T) {
 	}
 }
 
+// TestLargePhoto refuses a photo that does not fit the RAM that may be used.
+func TestLargePhoto(t *testing.T) {
+	o := drawn(t, 3)
+	o.Device.MaxRAM = "200M"
+	for i := range 3 {
+		must.Do(t, writePhoto(filepath.Join(o.Inputs[0], fmt.Sprintf("%03d.png", i)), 6000, 5000, 0))
+	}
+	_, err := run(t.Context(), o)
+	if !errors.Is(err, pipeline.ErrLittleRAM) || !strings.Contains(err.Error(), "the largest photo") ||
+		fault.ExitCode(err) != fault.ExitUsage || !strings.Contains(fault.Hint(err), "smaller photos") {
+		t.Errorf("%v; %s", err, fault.Hint(err))
+	}
+}
+
 // TestStoreErrors tells errors of what is stored from those of the disk.
 func TestStoreErrors(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")

@@ -206,6 +206,10 @@ func (w *own) addFeatures(known []reconstruct.Features, photos []reconstruct.Pho
 	if err != nil {
 		return nil, err
 	}
+	limit := w.device.HeapLimit() - int64(len(known)+len(photos))*photoBytes
+	if need := reconstruct.PictureBytes(photos); need > limit {
+		return nil, w.littleRAM("the largest photo takes", need, limit, "smaller photos")
+	}
 	w.show.timed()
 	err = store(w.o.in(featuresFile), func(put func(piece []byte) error) error {
 		n := 0
@@ -242,11 +246,16 @@ const photoBytes = 8192*(16+3+8+24+24+40) + pairs.Described*features.DescriptorB
 func (w *own) fits(photos int) (pictures int64, err error) {
 	limit := w.device.HeapLimit()
 	if need := int64(photos) * photoBytes; need > limit*3/4 {
-		return 0, fault.WithHint(fmt.Errorf("find cameras: %w: %d photos need about %s of RAM, and %s are left "+
-			"beside the program itself", pipeline.ErrLittleRAM, photos, pipeline.BytesText(need*4/3),
-			pipeline.BytesText(max(limit, 0))), "raise "+fault.Setting("max-ram")+", or use fewer photos")
+		return 0, w.littleRAM(fmt.Sprintf("%d photos need about", photos), need*4/3, limit, "fewer photos")
 	}
 	return limit / 4, nil
+}
+
+// littleRAM is the error of photos that need more RAM than the program leaves of what may be used.
+func (w *own) littleRAM(what string, need, limit int64, use string) error {
+	return fault.WithHint(fmt.Errorf("find cameras: %w: %s %s of RAM, and %s are left beside the program itself",
+		pipeline.ErrLittleRAM, what, pipeline.BytesText(need), pipeline.BytesText(max(limit, 0))), "raise "+
+		fault.Setting("max-ram")+", or use "+use)
 }
 
 // haveFeatures has features in memory, by what an earlier call stored.
