@@ -11,7 +11,7 @@ var Remedies = map[string]string{
 		"after them",
 	"undecodable-photos": "copy or export these photos again as JPEG or PNG",
 	"unregistered-photos": "no action needed; to use these photos too, add views that overlap with them " +
-		"and run COLMAP again",
+		"and find the cameras again",
 	"few-registered": "the reconstruction lost most photos: match exhaustively, take more overlapping " +
 		"photos, or choose another model with " + fault.Setting("model") + " N",
 	"other-models": "choose another model with " + fault.Setting("model") +

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -162,7 +163,8 @@ func trainScene(console *cli.Console, o *train.Options, scene string) error {
 // trainFootage makes a scene of photos or a video in the folder of the run, or the part of it that is missing, and
 // trains on it.
 func trainFootage(console *cli.Console, o *train.Options, footage string) error {
-	if err := o.Check(); err != nil { // sooner than after the search for cameras
+	// sooner than after the search for cameras, which replaces those of an earlier run
+	if err := cmp.Or(o.Check(), o.Protect()); err != nil {
 		return err
 	}
 	if err := output.RefusePlace(o.Out, "model-path", append(output.RunMarks, captured.OwnFolder)...); err != nil {

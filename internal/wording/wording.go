@@ -16,9 +16,13 @@ func Or(list []string) string {
 	return strings.Join(list, "")
 }
 
+// Count prints 1 photo, 2 photos or 2 matches.
 func Count(n int64, thing string) string {
 	if n == 1 {
 		return "1 " + thing
+	}
+	if strings.HasSuffix(thing, "ch") {
+		thing += "e"
 	}
 	return fmt.Sprintf("%d %ss", n, thing)
 }

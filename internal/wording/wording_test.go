@@ -17,6 +17,17 @@ func TestDistance(t *testing.T) {
 	}
 }
 
+func TestCount(t *testing.T) {
+	for want, n := range map[string]int64{"0 matches": 0, "1 match": 1, "2 matches": 2} {
+		if got := Count(n, "match"); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	if got := Count(2, "photo"); got != "2 photos" {
+		t.Errorf("%q", got)
+	}
+}
+
 // TestLongWord compares no word whose comparison would take long.
 func TestLongWord(t *testing.T) {
 	long := strings.Repeat("x", maxWord)

@@ -158,6 +158,8 @@ func (m *mapper) noModel() error {
 	switch {
 	case dark > len(looks)/2:
 		hint = "most photos are dark: take them with more light"
+	case m.o.Masks != "":
+		hint = "if " + fault.Setting("masks") + " leave enough, where white counts and black does not, " + hint
 	case m.planMatching() == MatchSequential:
 		hint = "if the photos are not in the order in which they were taken, give " + fault.Setting("matching") +
 			" exhaustive; else " + hint

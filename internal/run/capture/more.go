@@ -24,7 +24,10 @@ import (
 
 // moreFolder holds what stages of --more made: the model as it was, the one with more photos, and why photos are
 // missing. The stages of the scene itself, which come first in the state, stay as they are.
-const moreFolder = "more"
+const (
+	moreFolder = "more"
+	moreMark   = "+"
+)
 
 var (
 	givenFolder    = filepath.Join(moreFolder, "given")
@@ -62,6 +65,9 @@ func (r *running) addPhotos() error {
 	for _, name := range colmap.ModelFiles {
 		model = append(model, filepath.Join(modelFolder, name+colmap.BinaryModel.Ext))
 	}
+	if m.changed() {
+		r.stages.state.forget(moreMark + stageGiven)
+	}
 	for _, s := range []stage{
 		{name: stageGiven, outputs: []string{givenFolder}, do: m.keep},
 		{name: stageFeatures, changes: []string{featuresFile}, do: m.findFeatures},
@@ -77,9 +83,24 @@ func (r *running) addPhotos() error {
 	return nil
 }
 
+// changed reports whether the user has put another model into the scene than the one that was kept, or than what the
+// stages made of it, even in part, as after a stop. What was begun with the one that was kept begins again.
+func (m *more) changed() bool {
+	form, _ := colmap.FormOf(m.o.in(modelFolder))
+	return slices.ContainsFunc(colmap.ModelFiles[:], func(name string) bool {
+		name += form.Ext
+		at := m.o.in(modelFolder, name)
+		return len(m.stages.written.Foreign([]string{at})) > 0 && !sameBytes(at, m.o.in(givenFolder, name)) &&
+			!sameBytes(at, m.o.in(extendedFolder, name))
+	})
+}
+
 // keep copies the model as it is: what follows begins with it, however often it is stopped.
 func (m *more) keep() (string, error) {
 	err := copyFiles(m.o.in(modelFolder), m.o.in(givenFolder))
+	if err == nil {
+		err = m.readGiven() // one that is damaged is not kept
+	}
 	return filepath.ToSlash(m.o.in(modelFolder)) + " as it was, in " + filepath.ToSlash(m.o.in(givenFolder)), err
 }
 

@@ -83,7 +83,8 @@ func (w *own) open() (err error) {
 	if w.device != nil {
 		return nil
 	}
-	if w.device, err = pipeline.OpenDevice(w.o.Device); errors.Is(err, pipeline.ErrNoDevice) {
+	w.device, err = pipeline.OpenDevice(w.o.Device)
+	if errors.Is(err, pipeline.ErrNoDevice) && !errors.Is(err, fault.ErrUsage) { // of which a device was named
 		return fault.WithHint(err, "check the GPU's driver with "+fault.Command("doctor")+"; where COLMAP is installed, "+
 			fault.Setting("mapper")+" incremental needs no device")
 	}
@@ -204,6 +205,10 @@ func (w *own) addFeatures(known []reconstruct.Features, photos []reconstruct.Pho
 	if err != nil {
 		return nil, err
 	}
+	limit := w.device.HeapLimit() - int64(len(known)+len(photos))*photoBytes
+	if need := reconstruct.PictureBytes(photos); need > limit {
+		return nil, w.littleRAM("the largest photo takes", need, limit, "smaller photos")
+	}
 	w.show.timed()
 	err = store(w.o.in(featuresFile), func(put func(piece []byte) error) error {
 		n := 0
@@ -240,11 +245,16 @@ const photoBytes = 8192 * (16 + 3 + 152)
 func (w *own) fits(photos int) (pictures int64, err error) {
 	limit := w.device.HeapLimit()
 	if need := int64(photos) * photoBytes; need > limit*3/4 {
-		return 0, fault.WithHint(fmt.Errorf("find cameras: %w: %d photos need about %s of RAM, and %s may be used",
-			pipeline.ErrLittleRAM, photos, pipeline.BytesText(need*4/3), pipeline.BytesText(max(limit, 0))), "raise "+
-			fault.Setting("max-ram")+", or use fewer photos")
+		return 0, w.littleRAM(fmt.Sprintf("%d photos need about", photos), need*4/3, limit, "fewer photos")
 	}
 	return limit / 4, nil
+}
+
+// littleRAM is the error of photos that need more RAM than the program leaves of what may be used.
+func (w *own) littleRAM(what string, need, limit int64, use string) error {
+	return fault.WithHint(fmt.Errorf("find cameras: %w: %s %s of RAM, and %s are left beside the program itself",
+		pipeline.ErrLittleRAM, what, pipeline.BytesText(need), pipeline.BytesText(max(limit, 0))), "raise "+
+		fault.Setting("max-ram")+", or use "+use)
 }
 
 // haveFeatures has features in memory, by what an earlier call stored.
@@ -381,13 +391,17 @@ const fewFeatures = 100
 func (w *own) why(m *mapping.Missing) string {
 	n := len(w.found[m.Photo].Points)
 	switch {
+	case n == 0 && w.photos[m.Photo].Mask != "":
+		return "its mask leaves nothing that can be recognised"
 	case n < fewFeatures:
 		return fmt.Sprintf("it shows little that can be recognised: %s", cli.Count(n, "feature"))
 	case m.Best >= 0:
 		return fmt.Sprintf("it overlaps too little: at best %d matches, with %s", m.Matches,
 			w.photos[m.Best].Name)
-	case m.Part > 1:
-		return fmt.Sprintf("it overlaps only with %s that have no camera either", cli.Count(m.Part-1, "photo"))
+	case m.Part == 2:
+		return "it overlaps only with 1 photo that has no camera either"
+	case m.Part > 2:
+		return fmt.Sprintf("it overlaps only with %d photos that have no camera either", m.Part-1)
 	}
 	return "it overlaps with no other photo"
 }

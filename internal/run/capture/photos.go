@@ -115,7 +115,7 @@ func linkOrCopy(from, to string) error {
 // takeMasks writes a PNG for the mask of each photo, with the name that COLMAP looks for. Training finds the same.
 func (r *running) takeMasks() error {
 	if r.o.Masks == "" {
-		return nil
+		return r.dropMasks()
 	}
 	var found, names []string
 	var key []string
@@ -153,6 +153,20 @@ func (r *running) takeMasks() error {
 		}
 		return cli.Count(len(found), "mask"), nil
 	}})
+}
+
+// dropMasks removes the masks of an earlier call that had some: training would use them.
+func (r *running) dropMasks() error {
+	i := r.stages.state.at(stageMasks)
+	if i < 0 || r.o.More {
+		return nil
+	}
+	masks := stage{name: stageMasks, outputs: []string{masksFolder}}
+	if err := r.stages.clear(masks, !r.stages.state.Stages[i].Done, false); err != nil {
+		return err
+	}
+	r.stages.state.forget(stageMasks)
+	return r.stages.state.save()
 }
 
 func (b *base) takeMask(from, to string) error {

@@ -11,6 +11,9 @@ import (
 	"vksplat/internal/fault"
 	"vksplat/internal/run/meter"
 	"vksplat/internal/run/output"
+	"vksplat/internal/run/remedy"
+	"vksplat/scene/colmap"
+	"vksplat/scene/photo"
 )
 
 // Run makes the scene, or the part of it that is missing, and says what came of it.
@@ -69,7 +72,7 @@ func Run(console *cli.Console, o *Options) error {
 	v, err := r.all()
 	if err != nil {
 		r.show.end()
-		return r.report(nil, r.interrupted(err))
+		return r.report(nil, remedy.Ceiling(r.interrupted(err), o.Device))
 	}
 	v.print(console, o)
 	return r.report(v, nil)
@@ -77,12 +80,19 @@ func Run(console *cli.Console, o *Options) error {
 
 // isOurs tells whether this command writes a file of that name into the scene's folder in one go.
 func isOurs(base string, _ bool) bool {
-	return slices.Contains([]string{stateFile, listFile, coverageFile, reportFile}, base)
+	return slices.Contains([]string{stateFile, listFile, featuresFile, matchesFile, coverageFile, reportFile}, base)
+}
+
+// isModel tells whether a file of that name is part of a model of COLMAP's.
+func isModel(base string, _ bool) bool {
+	return slices.Contains(colmap.ModelFiles[:], strings.TrimSuffix(base, filepath.Ext(base)))
 }
 
 // all does every stage.
 func (r *running) all() (*Report, error) {
 	output.RemoveTemps(r.o.Out, isOurs)
+	output.RemoveTemps(r.o.in(modelFolder), isModel)
+	output.RemoveTemps(r.o.in(imagesFolder), func(base string, _ bool) bool { return photo.IsPhoto(base) })
 	if err := r.takePhotos(); err != nil {
 		return nil, err
 	}
@@ -118,8 +128,18 @@ func (r *running) all() (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
+	if taken.Photos < fewestPhotos { // training refuses it
+		return nil, r.mapper.noModel()
+	}
 	if err := r.takeModel(taken); err != nil {
 		return nil, err
+	}
+	if r.stages.state.at(moreMark+stageModel) >= 0 { // photos were added to it since
+		if taken, err = readComponent(r.o.in(modelFolder)); err != nil {
+			return nil, err
+		}
+		r.photos, _ = r.allPhotos(taken)
+		list = []*component{taken}
 	}
 	return r.judge(list, taken), nil
 }

@@ -57,7 +57,7 @@ func newRunning(ctx context.Context, console *cli.Console, o *Options, sources [
 	m := &material{sources: sources, files: map[string]string{}}
 	s := &stages{base: b}
 	if o.More {
-		s.key, s.mark = moreFolder, "+"
+		s.key, s.mark = moreFolder, moreMark
 	}
 	r := &running{base: b, material: m, stages: s, mapper: &mapper{base: b, material: m, stages: s}}
 	if o.choosesOwn() {
@@ -127,6 +127,13 @@ func (s *state) at(name string) int {
 		}
 	}
 	return -1
+}
+
+// forget forgets a stage and those after it.
+func (s *state) forget(name string) {
+	if i := s.at(name); i >= 0 {
+		s.Stages = s.Stages[:i]
+	}
 }
 
 // do does a stage, unless it is done.

@@ -2,6 +2,7 @@ package capture
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"hash/crc32"
@@ -30,16 +31,20 @@ var le = binary.LittleEndian
 
 // store writes the pieces that each hands to put, one after the other.
 func store(path string, each func(put func(piece []byte) error) error) error {
-	return atomicfile.Write(path, func(f io.Writer) error {
+	var making error // which has nothing to do with the file
+	err := atomicfile.Write(path, func(f io.Writer) error {
 		sum := crc32.NewIEEE()
 		to := bufio.NewWriterSize(io.MultiWriter(f, sum), 1<<18)
+		var writing error
 		err := each(func(piece []byte) error {
-			_, err := to.Write(le.AppendUint64(nil, uint64(len(piece))))
-			if err == nil {
-				_, err = to.Write(piece)
+			if _, writing = to.Write(le.AppendUint64(nil, uint64(len(piece)))); writing == nil {
+				_, writing = to.Write(piece)
 			}
-			return err
+			return writing
 		})
+		if writing == nil {
+			making = err
+		}
 		if err == nil {
 			err = to.Flush()
 		}
@@ -48,6 +53,7 @@ func store(path string, each func(put func(piece []byte) error) error) error {
 		}
 		return err
 	})
+	return cmp.Or(making, err)
 }
 
 // stored reads what store wrote: each gets the pieces, with their places in the file, until the next one.

@@ -75,6 +75,10 @@ func matchOf(c *scene.Capture, device pipeline.DeviceOptions, note func(text str
 		}
 		d, err := pipeline.OpenDevice(device)
 		if err == nil {
+			slow := time.AfterFunc(slowCheck, func() {
+				note("matching " + cli.Count(len(apart), "photo") + " again, whose poses cannot be right")
+			})
+			defer slow.Stop()
 			defer d.Close() // what it found is with the host
 			found, err = reconstruct.Again(ctx, d, apart, others, func(name string) reconstruct.Photo {
 				cam := cameras[name]

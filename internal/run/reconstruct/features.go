@@ -58,15 +58,20 @@ func (f *Features) AllDescriptors() ([]byte, error) {
 // pixelBytes are those of a pixel while features are searched: RGBA and grey.
 const pixelBytes = 5
 
-// atOnce is how many photos are processed at a time: one for each core, or as many as fit into some bytes.
-func atOnce(photos []Photo, memory int64) int {
+// PictureBytes are those that the largest photo takes while features are searched.
+func PictureBytes(photos []Photo) int64 {
 	pixels := int64(1)
 	for i := range photos {
 		if w, h, err := photo.Size(photos[i].Path); err == nil {
 			pixels = max(pixels, int64(w)*int64(h))
 		}
 	}
-	return int(max(1, min(int64(runtime.GOMAXPROCS(0)), memory/(pixelBytes*pixels))))
+	return pixelBytes * pixels
+}
+
+// atOnce is how many photos are gone through at a time: as many as there are cores, or fit into some bytes.
+func atOnce(photos []Photo, memory int64) int {
+	return int(max(1, min(int64(runtime.GOMAXPROCS(0)), memory/PictureBytes(photos))))
 }
 
 // Find finds the features of several photos at a time, as their pictures fit into some bytes, and hands them on in
@@ -151,7 +156,7 @@ func findIn(ctx context.Context, e *features.Extractor, p *Photo, most int) (f F
 		if err == nil && errs[i] == nil {
 			err = f.find(ctx, e, &cams[i], m)
 			photo.Recycle(m)
-		} else if !p.panorama() || !errors.Is(errs[i], photo.ErrMasked) {
+		} else if !errors.Is(errs[i], photo.ErrMasked) { // of a photo or face that is all masked
 			err = errors.Join(err, errs[i])
 		}
 	}

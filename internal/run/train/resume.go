@@ -205,6 +205,19 @@ func (p *previous) goBack(changes []recipe.Change) string {
 	return "give what the run was made with"
 }
 
+// Protect refuses to lose what an earlier run left in OUT, before Do begins.
+func (o *Options) Protect() error {
+	if o.Checkpoints.Resume != "" {
+		return nil
+	}
+	dir := filepath.Join(o.Out, output.CheckpointFolder)
+	list, err := output.ListCheckpoints(dir)
+	if err != nil {
+		return err
+	}
+	return (&previous{Options: o, dir: dir}).protect(list)
+}
+
 // protect refuses to lose what an earlier run left.
 func (p *previous) protect(list []output.CheckpointFile) error {
 	if p.Checkpoints.Overwrite || p.Checkpoints.Demo {
