@@ -1,4 +1,7 @@
 # Watches a search for cameras, and then the training, in headless Chromium. Reads what to do as JSON from standard input, prints what happened as JSON.
+import os
+import signal
+
 from browser import new_page, run
 
 PATIENCE = 90_000  # ms, for anything
@@ -9,6 +12,7 @@ DRAWN = "() => { const c = document.getElementById('picture'); const d = c.getCo
 
 def script(browser, task, log):
     page = new_page(browser.new_context(viewport={"width": 800, "height": 600}), log)
+    os.kill(task["pid"], signal.SIGCONT)  # the program waits for this
     page.goto(task["url"])
     page.wait_for_selector("body[data-cameras]", state="attached", timeout=PATIENCE)
     log["cameras"], log["points"] = (int(page.evaluate(f"document.body.dataset.{name}")) for name in ("cameras", "points"))
