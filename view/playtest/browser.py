@@ -8,6 +8,8 @@ SWIFTSHADER = ["--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swi
 # No name leads anywhere, but one that a page of DNS rebinding would have.
 OFFLINE = ["--host-resolver-rules=MAP rebound.test 127.0.0.1, MAP * ~NOTFOUND, EXCLUDE 127.0.0.1", "--disable-background-networking"]
 
+PATIENCE = 240_000  # ms: a machine may have much else to do
+
 VIOLATIONS = "window.violations = []; addEventListener('securitypolicyviolation', (e) => violations.push(e.violatedDirective + ' ' + e.blockedURI));"
 
 
@@ -27,6 +29,7 @@ def run(script):
 
 def new_page(context, log):
     """A page whose requests, messages and violations of its policy are noted."""
+    context.set_default_timeout(PATIENCE)
     page = context.new_page()
     page.on("request", lambda r: log["requests"].append(r.url))
     page.on("console", lambda m: log["console"].append(f"{m.type}: {m.text}"))

@@ -3,7 +3,7 @@
 import time
 
 import browser
-from playwright.sync_api import Error
+from playwright.sync_api import Error, TimeoutError
 
 PHONE = {"viewport": {"width": 390, "height": 844}, "device_scale_factor": 2, "has_touch": True, "is_mobile": True}
 
@@ -146,8 +146,13 @@ def begin(page, task, log):
     log["costs"] = page.locator(".costs dl").inner_text()
     audit(page, log, "verdict")
     shoot(page, task, "verdict")
-    page.get_by_role("button", name="Start training").click()
-    page.locator(".job[data-kind=train]").wait_for()
+    start, job = page.get_by_role("button", name="Start training"), page.locator(".job[data-kind=train]")
+    start.click()
+    try:
+        job.wait_for(timeout=60000)
+    except TimeoutError:  # the button was drawn anew under the pointer: a person presses it again
+        start.click()
+        job.wait_for()
     page.get_by_role("link", name="Watch in 3D").wait_for(timeout=240000)
     wait_step(page, 2)
     until(page, "what is said", lambda: "has begun" in page.locator("#said").inner_text())
