@@ -12,7 +12,8 @@ Photos are in CAPTURE/images. OUT gets sparse/0 and images, and is a capture tha
   map     finds cameras and points of photos without poses, one camera for all, and keeps the largest model:
             models.py map south_building -o data/south_building
             models.py map drone_copr -o data/drone_copr --camera OPENCV
-          --global maps by COLMAP's global mapper. Seeds are fixed; with --threads 1 and without a GPU two runs make the same model.
+          --global maps by COLMAP's global mapper. Seeds are fixed; with --threads 1 and without a GPU two runs make the
+          same model.
 
   dense   dense stereo of the photos in the file LIST, one a line, such as those that a run trains on. The model loses
           all other photos first, and the points that fewer than two of LIST observe. DIR gets fused.ply and, where

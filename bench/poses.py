@@ -91,7 +91,8 @@ def main():
     if len(sys.argv) < 3:
         sys.exit(__doc__.split("\n")[0])
     reference, _ = read(sys.argv[1])
-    print("| model | photos | points | reprojection, px | rotations, degrees: median, most | centres, %: median, most |")
+    print("| model | photos | points | reprojection, px | rotations, degrees: median, most "
+          "| centres, %: median, most |")
     print("|---|---|---|---|---|---|")
     for path in sys.argv[2:]:
         model, (count, error) = read(path)

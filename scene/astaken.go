@@ -111,7 +111,7 @@ func (c Camera) asTaken(same *Camera) (Camera, error) {
 	}
 	p := &o.poly
 	d := &Distortion{Num: p.num, Den: p.den, P1: p.p1, P2: p.p2, PrismX: p.sx, PrismY: p.sy, After: p.after,
-		Skew: o.skew(), Limit: o.Limit, undistorted: &c}
+		Skew: skew(o), Limit: o.Limit, undistorted: &c}
 	seen := o.look()
 	d.Min, d.Max, d.Blind = seen.min, seen.max, seen.blind
 	corner := math.Hypot(max(-d.Min[0], d.Max[0]), max(-d.Min[1], d.Max[1]))

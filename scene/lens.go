@@ -208,13 +208,13 @@ func (o *Optics) setDistortion(d []float64) error {
 }
 
 // symmetric says whether the distortion depends on the radius alone.
-func (o *Optics) symmetric() bool {
+func symmetric(o *Optics) bool {
 	p := &o.poly
-	return p.p1 == 0 && p.p2 == 0 && p.sx == [2]float64{} && p.sy == [2]float64{} && o.skew() == 0
+	return p.p1 == 0 && p.p2 == 0 && p.sx == [2]float64{} && p.sy == [2]float64{} && skew(o) == 0
 }
 
 // skew is by how much a point moves to the right for each unit that it is below the axis.
-func (o *Optics) skew() float64 {
+func skew(o *Optics) float64 {
 	if o.model == LensSkewed || o.model == LensSkewedFisheye {
 		return o.extra[0]
 	}
@@ -240,7 +240,7 @@ func (o *Optics) distort(u, v float64) (x, y float64) {
 		return u, v
 	}
 	x, y = o.poly.distort(u, v)
-	if skew := o.skew(); skew != 0 {
+	if skew := skew(o); skew != 0 {
 		x += float64(skew * y)
 	}
 	return x, y

@@ -187,7 +187,7 @@ func TestLensNeverFolds(t *testing.T) {
 				if j = o.jacobian(r*cos, r*sin); !(j[0]*j[3]-j[1]*j[2] > 0) {
 					t.Fatalf("%v %v: Jacobian %v at radius %v of %v", c.Model, params, j, r, o.Limit)
 				}
-				if at := math.Hypot(x, y); o.symmetric() && at <= last {
+				if at := math.Hypot(x, y); symmetric(o) && at <= last {
 					t.Fatalf("%v %v: radius %v of %v falls on %v, before it %v", c.Model, params, r, o.Limit, at, last)
 				} else {
 					last = at

@@ -78,7 +78,7 @@ func (o *Optics) validRadius() float64 {
 		return radius(most)
 	}
 	directions := 16
-	if o.symmetric() {
+	if symmetric(o) {
 		directions = 1
 	}
 	good := 0.0

@@ -109,8 +109,8 @@ func (res *Result) improve(ctx context.Context, n *network, m *colmap.Model, apa
 	}
 	res.Apart = n.names(still)
 	moved := slices.DeleteFunc(slices.Clone(apart), func(at int) bool { return slices.Contains(still, at) })
-	res.text = joined(n.named(moved, "1 photo whose pose could not be right is placed by new matches",
-		"%d photos whose poses could not be right are placed by new matches"), n.leftOut(still))
+	res.text = joined(named(n, moved, "1 photo whose pose could not be right is placed by new matches",
+		"%d photos whose poses could not be right are placed by new matches"), leftOut(n, still))
 	if res.text != "" {
 		if res.Cameras, err = rest.files(m, still); err != nil {
 			return divergence(ctx, res, err)

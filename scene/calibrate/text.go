@@ -21,14 +21,14 @@ func terms(m scene.LensModel) []string {
 func (r *Result) Text() string { return r.text }
 
 // leftOut names training photos among those that stand apart; "" for none.
-func (n *network) leftOut(apart []int) string {
+func leftOut(n *network, apart []int) string {
 	apart = slices.DeleteFunc(slices.Clone(apart), func(at int) bool { return n.photos[at].HeldOut })
-	return n.named(apart, "1 photo whose pose cannot be right is left out",
+	return named(n, apart, "1 photo whose pose cannot be right is left out",
 		"%d photos whose poses cannot be right are left out")
 }
 
 // named is a text with the first names of photos; "" for none.
-func (n *network) named(photos []int, one, several string) string {
+func named(n *network, photos []int, one, several string) string {
 	if len(photos) == 0 {
 		return ""
 	}
@@ -42,7 +42,7 @@ func (n *network) named(photos []int, one, several string) string {
 // changes says what became of the lens that most photos have, and how many lenses there are.
 func (n *network) changes(better *network) string {
 	var list []string
-	before, after := n.used(), better.used()
+	before, after := used(n), used(better)
 	if len(after) < len(before) {
 		list = append(list, fmt.Sprintf("%d lenses become %d", len(before), len(after)))
 	}
@@ -72,7 +72,7 @@ func (n *network) changes(better *network) string {
 }
 
 // used counts the photos of each lens that has any.
-func (n *network) used() map[int]int {
+func used(n *network) map[int]int {
 	count := map[int]int{}
 	for _, p := range n.photos {
 		count[p.Lens]++

@@ -39,7 +39,7 @@ func (d *draft) attach() []int {
 		if len(shown) < leastScaled {
 			continue
 		}
-		if pose, ok := d.attached(i, p, shown); ok {
+		if pose, ok := attached(d, i, p, shown); ok {
 			d.poses[i], d.placed[i] = pose, true
 			d.count++
 			return []int{i}
@@ -49,7 +49,7 @@ func (d *draft) attach() []int {
 }
 
 // attached returns the pose of a photo by a pair and some points. ok is false if too few of these agree.
-func (d *draft) attached(photo int, p *Pair, shown []place) (best adjust.Pose, ok bool) {
+func attached(d *draft, photo int, p *Pair, shown []place) (best adjust.Pose, ok bool) {
 	view := func(photo int) twoview.View {
 		in := &d.in.Photos[photo]
 		return twoview.View{Optics: d.optics[in.Lens], FocalKnown: true, Points: in.Keypoints}

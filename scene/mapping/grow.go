@@ -78,7 +78,7 @@ func (d *draft) begin(pair int) (ok bool, err error) {
 		if points(d) < leastSeed {
 			return false, nil
 		}
-		if err := d.adjustPhotos([]int{p.B}); err != nil {
+		if err := adjustPhotos(d, []int{p.B}); err != nil {
 			return false, err
 		}
 		d.filter(mostOff)
@@ -112,14 +112,14 @@ func (d *draft) grow() error {
 			err = d.adjustWhole(growing)
 			whole, least = d.count, leastPoints
 		case len(added) > 0:
-			err = d.adjustPhotos(added)
+			err = adjustPhotos(d, added)
 			d.filter(mostOff)
 		case whole != d.count:
 			err = d.adjustWhole(growing)
 			whole, least = d.count, leastPoints
 			clear(d.failed)
 		case closed != d.count:
-			err = d.closeLoops()
+			err = closeLoops(d)
 			closed, least = d.count, leastPoints
 			clear(d.failed)
 		case least > fewPoints:
@@ -200,7 +200,7 @@ func (d *draft) locate(least int) (added []int) {
 	found, ok := make([]twoview.Location, len(list)), make([]bool, len(list))
 	parallel.For(len(list), func(i int) {
 		if float64(list[i].spread) >= batchShare*float64(best) {
-			found[i], ok[i] = d.locatePhoto(list[i].photo, shown[i], least)
+			found[i], ok[i] = locatePhoto(d, list[i].photo, shown[i], least)
 		}
 	})
 	share := func(i int) float64 { return float64(len(found[i].Inliers)) / float64(len(shown[i])) }
@@ -230,7 +230,7 @@ func (d *draft) locate(least int) (added []int) {
 
 // locatePhoto finds the pose of a photo that shows points, and its focal length if that is not known. ok is false if
 // too few of them agree.
-func (d *draft) locatePhoto(photo int, list []place, least int) (l twoview.Location, ok bool) {
+func locatePhoto(d *draft, photo int, list []place, least int) (l twoview.Location, ok bool) {
 	pixels, points := make([][2]float32, len(list)), make([][3]float64, len(list))
 	for i, p := range list {
 		t := &d.tracks[p.track]

@@ -61,7 +61,7 @@ func as(k scene.Calibration, model scene.LensModel) scene.Calibration {
 
 // chooseLenses gives lenses the model that is asked for, or, where none is, a richer one if with it the photos show
 // observations that were held back surely better. changed reports whether a lens has another model now.
-func (d *draft) chooseLenses() (changed bool, err error) {
+func chooseLenses(d *draft) (changed bool, err error) {
 	users := make([]int, len(d.lenses))
 	for i, p := range d.poses {
 		if d.placed[i] {
@@ -79,7 +79,7 @@ func (d *draft) chooseLenses() (changed bool, err error) {
 		}
 	}
 	if open > 0 {
-		if err := d.keepBetter(plain); err != nil {
+		if err := keepBetter(d, plain); err != nil {
 			return false, err
 		}
 	}
@@ -89,7 +89,7 @@ func (d *draft) chooseLenses() (changed bool, err error) {
 	if !changed {
 		return false, nil
 	}
-	d.releasePrincipal()
+	releasePrincipal(d)
 	for i := range d.lenses { // with more terms a principal point may not be determined that seemed to be
 		l := &d.lenses[i]
 		if info, _ := l.Model.Info(); l.Model != plain[i].Model && !d.principal[i] {
@@ -101,8 +101,8 @@ func (d *draft) chooseLenses() (changed bool, err error) {
 }
 
 // keepBetter reverts lenses whose richer model was not asked for and is not surely better.
-func (d *draft) keepBetter(plain []adjust.Lens) error {
-	after, judges, err := d.judged()
+func keepBetter(d *draft, plain []adjust.Lens) error {
+	after, judges, err := judged(d)
 	if err != nil {
 		return err
 	}
@@ -113,7 +113,7 @@ func (d *draft) keepBetter(plain []adjust.Lens) error {
 			d.lenses[i] = rich[i]
 		}
 	}
-	before, _, err := d.judged()
+	before, _, err := judged(d)
 	if err != nil {
 		return err
 	}
@@ -132,7 +132,7 @@ func (d *draft) keepBetter(plain []adjust.Lens) error {
 }
 
 // judged adjusts a part of the model to most of its observations and returns the losses of the others.
-func (d *draft) judged() (losses []float64, judges []adjust.Observation, err error) {
+func judged(d *draft) (losses []float64, judges []adjust.Observation, err error) {
 	p, tracks := d.problem(d.placed, nil, true)
 	share := mostJudged / float64(max(mostJudged, len(p.Observations)))
 	left := make([]int, len(p.Points)) // observations that are not held back

@@ -45,7 +45,7 @@ func (d *draft) extend(photos []int, most float64) {
 		case t.ok:
 			d.complete(t, most)
 		default:
-			d.triangulate(i, t)
+			triangulate(d, i, t)
 		}
 	})
 }
@@ -78,7 +78,7 @@ func centre(d *draft, photo int32) [3]float64 {
 }
 
 // triangulate seeks the point of a track that most of its sights agree on.
-func (d *draft) triangulate(id int, t *track) {
+func triangulate(d *draft, id int, t *track) {
 	var poses []adjust.Pose
 	var sights []twoview.Sight
 	var places []int
@@ -141,7 +141,7 @@ func angleBetween(a, b [3]float64) float64 {
 }
 
 // wide reports whether two observations of a track's point are from sides that differ by leastAngle.
-func (d *draft) wide(t *track) bool {
+func wide(d *draft, t *track) bool {
 	var room [16][3]float64
 	rays := room[:0]
 	for _, s := range t.sights {
@@ -170,7 +170,7 @@ func (d *draft) filter(most float64) {
 			s := &t.sights[k]
 			s.used = s.used && d.off(s.Sight, t.x) <= most
 		}
-		if !d.wide(t) {
+		if !wide(d, t) {
 			t.drop()
 		}
 	})

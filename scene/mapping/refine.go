@@ -46,7 +46,7 @@ var (
 )
 
 // adjustPhotos adjusts photos, those that share most points with them, and the points of all these.
-func (d *draft) adjustPhotos(photos []int) error {
+func adjustPhotos(d *draft, photos []int) error {
 	free := make([]bool, len(d.placed))
 	for _, i := range photos {
 		free[i] = true
@@ -153,7 +153,7 @@ func (d *draft) agreement() (pairs, photos []float64) {
 }
 
 // closeLoops adjusts a model with open pairs by observations that are far off, then by less and less so.
-func (d *draft) closeLoops() error {
+func closeLoops(d *draft) error {
 	if pairs, _ := d.agreement(); len(pairs) == 0 || slices.Min(pairs) >= openShare {
 		return nil
 	}
@@ -294,7 +294,7 @@ func (d *draft) dropPhotos() {
 // out to be wrong, and chooses the models of lenses.
 func (d *draft) finish() error {
 	before := d.count
-	d.releasePrincipal()
+	releasePrincipal(d)
 	err := d.adjustAll()
 	if err == nil && d.count < before {
 		if err = d.grow(); err == nil {
@@ -304,7 +304,7 @@ func (d *draft) finish() error {
 	if err != nil {
 		return err
 	}
-	changed, err := d.chooseLenses()
+	changed, err := chooseLenses(d)
 	if err == nil && changed {
 		err = d.adjustWhole(final)
 	}
@@ -327,7 +327,7 @@ func (d *draft) adjustAll() error {
 }
 
 // releasePrincipal lets principal points move from now on that the observations would determine well.
-func (d *draft) releasePrincipal() {
+func releasePrincipal(d *draft) {
 	for i := range d.principal {
 		d.principal[i] = true
 	}

@@ -227,7 +227,7 @@ func (m *more) chooseLenses(free []int, byKind map[string]uint32) error {
 			p.Lens = "new"
 		case m.o.Cameras == CamerasMany:
 			p.Lens = "new " + p.Name
-		case m.o.Cameras == CamerasFolder || m.isFrame(p.Name):
+		case m.o.Cameras == CamerasFolder || isFrame(m.own, p.Name):
 			p.Lens = "new in " + path.Dir(p.Name)
 		case camera != 0:
 			m.lend(p, camera)

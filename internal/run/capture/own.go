@@ -113,7 +113,7 @@ func (w *own) list() error {
 		p := w.photoOf(name)
 		switch folder := path.Dir(name); {
 		case plan.share == CamerasOne:
-		case plan.share == CamerasFolder || w.o.Cameras == Auto && w.isFrame(name):
+		case plan.share == CamerasFolder || w.o.Cameras == Auto && isFrame(w, name):
 			p.Lens = folder
 		case w.o.Cameras == CamerasMany:
 			p.Lens = name
@@ -141,14 +141,14 @@ func (w *own) photoOf(name string) reconstruct.Photo {
 			p.Mask = mask
 		}
 	}
-	if w.isFrame(name) || w.sequential() {
+	if isFrame(w, name) || w.sequential() {
 		p.Sequence = "in " + path.Dir(name)
 	}
 	return p
 }
 
 // isFrame tells whether a photo is a frame of a video of this call.
-func (w *own) isFrame(name string) bool {
+func isFrame(w *own, name string) bool {
 	return slices.ContainsFunc(w.sources, func(s *source) bool {
 		return s.video && path.Join(".", s.folder) == path.Dir(name)
 	})

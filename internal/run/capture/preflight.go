@@ -39,7 +39,7 @@ func (r *running) preflight() (err error) {
 	if err := r.checkPanoramas(); err != nil {
 		return err
 	}
-	if err := r.checkRig(); err != nil {
+	if err := checkRig(r); err != nil {
 		return err
 	}
 	if err := r.enough(); err != nil || r.own == nil {

@@ -16,7 +16,7 @@ func momentOf(name string) string {
 const leastMoments = 3
 
 // checkRig refuses photos of a rig that do not say which were taken at once.
-func (r *running) checkRig() error {
+func checkRig(r *running) error {
 	if !r.o.Rig {
 		return nil
 	}

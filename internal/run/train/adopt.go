@@ -14,7 +14,7 @@ import (
 // adopt gives a run that is resumed the settings that it was begun with wherever the call says nothing: neither the
 // same command line nor the same version of the presets is needed to go on. What the call does say is compared later.
 func (p *previous) adopt() error {
-	if !p.isResolved() || p.from == nil && p.Checkpoints.Resume != ResumeAuto {
+	if !isResolved(p.Options) || p.from == nil && p.Checkpoints.Resume != ResumeAuto {
 		return nil
 	}
 	if p.from == nil || p.ownPast() {

@@ -250,7 +250,7 @@ func lensRules(o *Options, devices int) []refusal {
 func planRules(o *Options, p *pipeline.Plan, resumed bool, memory string) []notice {
 	c := &o.Config
 	limited := !resumed && c.Splats == 0 && p.Ceiling < c.MaxSplats &&
-		(c.Refinements() > 0 || !o.isResolved() || o.Asked("max-splats"))
+		(c.Refinements() > 0 || !isResolved(o) || o.Asked("max-splats"))
 	return []notice{
 		warn(o.PhotoVRAM > 0 && p.Device.PhotoFits == 0,
 			"%s %s holds no photo: each is copied to the device for its step", fault.Setting("photo-vram"),

@@ -62,7 +62,7 @@ type choices struct {
 // the function that gives them.
 func (o *Options) configure() {
 	c := &o.choices
-	if !o.isResolved() && c.resolved == nil {
+	if !isResolved(o) && c.resolved == nil {
 		c.defaults = o.Config
 	}
 	scaler, limit := o.StepsScaler, map[string]any(nil)
@@ -70,7 +70,7 @@ func (o *Options) configure() {
 		scaler, limit = l.scaler, l.values
 	}
 	derived := recipe.Derived
-	if !o.isResolved() {
+	if !isResolved(o) {
 		derived = nil
 	}
 	layers := []recipe.Layer{
@@ -155,7 +155,7 @@ func (o *Options) Fix(values map[string]any) {
 }
 
 // isResolved reports whether Resolve was called.
-func (o *Options) isResolved() bool { return o.choices.caller != nil }
+func isResolved(o *Options) bool { return o.choices.caller != nil }
 
 // Given reports whether the caller gave a setting.
 func (o *Options) Given(name string) bool { return has(o.choices.caller, underscored(name)) }

@@ -241,7 +241,7 @@ func shortNumber(x float64) float64 {
 
 // scaleStops makes the steps that are measured and saved those of another scaler of steps.
 func (lim *limiter) scaleStops(scaler float64) {
-	if !lim.isResolved() {
+	if !isResolved(lim.Options) {
 		lim.unscaledAt = stepsAt{slices.Clone(lim.EvalAt), slices.Clone(lim.Checkpoints.SaveAt)}
 	}
 	lim.EvalAt, lim.Checkpoints.SaveAt = slices.Clone(lim.unscaledAt.eval), slices.Clone(lim.unscaledAt.save)
