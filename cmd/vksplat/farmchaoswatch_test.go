@@ -76,7 +76,7 @@ func (a *chaosAttempt) lost(step int) (sum time.Duration) {
 
 // chaosLost is the most work that may be done anew: a checkpoint is written within one interval, and uploaded within
 // another. The rest is for a busy machine.
-const chaosLost = 2*chaosUpload + 5*time.Second
+const chaosLost = 2*chaosUpload + 10*time.Second
 
 // judgeTakeovers wants every attempt to begin where the checkpoint was that the store had before it, and none to have
 // done more than two intervals' work anew.

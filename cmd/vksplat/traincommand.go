@@ -172,7 +172,7 @@ func trainFootage(console *cli.Console, o *train.Options, footage string) error 
 	}
 	c := capture.NewOptions()
 	c.Inputs, c.Out, c.Trained = []string{footage}, filepath.Join(o.Out, captured.OwnFolder), true
-	c.Again, c.Device = commandAgain(console.Args, nil), o.Device
+	c.Again, c.Device, c.Progress = commandAgain(console.Args, nil), o.Device, o.Progress
 	return watchedSearch(console, c, &o.Viewer, func(s *live.Search) error {
 		if err := capture.Run(console, c); err != nil {
 			return err

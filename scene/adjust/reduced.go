@@ -50,19 +50,19 @@ func (y *system) solver() (solve func(rhs []float64) (x []float64, ok bool), ok 
 // factorise returns the Cholesky factor of the reduced system.
 func (y *system) factorise() (blas64.Triangular, bool) {
 	n := len(y.rhs)
-	m := blas64.Symmetric{N: n, Stride: n, Uplo: blas.Upper, Data: make([]float64, n*n)}
+	m := tiled{n, make([]float64, n*n)}
 	for a := range y.columns {
 		at, rows := 0, y.dims(a)
 		for _, b := range y.columns[a] {
 			cols := y.dims(int(b))
 			for i := range rows {
 				to := (y.offset[a]+i)*n + y.offset[b]
-				copy(m.Data[to:to+cols], y.blocks[a][at+i*cols:at+(i+1)*cols])
+				copy(m.data[to:to+cols], y.blocks[a][at+i*cols:at+(i+1)*cols])
 			}
 			at += rows * cols
 		}
 	}
-	return lapack64.Potrf(m)
+	return m.cholesky()
 }
 
 // gradients solves the reduced system by conjugate gradients, preconditioned by the inverse of its diagonal blocks.

@@ -37,8 +37,15 @@ func TestMasksGo(t *testing.T) {
 		})
 	}
 	said := must.Get(run(t.Context(), o))(t)
-	if !strings.Contains(said, "dropped:  003.png: its mask leaves nothing") {
+	dropped := "dropped:  003.png: its mask leaves nothing"
+	if !strings.Contains(said, dropped) {
 		t.Error(said)
+	}
+	if v := ReadReport(o.Out); v == nil || !strings.Contains(v.Missing(), dropped) {
+		t.Errorf("the report: %+v", v)
+	}
+	if ReadReport(o.Masks) != nil {
+		t.Error("a report where there is none")
 	}
 	mask := o.in(masksFolder, "001.png.png")
 	mine := must.Get(os.ReadFile(mask))(t)

@@ -15,6 +15,7 @@ import (
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
 	"vksplat/internal/geom"
+	"vksplat/internal/run/captured"
 	"vksplat/internal/run/output"
 	"vksplat/internal/run/reconstruct"
 	"vksplat/scene"
@@ -25,7 +26,7 @@ import (
 // moreFolder holds what stages of --more made: the model as it was, the one with more photos, and why photos are
 // missing. The stages of the scene itself, which come first in the state, stay as they are.
 const (
-	moreFolder = "more"
+	moreFolder = captured.MoreFolder
 	moreMark   = "+"
 )
 

@@ -127,8 +127,7 @@ const (
 	coverageFile     = "coverage.png" // cameras and points from above
 	reportFile       = "verdict.json" // see Report
 	stateFile        = ".capture.json"
-	listFile         = ".capture-files.json" // what this command wrote; see output.Written
-	photoList        = "photos.txt"          // in logsFolder: the photos that COLMAP is to use
+	photoList        = "photos.txt" // in logsFolder: the photos that COLMAP is to use
 )
 
 // modelFolder is where training finds the component that was chosen.

@@ -10,6 +10,7 @@ import (
 
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
+	"vksplat/internal/run/captured"
 	"vksplat/internal/run/output"
 	"vksplat/internal/run/reconstruct"
 	"vksplat/pipeline"
@@ -24,7 +25,8 @@ import (
 // Files of this program's own stages. No other program reads them: a build that makes other features counts ownVersion
 // up, so that they are made again.
 const (
-	featuresFile = "features.bin"
+	listFile     = captured.CaptureList
+	featuresFile = captured.FeaturesFile
 	matchesFile  = "matches.bin"
 	notesFile    = "notes.json" // in componentsFolder, or extendedFolder
 	ownVersion   = "3"

@@ -3,10 +3,12 @@ package capture
 import (
 	"errors"
 	"os"
+	"path/filepath"
 
 	"vksplat/internal/fault"
 	"vksplat/internal/run/output"
 	"vksplat/internal/run/reconstruct"
+	"vksplat/internal/strictjson"
 )
 
 // Report is the content of verdict.json: what the command printed, for programs.
@@ -28,6 +30,15 @@ type Report struct {
 	Advice     []string           `json:"advice"`
 	Stages     []stamp            `json:"stages"`
 	Coverage   string             `json:"coverage,omitempty"` // picture, below the scene's folder
+}
+
+// ReadReport reads the report in the folder of a scene; nil where vksplat capture wrote none there.
+func ReadReport(dir string) *Report {
+	v := &Report{}
+	if err := strictjson.ReadFile(filepath.Join(dir, reportFile), v); err != nil || v.By != byName {
+		return nil
+	}
+	return v
 }
 
 // Added counts the photos that were to be added to a scene.

@@ -102,11 +102,14 @@ type state struct {
 	Stages []stamp `json:"stages"`
 }
 
+// byName marks this command's files.
+const byName = "vksplat " + Name
+
 // readState reads what earlier calls did. A damaged file counts as none: the work is done again.
 func readState(path string) *state {
 	s := &state{path: path}
 	_ = strictjson.ReadFile(path, s) // see above
-	s.By = "vksplat " + Name
+	s.By = byName
 	return s
 }
 

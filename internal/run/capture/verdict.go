@@ -153,8 +153,7 @@ func (v *Report) print(console *cli.Console, o *Options) {
 		console.Printf("other:    component %d: %s, %s, %.2f pixels\n", c.Number, cli.Count(c.Photos, "photo"),
 			cli.Count(c.Points, "point"), c.Error)
 	}
-	printDropped(console, "left out:", v.LeftOut)
-	printDropped(console, "dropped:", v.Dropped)
+	console.Printf("%s%s", droppedText("left out:", v.LeftOut), droppedText("dropped:", v.Dropped))
 	for _, text := range v.Advice {
 		console.Warn(text)
 	}
@@ -168,13 +167,22 @@ func (v *Report) print(console *cli.Console, o *Options) {
 	console.Printf("\nReady: %s\n", fault.Command("train "+cli.Quoted(o.Out)+" -m OUT"))
 }
 
-// printDropped names photos, or as many as are read.
-func printDropped(console *cli.Console, what string, list []Dropped) {
+// droppedText names photos, or as many as are read, a line each.
+func droppedText(what string, list []Dropped) (text string) {
 	for i, d := range list {
 		if i == mostNamed && len(list) > mostNamed+1 {
-			console.Printf("%-9s %d more\n", what, len(list)-i)
-			break
+			return text + fmt.Sprintf("%-9s %d more\n", what, len(list)-i)
 		}
-		console.Printf("%-9s %s: %s\n", what, wording.Printable(d.Photo), d.Why)
+		text += fmt.Sprintf("%-9s %s: %s\n", what, wording.Printable(d.Photo), d.Why)
 	}
+	return text
+}
+
+// Missing says, a line each, which photos have no camera and why, and where to take more; "" where all have one.
+func (v *Report) Missing() (text string) {
+	text = droppedText("left out:", v.LeftOut) + droppedText("dropped:", v.Dropped)
+	for _, advice := range v.Advice {
+		text += "advice:   " + advice + "\n"
+	}
+	return text
 }

@@ -1,11 +1,15 @@
 package captured
 
 import (
+	"cmp"
 	"context"
+	"path/filepath"
+	"strings"
 	"time"
 
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
+	"vksplat/internal/run/output"
 	"vksplat/internal/run/reconstruct"
 	"vksplat/pipeline"
 	"vksplat/scene"
@@ -62,8 +66,27 @@ func CheckCameras(ctx context.Context, c *scene.Capture, device pipeline.DeviceO
 			" given leaves that out)")
 	})
 	defer slow.Stop()
-	o := calibrate.Options{Bytes: bytes / 2, Check: measure, Match: matchOf(c, device, note)}
-	return calibrate.Capture(ctx, c, o)
+	own := adjusted(c)
+	o := calibrate.Options{Bytes: bytes / 2, Check: measure || own, Match: matchOf(c, device, note)}
+	res, err := calibrate.Capture(ctx, c, o)
+	if own && err == nil && !measure {
+		res.Skipped = cmp.Or(res.Skipped, "vksplat capture has adjusted them to the same observations")
+	}
+	return res, err
+}
+
+// adjusted reports whether vksplat capture found the cameras itself, all at once, and nobody has changed them since.
+func adjusted(c *scene.Capture) bool {
+	made := output.ReadList(c.Root, CaptureList)
+	own := false
+	for name := range made.Files {
+		if strings.HasPrefix(name, MoreFolder+"/") {
+			return false // cameras that were given stayed
+		}
+		own = own || name == FeaturesFile
+	}
+	of := func(name string) bool { return made.Owns(filepath.Join(c.Model, name)) }
+	return own && of("cameras.bin") && of("images.bin") && of("points3D.bin")
 }
 
 // matchOf matches photos of a capture on a device. Where that fails, note says why.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	must "vksplat/internal/musttest"
+	"vksplat/internal/run/output"
 	"vksplat/pipeline"
 	"vksplat/scene"
 	"vksplat/scene/colmap"
@@ -59,4 +60,44 @@ func TestSavedCameras(t *testing.T) {
 	if _, _, err := read("images.bin"); err == nil {
 		t.Error("files that were saved are still in memory")
 	}
+}
+
+// TestAdjusted trusts cameras that vksplat capture found itself, as long as nobody changes them or adds to them.
+func TestAdjusted(t *testing.T) {
+	root := t.TempDir()
+	c := &scene.Capture{Root: root, Model: filepath.Join(root, "sparse", "0")}
+	must.Do(t, colmap.WriteTracks(c.Model, nil, nil, nil))
+	list := []string{filepath.Join(root, FeaturesFile)}
+	for _, name := range []string{"cameras.bin", "images.bin", "points3D.bin"} {
+		list = append(list, filepath.Join(c.Model, name))
+	}
+	write := func(paths ...string) {
+		made := output.ReadList(root, CaptureList)
+		must.Do(t, made.Begin(paths...))
+		for _, path := range paths {
+			if _, err := os.Stat(path); err != nil {
+				must.Do(t, os.MkdirAll(filepath.Dir(path), 0o777))
+				must.Do(t, os.WriteFile(path, nil, 0o666))
+			}
+		}
+		must.Do(t, made.End())
+	}
+	want := func(want bool, what string) {
+		t.Helper()
+		if adjusted(c) != want {
+			t.Errorf("%s: %v", what, !want)
+		}
+	}
+	want(false, "a model of another program")
+	write(list[1:]...)
+	want(false, "COLMAP's, by vksplat capture")
+	write(list...)
+	want(true, "its own")
+	images := must.Get(os.ReadFile(list[2]))(t)
+	must.Do(t, os.WriteFile(list[2], append(images, 0), 0o666))
+	want(false, "changed")
+	must.Do(t, os.WriteFile(list[2], images, 0o666))
+	want(true, "changed back")
+	write(filepath.Join(root, MoreFolder, "given", "images.bin"))
+	want(false, "with more photos")
 }

@@ -75,6 +75,13 @@ func ReadRecord(out string) (*Record, error) {
 // OwnFolder is where a run has the scene that it made of photos or a video.
 const OwnFolder = "capture"
 
+// Places in the folder of a scene that vksplat capture makes.
+const (
+	CaptureList  = ".capture-files.json" // what it wrote there; see output.Written
+	FeaturesFile = "features.bin"        // there if it found the cameras itself
+	MoreFolder   = "more"                // there if it added photos to a model
+)
+
 // Place is where the photos of the run in out are now: where they were or, if that is gone, in out itself. A farm's
 // result has a name in place of a path, which says nothing of this machine.
 func (rec *Source) Place(out string) (string, error) {

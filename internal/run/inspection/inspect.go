@@ -12,6 +12,7 @@ import (
 	"vksplat/internal/atomicfile"
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
+	"vksplat/internal/run/capture"
 	"vksplat/internal/run/captured"
 	"vksplat/internal/run/output"
 	"vksplat/internal/wording"
@@ -40,28 +41,37 @@ type Options struct {
 func Run(console *cli.Console, o *Options) error {
 	ctx, stop := console.Interruptible(cli.Always("stopping"))
 	defer stop()
-	capture, err := load.Capture(o.Scene, o.Load.Options())
+	found := capture.ReadReport(o.Scene)
+	c, err := load.Capture(o.Scene, o.Load.Options())
+	if err != nil && found != nil && found.Error != "" {
+		err = fault.Data("find model", o.Scene, found.Hint, "vksplat capture found no cameras: %s", found.Error)
+	}
 	if err != nil {
 		if !errors.Is(err, fault.ErrData) || !o.Json {
 			return err
 		}
 		return errors.Join(err, console.PrintJSON(inspect.FailedReport(o.Scene, err)))
 	}
-	report, err := inspect.Capture(ctx, capture, inspect.Options{Pixels: !o.Quick, Coverage: true})
+	report, err := inspect.Capture(ctx, c, inspect.Options{Pixels: !o.Quick, Coverage: true})
 	if err != nil {
 		return err
 	}
-	errs, err := o.cameraErrors(ctx, capture, console.Note)
+	errs, err := o.cameraErrors(ctx, c, console.Note)
 	if err != nil {
 		return err
 	}
 	if o.Json {
 		err = console.PrintJSON(struct {
 			*inspect.Report
-			Errors *cameraErrors `json:"camera_errors,omitempty"`
-		}{report, errs})
+			Errors *cameraErrors   `json:"camera_errors,omitempty"`
+			Found  *capture.Report `json:"capture,omitempty"` // what vksplat capture said, where it made the scene
+		}{report, errs, found})
 	} else {
-		console.Table(reportText(report, o.Photos) + errs.text())
+		text := reportText(report, o.Photos) + errs.text()
+		if found != nil {
+			text += found.Missing()
+		}
+		console.Table(text)
 		console.Sayf("%s", o.verdict(report))
 	}
 	return errors.Join(report.Fatal(), err)
