@@ -22,7 +22,7 @@ import (
 // vksplat runs one command line and fails the test unless it succeeds. It is a
 // process of its own: a child's peak memory, which scripts look at, counts that
 // of the process which started it.
-func vksplat(t *testing.T, args ...string) {
+func vksplat(t testing.TB, args ...string) {
 	t.Helper()
 	if out, err := exec.Command("vksplat", args...).CombinedOutput(); err != nil {
 		t.Fatalf("vksplat %q: %v\n%s", args, err, out)

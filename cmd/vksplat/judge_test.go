@@ -189,7 +189,7 @@ func TestForeignRenderer(t *testing.T) {
 	capture := truthCapture(t, false)
 	// Splats of a shorter run are so large that what renderers do beside the picture and at wide angles counts.
 	enough := []string{"--preset=3dgs", "--iterations=600", "--reset-every=0"}
-	for _, look := range [][]string{nil, {"--antialiased", "--background=white"}} {
+	for _, look := range [][]string{nil, {"--background=white"}} { // it draws antialiased models as if they were not
 		out := filepath.Join(t.TempDir(), "out")
 		args := append([]string{"train", capture, "-m", out}, truthSizeOf().flags()...)
 		command(t, slices.Concat(args, chosenDevice(), enough, look)...)
