@@ -153,7 +153,7 @@ func TestRelay(t *testing.T) {
 
 // TestMade exports, renders a flight and finds cameras, and downloads what was made, and nothing else.
 func TestMade(t *testing.T) {
-	b := openDesk(t)
+	b := openDesk(t, func(d *desk) { d.DeviceArgs = []string{"--device=1"} })
 	run := b.begin("train", strings.Replace(train, "garden", "short", 1))
 	b.until("it is trained", func(s *seenState) bool { return s.job(run).State == stateDone })
 	const path = `"vksplat/runs/short-default"`
@@ -169,8 +169,9 @@ func TestMade(t *testing.T) {
 	if j := s.job(cameras); j.Step != 3 || j.Total != 7 || j.Doing != "" {
 		t.Errorf("%+v", j)
 	}
-	if list := b.queue.find(cameras).args; !slices.Contains(list, "--viewer=0") {
-		t.Errorf("the page cannot show the search: %q", list)
+	if list := b.queue.find(cameras).args; !slices.Contains(list, "--viewer=0") ||
+		!slices.Contains(list, "--device=1") {
+		t.Errorf("the page cannot show the search, or it is on any device: %q", list)
 	}
 	for _, id := range []string{spz, film} {
 		if status, text := b.ask(http.MethodGet, "file?path="+s.job(id).Made, "", nil); status != 200 || text != "made" {

@@ -228,7 +228,8 @@ func (d *desk) capture(rel string) (string, error) {
 		return "", err
 	}
 	j := &job{Kind: kindCapture, Title: filepath.Base(made), Scene: d.relative(footage), Made: d.relative(made),
-		lane: laneCores, args: []string{"capture", footage, cli.Flag("output", made), cli.Flag("viewer", "0")}}
+		lane: laneCores, args: slices.Concat([]string{"capture", footage, cli.Flag("output", made),
+			cli.Flag("viewer", "0")}, d.DeviceArgs)}
 	return d.queue.add(j)
 }
 
