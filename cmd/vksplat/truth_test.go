@@ -199,10 +199,13 @@ func TestScoreIsTheFiles(t *testing.T) {
 				// space to be empty: of six seeds, 42 moves a view by 0.21 dB, the others none by 0.02.
 				sameScores(t, "near plane at a tenth", closer, printed, 10*sameNear)
 			default:
-				// The default recipe carves half as deep as the others, and nothing by held-out photos: among the long
-				// form's many wrong points splats stay close to one of their cameras or two, 0.7 dB in a view.
+				// A nearer plane lets splats in that stand beside a camera, almost in its plane. Large ones reach into
+				// the picture of a held-out one: in the long form 0.8 dB in a view by the default recipe, 0.07 by mcmc.
 				bound := sameNear
-				if filetest.Long() && !strings.Contains(c.name, "mcmc") {
+				switch {
+				case filetest.Long() && strings.Contains(c.name, "mcmc"):
+					bound = 10 * sameNear
+				case filetest.Long():
 					bound = 1
 				}
 				sameScores(t, "near plane at a tenth", closer, printed, bound)

@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// denseVariables is up to how many variables the reduced system is factorised: 250 photos, 18 MB and half a
-	// second.
+	// denseVariables is up to how many variables the reduced system is factorised: 250 photos, 18 MB and a tenth of
+	// a second.
 	denseVariables = 1500
 	// Conjugate gradients end when the residual has gradientShare left, or after gradientSteps.
 	gradientShare = 1e-3

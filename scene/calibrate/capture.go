@@ -44,6 +44,7 @@ type Result struct {
 type Options struct {
 	Bytes int64 // of memory at most; 0: no limit
 	Check bool  // measure only
+	Found bool  // by an adjustment to the same observations: measure only, if no photo stands apart
 	Match Match // finds the poses of photos that stand apart; nil: they are left out
 }
 
@@ -87,6 +88,8 @@ func Capture(ctx context.Context, c *scene.Capture, o Options) (*Result, error) 
 	switch need := n.bytes(); {
 	case o.Check:
 		return res, nil
+	case o.Found && len(apart) == 0:
+		res.Skipped = "vksplat capture has adjusted them to the same observations"
 	case res.Before.Median < exactPixels:
 		res.Skipped = "the observations are where the cameras project the points: nothing can be learnt from them"
 	case photos < leastPhotos || seen < leastSeen*photos:

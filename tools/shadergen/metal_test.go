@@ -15,8 +15,8 @@ import (
 // the operations that Metal's compiler does not optimise (see TestPrecise) innermost loops have no more than these. A
 // pixel's distance from a splat (raster.glsl) and what a splat leaves of its light (blend.glsl) round alike on the way
 // there and back; sums over bands have one order (reduce_slots.glsl); lpips_distance and match_tiles say themselves
-// why. Products of four bytes are not translated by SPIRV-Cross before 2024, and MoltenVK does not call them fast:
-// match_tiles_packed is not used there.
+// why. SPIRV-Cross before 2024 does not translate products of four bytes, and MoltenVK does not report them as
+// accelerated: match_tiles_packed is not used there.
 func TestMetal(t *testing.T) {
 	if !filetest.Long() {
 		t.Skip("VKSPLAT_LONG=1 translates the kernels to Metal")

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 
 	"vksplat/internal/fault"
+	"vksplat/internal/run/captured"
 	"vksplat/internal/run/meter"
 	"vksplat/internal/run/output"
 	"vksplat/pipeline"
@@ -121,7 +122,7 @@ func (o *Options) check() error {
 const (
 	imagesFolder     = "images"
 	masksFolder      = "masks"
-	componentsFolder = "components" // what the mapper made: a model for each part of the photos that hang together
+	componentsFolder = captured.ComponentsFolder // what the mapper made
 	logsFolder       = "logs"
 	databaseFile     = "database.db"
 	coverageFile     = "coverage.png" // cameras and points from above

@@ -26,9 +26,9 @@ import (
 // up, so that they are made again.
 const (
 	listFile     = captured.CaptureList
-	featuresFile = captured.FeaturesFile
+	featuresFile = "features.bin"
 	matchesFile  = "matches.bin"
-	notesFile    = "notes.json" // in componentsFolder, or extendedFolder
+	notesFile    = captured.NotesFile // in componentsFolder, or extendedFolder
 	ownVersion   = "3"
 )
 

@@ -178,9 +178,13 @@ func droppedText(what string, list []Dropped) (text string) {
 	return text
 }
 
-// Missing says, a line each, which photos have no camera and why, and where to take more; "" where all have one.
+// Missing says, a line each, why the search failed, which photos have no camera and why, and where to take more; ""
+// where all have one.
 func (v *Report) Missing() (text string) {
-	text = droppedText("left out:", v.LeftOut) + droppedText("dropped:", v.Dropped)
+	if v.Error != "" {
+		text = "failed:   " + v.Error + "\n"
+	}
+	text += droppedText("left out:", v.LeftOut) + droppedText("dropped:", v.Dropped)
 	for _, advice := range v.Advice {
 		text += "advice:   " + advice + "\n"
 	}

@@ -1,9 +1,9 @@
 package captured
 
 import (
-	"cmp"
 	"context"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -14,6 +14,7 @@ import (
 	"vksplat/pipeline"
 	"vksplat/scene"
 	"vksplat/scene/calibrate"
+	"vksplat/scene/colmap"
 	"vksplat/scene/load"
 )
 
@@ -66,27 +67,31 @@ func CheckCameras(ctx context.Context, c *scene.Capture, device pipeline.DeviceO
 			" given leaves that out)")
 	})
 	defer slow.Stop()
-	own := adjusted(c)
-	o := calibrate.Options{Bytes: bytes / 2, Check: measure || own, Match: matchOf(c, device, note)}
-	res, err := calibrate.Capture(ctx, c, o)
-	if own && err == nil && !measure {
-		res.Skipped = cmp.Or(res.Skipped, "vksplat capture has adjusted them to the same observations")
-	}
-	return res, err
+	o := calibrate.Options{Bytes: bytes / 2, Check: measure, Found: adjusted(c), Match: matchOf(c, device, note)}
+	return calibrate.Capture(ctx, c, o)
 }
 
-// adjusted reports whether vksplat capture found the cameras itself, all at once, and nobody has changed them since.
+// Unchanged reports whether the cameras are as vksplat capture left them, whether it found them itself or COLMAP did.
+func Unchanged(c *scene.Capture) bool { return wrote(c, output.ReadList(c.Root, CaptureList)) }
+
+// wrote reports whether a list of what vksplat capture wrote has the model, and others of its files, as they are now.
+func wrote(c *scene.Capture, made *output.Written, others ...string) bool {
+	for _, name := range colmap.ModelFiles {
+		others = append(others, filepath.Join(c.Model, name+colmap.BinaryModel.Ext))
+	}
+	return !slices.ContainsFunc(others, func(path string) bool { return !made.Whole(path) })
+}
+
+// adjusted reports whether vksplat capture found the cameras itself, all at once: it writes notes then, and has added
+// no photos to cameras that had been given.
 func adjusted(c *scene.Capture) bool {
 	made := output.ReadList(c.Root, CaptureList)
-	own := false
 	for name := range made.Files {
 		if strings.HasPrefix(name, MoreFolder+"/") {
-			return false // cameras that were given stayed
+			return false
 		}
-		own = own || name == FeaturesFile
 	}
-	of := func(name string) bool { return made.Owns(filepath.Join(c.Model, name)) }
-	return own && of("cameras.bin") && of("images.bin") && of("points3D.bin")
+	return wrote(c, made, filepath.Join(c.Root, ComponentsFolder, NotesFile))
 }
 
 // matchOf matches photos of a capture on a device. Where that fails, note says why.

@@ -67,7 +67,8 @@ func TestAdjusted(t *testing.T) {
 	root := t.TempDir()
 	c := &scene.Capture{Root: root, Model: filepath.Join(root, "sparse", "0")}
 	must.Do(t, colmap.WriteTracks(c.Model, nil, nil, nil))
-	list := []string{filepath.Join(root, FeaturesFile)}
+	notes := filepath.Join(root, ComponentsFolder, NotesFile)
+	list := []string{notes}
 	for _, name := range []string{"cameras.bin", "images.bin", "points3D.bin"} {
 		list = append(list, filepath.Join(c.Model, name))
 	}
@@ -93,6 +94,9 @@ func TestAdjusted(t *testing.T) {
 	want(false, "COLMAP's, by vksplat capture")
 	write(list...)
 	want(true, "its own")
+	must.Do(t, os.Remove(notes))
+	want(false, "COLMAP's in place of its own")
+	write(notes)
 	images := must.Get(os.ReadFile(list[2]))(t)
 	must.Do(t, os.WriteFile(list[2], append(images, 0), 0o666))
 	want(false, "changed")

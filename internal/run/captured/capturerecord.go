@@ -77,9 +77,10 @@ const OwnFolder = "capture"
 
 // Places in the folder of a scene that vksplat capture makes.
 const (
-	CaptureList  = ".capture-files.json" // what it wrote there; see output.Written
-	FeaturesFile = "features.bin"        // there if it found the cameras itself
-	MoreFolder   = "more"                // there if it added photos to a model
+	CaptureList      = ".capture-files.json" // what it wrote there; see output.Written
+	ComponentsFolder = "components"          // a model for each part of the photos that hang together
+	NotesFile        = "notes.json"          // there, if it found the cameras itself
+	MoreFolder       = "more"                // there if it added photos to a model
 )
 
 // Place is where the photos of the run in out are now: where they were or, if that is gone, in out itself. A farm's

@@ -19,6 +19,7 @@ import (
 	"vksplat/pipeline"
 	"vksplat/scene"
 	"vksplat/scene/calibrate"
+	"vksplat/scene/colmap"
 	"vksplat/scene/inspect"
 	"vksplat/scene/load"
 )
@@ -43,7 +44,8 @@ func Run(console *cli.Console, o *Options) error {
 	defer stop()
 	found := capture.ReadReport(o.Scene)
 	c, err := load.Capture(o.Scene, o.Load.Options())
-	if err != nil && found != nil && found.Error != "" {
+	if _, has := colmap.FormOf(filepath.Join(o.Scene, filepath.FromSlash(captured.ModelFolder))); errors.Is(err,
+		fault.ErrData) && !has && found != nil && found.Error != "" {
 		err = fault.Data("find model", o.Scene, found.Hint, "vksplat capture found no cameras: %s", found.Error)
 	}
 	if err != nil {
@@ -68,7 +70,7 @@ func Run(console *cli.Console, o *Options) error {
 		}{report, errs, found})
 	} else {
 		text := reportText(report, o.Photos) + errs.text()
-		if found != nil {
+		if found != nil && (found.Error != "" || captured.Unchanged(c)) {
 			text += found.Missing()
 		}
 		console.Table(text)

@@ -68,6 +68,9 @@ func (w *Written) Owns(path string) bool {
 	return listed && (mark == "" || mark == markOf(path))
 }
 
+// Whole is Owns of a file that is not in the middle of being written. Of files above 16 MiB, samples are compared.
+func (w *Written) Whole(path string) bool { return w.Files[w.key(path)] != "" && w.Owns(path) }
+
 // Foreign returns those of the files that are there and that this program did not write, or that were changed since.
 func (w *Written) Foreign(paths []string) (list []string) {
 	for _, path := range paths {
