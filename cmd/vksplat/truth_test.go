@@ -233,9 +233,9 @@ var formatBounds = map[string]struct {
 	".compressed.ply": {0.3, nil},
 	".sog":            {0.3, nil},
 	streamedFile:      {0.3, nil},
-	tilesFile:         {1, nil}, // as SPZ
-	// 0.3, but that scales end at 403 units.
-	".spz": {1, []string{"--background=white", "--near=0.05"}},
+	tilesFile:         {1.5, nil}, // as SPZ
+	// 0.3, but that scales end at 403 units, of which a short training has some.
+	".spz": {1.5, []string{"--background=white", "--near=0.05"}},
 	// Of what is left of SH degree 0.
 	".splat": {0.3, []string{"--background=white", "--near=0.05", "--antialiased"}},
 }
