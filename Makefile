@@ -22,7 +22,7 @@ OUT := build
 SHORT := demo --images 12 --iterations 50
 # One that reaches refinement, which begins after step 500.
 REFINED := demo --images 12 --iterations 650
-FUZZ_TIME := 10s
+FUZZ_TIME := 5000x
 # Without this bound, fuzzing spends its time on making inputs smaller: up to a minute each.
 FUZZ_SMALLER := 10x
 VALIDATE := VKSPLAT_VALIDATE=1
@@ -191,7 +191,7 @@ widths: ## kernel tests with subgroups of 4 and 16 on software Vulkan, which has
 	@for w in $(filter-out 256,$(WIDTHS)); do echo "LP_NATIVE_VECTOR_WIDTH=$$w"; \
 	  $(SOFTWARE) LP_NATIVE_VECTOR_WIDTH=$$w $(VALIDATE) go test -count=1 -timeout 60m ./vk/... ./pipeline/...; done
 
-fuzz: ## every fuzz target for FUZZ_TIME
+fuzz: ## every fuzz target with FUZZ_TIME inputs, as in 5000x, or for so long, as in 1m
 	@go list ./... | while read -r p; do go test -list '^Fuzz' "$$p" | { grep '^Fuzz' || true; } | while read -r f; do \
 	  echo "$$p $$f"; \
 	  go test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZ_TIME) -fuzzminimizetime $(FUZZ_SMALLER) "$$p"; done; done
