@@ -33,12 +33,12 @@ type chaos struct {
 	plan     *spec.Plan
 	done     map[string]int // deeds
 
-	lock     sync.Mutex
-	runs     int
-	attempts int
-	last     map[string]*local.TaskStatus // by task
-	watched  map[string][]*chaosAttempt   // attempts at a training, by task
-	outages  []span                       // of the store or the work folder
+	lock    sync.Mutex
+	runs    int
+	tried   map[string]int               // attempts, by task
+	last    map[string]*local.TaskStatus // by task
+	watched map[string][]*chaosAttempt   // attempts at a training, by task
+	outages []span                       // of the store or the work folder
 
 	process *os.Process
 	over    chan struct{} // closed when the process has ended
@@ -51,7 +51,7 @@ func (c *chaos) work() string    { return filepath.Join(c.dir, "work") }
 // newChaos makes the folders. The disks of the results and of the work are small.
 func newChaos(t *testing.T, random *rand.Rand, document string) *chaos {
 	c := &chaos{t: t, dir: t.TempDir(), random: random, mounted: os.Getenv(ownProcess) != "", done: map[string]int{},
-		last: map[string]*local.TaskStatus{}, watched: map[string][]*chaosAttempt{}}
+		tried: map[string]int{}, last: map[string]*local.TaskStatus{}, watched: map[string][]*chaosAttempt{}}
 	t.Setenv("XDG_STATE_HOME", filepath.Join(c.dir, "state"))
 	c.document = filepath.Join(c.dir, "job.toml")
 	must.Do(t, errors.Join(os.WriteFile(c.document, []byte(document), 0o666), os.WriteFile(filepath.Join(c.dir,
@@ -137,7 +137,7 @@ func (c *chaos) listen(said io.Reader, before map[string]bool) {
 			before[t.Task] = false
 		}
 		if was := c.last[t.Task]; t.State == local.Running && (was == nil || was.State != local.Running) {
-			c.attempts++
+			c.tried[t.Task]++
 		}
 		c.last[t.Task] = &t
 		c.hear(&t)
@@ -222,46 +222,56 @@ var deeds = []struct {
 	{"work folder full", true, func(c *chaos) bool { return c.fill(c.work()) }},
 }
 
-// interrupt kills the run as soon as a training has a checkpoint in the store, and starts it again: what deeds at
-// random moments may miss on a machine that trains in no time. It returns once a second attempt has said its step.
-func (c *chaos) interrupt(deadline time.Time) {
-	trained := func(attempts int) bool {
+// await polls until what the run reports satisfies a condition, which is called with lock held. It fails the test if
+// the run ends before that, or at the deadline.
+func (c *chaos) await(what string, deadline time.Time, reached func() bool) {
+	poll := func() bool {
 		c.lock.Lock()
 		defer c.lock.Unlock()
-		for name, list := range c.watched {
-			if len(list) >= attempts && list[len(list)-1].start() > 0 && c.stored(name) > 0 {
-				return true
-			}
-		}
-		return false
+		return reached()
 	}
-	for attempts := 1; attempts <= 2; attempts++ {
-		for !trained(attempts) {
-			select {
-			case <-c.over:
-				c.t.Fatalf("the run ended before attempt %d at a training was heard of, with exit code %d", attempts,
-					c.code)
-			case <-time.After(5 * time.Millisecond):
-			}
-			if time.Now().After(deadline) {
-				c.t.Fatalf("attempt %d at a training is not heard of", attempts)
-			}
+	for !poll() {
+		select {
+		case <-c.over:
+			c.t.Fatalf("await %s: the run ended with exit code %d", what, c.code)
+		case <-time.After(5 * time.Millisecond):
 		}
-		if attempts == 1 {
-			c.killed()
-			c.start()
+		if time.Now().After(deadline) {
+			c.t.Fatalf("await %s: not reported within the time allowed", what)
 		}
 	}
 }
 
-// disturb interrupts a training, then does deeds, each as often as others, until the job is done. A run that has ended
-// is started again, unless it has done all there is.
+// interrupt kills the run once a training has a checkpoint in the store, restarts it, and waits until the training has
+// resumed. The training must be too long to finish meanwhile.
+func (c *chaos) interrupt(deadline time.Time) {
+	trained := func(attempts int) func() bool {
+		return func() bool {
+			for name, list := range c.watched {
+				if len(list) >= attempts && list[len(list)-1].start() > 0 && c.stored(name) > 0 {
+					return true
+				}
+			}
+			return false
+		}
+	}
+	c.await("a checkpoint", deadline, trained(1))
+	c.killed()
+	c.start()
+	c.await("a resumed training", deadline, trained(2))
+}
+
+// disturb kills the run at its first task, then does deeds, each as often as others, until the job is done. A run that
+// has ended is started again, unless it has done all there is.
 func (c *chaos) disturb(most int, deadline time.Time) {
-	order := []int{0} // a run is killed first: a short job may see little else
+	var order []int
 	c.start()
 	defer c.killed()
-	c.interrupt(deadline)
-	for did := 0; ; {
+	c.await("a task", deadline, func() bool { return len(c.tried) > 0 })
+	c.killed()
+	c.start()
+	c.done[deeds[0].name]++
+	for did := 1; ; {
 		select {
 		case <-c.over:
 			if c.code == fault.ExitFailure { // some tasks must fail

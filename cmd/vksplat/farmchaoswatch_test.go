@@ -78,10 +78,11 @@ func (a *chaosAttempt) lost(step int) (sum time.Duration) {
 // another. The rest is for a busy machine.
 const chaosLost = 2*chaosUpload + 10*time.Second
 
-// judgeTakeovers wants every attempt to begin where the checkpoint was that the store had before it, and none to have
-// done more than two intervals' work anew.
-func (c *chaos) judgeTakeovers() {
-	pairs, resumed, worst := 0, 0, time.Duration(0)
+// judgeTakeovers wants every attempt to resume from the newest checkpoint that the store had before it, and none to
+// have repeated more than two intervals' work. It returns how many pairs of attempts it compared, and how many attempts
+// resumed.
+func (c *chaos) judgeTakeovers() (pairs, resumed int) {
+	worst := time.Duration(0)
 	for name, list := range c.watched {
 		var before *chaosAttempt
 		for _, a := range list {
@@ -108,11 +109,9 @@ func (c *chaos) judgeTakeovers() {
 			before = a
 		}
 	}
-	if pairs == 0 || resumed == 0 {
-		c.t.Error("no training was gone on with: nothing was tested")
-	}
-	c.t.Logf("%d attempts at trainings went on from checkpoints of the store; of %d pairs of attempts the worst did "+
-		"%v of work anew", resumed, pairs, worst.Round(10*time.Millisecond))
+	c.t.Logf("%d attempts at trainings resumed from the store's checkpoints; of %d pairs of attempts the worst "+
+		"repeated %v of work", resumed, pairs, worst.Round(10*time.Millisecond))
+	return pairs, resumed
 }
 
 // telling counts the takeovers that could have lost more than they may.
