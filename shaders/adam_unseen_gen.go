@@ -33,7 +33,7 @@ var adamUnseenKernel = vk.Kernel{
 //go:embed spv/adam_unseen_mixed.spv
 var adamUnseenMixedSPIRV []byte
 
-var adamUnseenMixedKernel = variantOf(adamUnseenKernel, "adam_unseen_mixed", adamUnseenMixedSPIRV)
+var adamUnseenMixedKernel = variantOf(adamUnseenKernel, "adam_unseen_mixed", adamUnseenMixedSPIRV, [3]uint32{128, 1, 1})
 
 // AdamUnseen binds the buffers of adam_unseen.comp.
 //

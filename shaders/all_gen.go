@@ -37,6 +37,7 @@ var All = []*vk.Kernel{
 	&matchNearestKernel,
 	&matchTilesKernel,
 	&matchTilesPackedKernel,
+	&matchTilesProcessorKernel,
 	&mcmcDrawKernel,
 	&mcmcPlaceKernel,
 	&mcmcPlanKernel,
@@ -94,8 +95,11 @@ var All = []*vk.Kernel{
 	&sendVisibleKernel,
 	&settleKernel,
 	&siftBlurKernel,
+	&siftBlurProcessorKernel,
 	&siftDescribeKernel,
+	&siftDescribeProcessorKernel,
 	&siftExtremaKernel,
+	&siftExtremaProcessorKernel,
 	&siftHalveKernel,
 	&siftInputKernel,
 	&siftOrientKernel,
@@ -118,7 +122,7 @@ func specBool(b bool) uint32 {
 }
 
 // variantOf is a kernel with the same interface.
-func variantOf(k vk.Kernel, name string, spirv []byte) vk.Kernel {
-	k.Name, k.SPIRV = name, spirv
+func variantOf(k vk.Kernel, name string, spirv []byte, local [3]uint32) vk.Kernel {
+	k.Name, k.SPIRV, k.Local = name, spirv, local
 	return k
 }

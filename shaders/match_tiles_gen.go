@@ -33,7 +33,12 @@ var matchTilesKernel = vk.Kernel{
 //go:embed spv/match_tiles_packed.spv
 var matchTilesPackedSPIRV []byte
 
-var matchTilesPackedKernel = variantOf(matchTilesKernel, "match_tiles_packed", matchTilesPackedSPIRV)
+var matchTilesPackedKernel = variantOf(matchTilesKernel, "match_tiles_packed", matchTilesPackedSPIRV, [3]uint32{256, 1, 1})
+
+//go:embed spv/match_tiles_processor.spv
+var matchTilesProcessorSPIRV []byte
+
+var matchTilesProcessorKernel = variantOf(matchTilesKernel, "match_tiles_processor", matchTilesProcessorSPIRV, [3]uint32{256, 1, 1})
 
 // MatchTiles binds the buffers of match_tiles.comp.
 //
@@ -43,6 +48,7 @@ var matchTilesPackedKernel = variantOf(matchTilesKernel, "match_tiles_packed", m
 //	reads jobs descriptors places; writes nearest_keys
 //
 // variant packed: products of four bytes at a time, where the device has them
+// variant processor: for processors, on which every access to memory is dear
 // A matrix product in shared memory, of which an invocation makes 8x8, on processors 16x16. Products are whole numbers
 // below 2^24, exact in float. With GUIDED, only descriptors count whose places agree with the job's guide.
 type MatchTiles struct {
@@ -51,6 +57,7 @@ type MatchTiles struct {
 	Places      vk.Slice[[2]float32]      // 2, read: [tiles][MATCH_TILE] pixels
 	NearestKeys vk.Slice[[2]uint32]       // 3, write: By pair: [tiles_b][tiles_a][MATCH_TILE] of the first photo's, [tiles_a][tiles_b][MATCH_TILE] of the second's: the two largest keys.
 	Packed      bool                      // products of four bytes at a time, where the device has them
+	Processor   bool                      // for processors, on which every access to memory is dear
 	Spec        MatchTilesSpec
 }
 
@@ -64,6 +71,9 @@ type MatchTilesSpec struct {
 func (p *MatchTiles) Kernel() *vk.Kernel {
 	if p.Packed {
 		return &matchTilesPackedKernel
+	}
+	if p.Processor {
+		return &matchTilesProcessorKernel
 	}
 	return &matchTilesKernel
 }

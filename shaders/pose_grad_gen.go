@@ -34,7 +34,7 @@ var poseGradKernel = vk.Kernel{
 //go:embed spv/pose_grad_mixed.spv
 var poseGradMixedSPIRV []byte
 
-var poseGradMixedKernel = variantOf(poseGradKernel, "pose_grad_mixed", poseGradMixedSPIRV)
+var poseGradMixedKernel = variantOf(poseGradKernel, "pose_grad_mixed", poseGradMixedSPIRV, [3]uint32{64, 1, 1})
 
 // PoseGrad binds the buffers of pose_grad.comp.
 //

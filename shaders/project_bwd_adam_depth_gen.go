@@ -38,7 +38,7 @@ var projectBwdAdamDepthKernel = vk.Kernel{
 //go:embed spv/project_bwd_adam_depth_mixed.spv
 var projectBwdAdamDepthMixedSPIRV []byte
 
-var projectBwdAdamDepthMixedKernel = variantOf(projectBwdAdamDepthKernel, "project_bwd_adam_depth_mixed", projectBwdAdamDepthMixedSPIRV)
+var projectBwdAdamDepthMixedKernel = variantOf(projectBwdAdamDepthKernel, "project_bwd_adam_depth_mixed", projectBwdAdamDepthMixedSPIRV, [3]uint32{128, 1, 1})
 
 // ProjectBwdAdamDepth binds the buffers of project_bwd_adam_depth.comp.
 //

@@ -38,7 +38,7 @@ var projectBwdAdamKernel = vk.Kernel{
 //go:embed spv/project_bwd_adam_mixed.spv
 var projectBwdAdamMixedSPIRV []byte
 
-var projectBwdAdamMixedKernel = variantOf(projectBwdAdamKernel, "project_bwd_adam_mixed", projectBwdAdamMixedSPIRV)
+var projectBwdAdamMixedKernel = variantOf(projectBwdAdamKernel, "project_bwd_adam_mixed", projectBwdAdamMixedSPIRV, [3]uint32{128, 1, 1})
 
 // ProjectBwdAdam binds the buffers of project_bwd_adam.comp.
 //

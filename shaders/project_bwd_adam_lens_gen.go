@@ -40,7 +40,7 @@ var projectBwdAdamLensKernel = vk.Kernel{
 //go:embed spv/project_bwd_adam_lens_mixed.spv
 var projectBwdAdamLensMixedSPIRV []byte
 
-var projectBwdAdamLensMixedKernel = variantOf(projectBwdAdamLensKernel, "project_bwd_adam_lens_mixed", projectBwdAdamLensMixedSPIRV)
+var projectBwdAdamLensMixedKernel = variantOf(projectBwdAdamLensKernel, "project_bwd_adam_lens_mixed", projectBwdAdamLensMixedSPIRV, [3]uint32{128, 1, 1})
 
 // ProjectBwdAdamLens binds the buffers of project_bwd_adam_lens.comp.
 //

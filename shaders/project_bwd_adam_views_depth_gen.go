@@ -38,7 +38,7 @@ var projectBwdAdamViewsDepthKernel = vk.Kernel{
 //go:embed spv/project_bwd_adam_views_depth_mixed.spv
 var projectBwdAdamViewsDepthMixedSPIRV []byte
 
-var projectBwdAdamViewsDepthMixedKernel = variantOf(projectBwdAdamViewsDepthKernel, "project_bwd_adam_views_depth_mixed", projectBwdAdamViewsDepthMixedSPIRV)
+var projectBwdAdamViewsDepthMixedKernel = variantOf(projectBwdAdamViewsDepthKernel, "project_bwd_adam_views_depth_mixed", projectBwdAdamViewsDepthMixedSPIRV, [3]uint32{128, 1, 1})
 
 // ProjectBwdAdamViewsDepth binds the buffers of project_bwd_adam_views_depth.comp.
 //

@@ -38,7 +38,7 @@ var projectBwdAdamViewsKernel = vk.Kernel{
 //go:embed spv/project_bwd_adam_views_mixed.spv
 var projectBwdAdamViewsMixedSPIRV []byte
 
-var projectBwdAdamViewsMixedKernel = variantOf(projectBwdAdamViewsKernel, "project_bwd_adam_views_mixed", projectBwdAdamViewsMixedSPIRV)
+var projectBwdAdamViewsMixedKernel = variantOf(projectBwdAdamViewsKernel, "project_bwd_adam_views_mixed", projectBwdAdamViewsMixedSPIRV, [3]uint32{128, 1, 1})
 
 // ProjectBwdAdamViews binds the buffers of project_bwd_adam_views.comp.
 //

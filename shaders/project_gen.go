@@ -32,7 +32,7 @@ var projectKernel = vk.Kernel{
 //go:embed spv/project_mixed.spv
 var projectMixedSPIRV []byte
 
-var projectMixedKernel = variantOf(projectKernel, "project_mixed", projectMixedSPIRV)
+var projectMixedKernel = variantOf(projectKernel, "project_mixed", projectMixedSPIRV, [3]uint32{128, 1, 1})
 
 // Project binds the buffers of project.comp.
 //

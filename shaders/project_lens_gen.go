@@ -36,7 +36,7 @@ var projectLensKernel = vk.Kernel{
 //go:embed spv/project_lens_mixed.spv
 var projectLensMixedSPIRV []byte
 
-var projectLensMixedKernel = variantOf(projectLensKernel, "project_lens_mixed", projectLensMixedSPIRV)
+var projectLensMixedKernel = variantOf(projectLensKernel, "project_lens_mixed", projectLensMixedSPIRV, [3]uint32{128, 1, 1})
 
 // ProjectLens binds the buffers of project_lens.comp.
 //

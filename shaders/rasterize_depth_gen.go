@@ -50,7 +50,7 @@ var rasterizeDepthKernel = vk.Kernel{
 //go:embed spv/rasterize_depth_handed.spv
 var rasterizeDepthHandedSPIRV []byte
 
-var rasterizeDepthHandedKernel = variantOf(rasterizeDepthKernel, "rasterize_depth_handed", rasterizeDepthHandedSPIRV)
+var rasterizeDepthHandedKernel = variantOf(rasterizeDepthKernel, "rasterize_depth_handed", rasterizeDepthHandedSPIRV, [3]uint32{256, 1, 1})
 
 // RasterizeDepth binds the buffers of rasterize_depth.comp.
 //

@@ -48,7 +48,7 @@ var rasterizeKernel = vk.Kernel{
 //go:embed spv/rasterize_handed.spv
 var rasterizeHandedSPIRV []byte
 
-var rasterizeHandedKernel = variantOf(rasterizeKernel, "rasterize_handed", rasterizeHandedSPIRV)
+var rasterizeHandedKernel = variantOf(rasterizeKernel, "rasterize_handed", rasterizeHandedSPIRV, [3]uint32{256, 1, 1})
 
 // Rasterize binds the buffers of rasterize.comp.
 //

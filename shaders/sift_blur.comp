@@ -1,9 +1,11 @@
 #version 460
 #extension GL_EXT_scalar_block_layout : require
+#extension GL_EXT_control_flow_attributes : require
 #extension GL_GOOGLE_include_directive : require
 // sift_blur convolves the rows of a plane with a Gaussian, and transposes it: twice is a blurred plane. Pixels beyond
 // the border are as those at it.
 //   reads plane; writes blurred
+// variant processor: an invocation makes 32 pixels of a row, for processors, on which every access to memory is dear
 // A workgroup makes LENGTH pixels of LINES rows, an invocation four of a row at a time.
 #include "dispatch.glsl"
 #include "sift.glsl"
@@ -25,6 +27,29 @@ layout(push_constant, scalar) uniform Push {
 } pc;
 layout(binding = 0, scalar) readonly buffer Plane { float plane[]; };       // [rows][pitch]
 layout(binding = 1, scalar) writeonly buffer Blurred { float blurred[]; };  // [width][blurred_pitch]
+
+#ifdef PROCESSOR
+
+layout(constant_id = 0) const uint RADIUS = MOST_RADIUS;    // pc.radius
+
+const uint OWN = 32u;   // pixels of a row that an invocation makes
+
+void main() {
+    uint i = global_index(), y = i % pc.rows, first = i / pc.rows * OWN;
+    if (first >= pc.width) return;
+    float sum[OWN];
+    [[unroll]] for (uint j = 0u; j < OWN; j++) sum[j] = 0.0;
+    [[unroll]] for (uint k = 0u; k < OWN + 2u * RADIUS; k++) {
+        int x = clamp(int(first + k) - int(RADIUS), 0, int(pc.width) - 1);
+        float v = plane[y * pc.pitch + uint(x)];
+        [[unroll]] for (uint j = 0u; j < OWN; j++)
+            if (j <= k && k - j <= 2u * RADIUS) sum[j] += v * pc.weights[abs(int(k - j) - int(RADIUS))];
+    }
+    [[unroll]] for (uint j = 0u; j < OWN; j++)
+        if (first + j < pc.width) blurred[(first + j) * pc.blurred_pitch + y] = sum[j];
+}
+
+#else
 
 shared float s_pixel[LINES * LOADED];
 
@@ -55,3 +80,5 @@ void main() {
                 blurred[(first.x + x + k) * pc.blurred_pitch + first.y + line] = sum[k];
     }
 }
+
+#endif

@@ -3,6 +3,7 @@
 package shaders
 
 import (
+	"cmp"
 	_ "embed"
 	"unsafe"
 
@@ -22,7 +23,15 @@ var siftBlurKernel = vk.Kernel{
 		{Name: "blurred", Access: vk.Write},
 	},
 	PushSize: 88,
+	Specs: []vk.Spec{
+		{Name: "RADIUS", ID: 0, Default: 13},
+	},
 }
+
+//go:embed spv/sift_blur_processor.spv
+var siftBlurProcessorSPIRV []byte
+
+var siftBlurProcessorKernel = variantOf(siftBlurKernel, "sift_blur_processor", siftBlurProcessorSPIRV, [3]uint32{256, 1, 1})
 
 // SiftBlur binds the buffers of sift_blur.comp.
 //
@@ -31,11 +40,14 @@ var siftBlurKernel = vk.Kernel{
 //
 //	reads plane; writes blurred
 //
+// variant processor: an invocation makes 32 pixels of a row, for processors, on which every access to memory is dear
 // A workgroup makes LENGTH pixels of LINES rows, an invocation four of a row at a time.
 type SiftBlur struct {
-	Plane   vk.Slice[float32] // 0, read: [rows][pitch]
-	Blurred vk.Slice[float32] // 1, write: [width][blurred_pitch]
-	Push    SiftBlurPush
+	Plane     vk.Slice[float32] // 0, read: [rows][pitch]
+	Blurred   vk.Slice[float32] // 1, write: [width][blurred_pitch]
+	Processor bool              // an invocation makes 32 pixels of a row, for processors, on which every access to memory is dear
+	Push      SiftBlurPush
+	Spec      SiftBlurSpec
 }
 
 // SiftBlurPush is the push constant block of sift_blur.comp, 88 bytes.
@@ -59,11 +71,23 @@ var (
 	_ = [1]struct{}{}[unsafe.Offsetof(SiftBlurPush{}.Weights)-20]
 )
 
+// SiftBlurSpec holds the specialization constants of sift_blur.comp; a number left 0 means the default.
+type SiftBlurSpec struct {
+	Radius uint32 // constant_id 0, default 13
+}
+
 // Kernel returns the compiled kernel.
-func (p *SiftBlur) Kernel() *vk.Kernel { return &siftBlurKernel }
+func (p *SiftBlur) Kernel() *vk.Kernel {
+	if p.Processor {
+		return &siftBlurProcessorKernel
+	}
+	return &siftBlurKernel
+}
 
 // Args appends the bound views to v and returns them with the push constants, which alias p, and the specialization constants.
 func (p *SiftBlur) Args(v []vk.View) ([]vk.View, []byte, []uint32) {
 	v = append(v, p.Plane.View, p.Blurred.View)
-	return v, unsafe.Slice((*byte)(unsafe.Pointer(&p.Push)), unsafe.Sizeof(p.Push)), nil
+	return v, unsafe.Slice((*byte)(unsafe.Pointer(&p.Push)), unsafe.Sizeof(p.Push)), []uint32{
+		cmp.Or(p.Spec.Radius, 13),
+	}
 }

@@ -28,6 +28,11 @@ var siftDescribeKernel = vk.Kernel{
 	PushSize: 24,
 }
 
+//go:embed spv/sift_describe_processor.spv
+var siftDescribeProcessorSPIRV []byte
+
+var siftDescribeProcessorKernel = variantOf(siftDescribeKernel, "sift_describe_processor", siftDescribeProcessorSPIRV, [3]uint32{64, 1, 1})
+
 // SiftDescribe binds the buffers of sift_describe.comp.
 //
 // sift_describe makes the descriptors of points: histograms of 8 directions of the gradients in 4 x 4 squares around
@@ -35,6 +40,7 @@ var siftDescribeKernel = vk.Kernel{
 //
 //	reads points angles levels runs; writes descriptors
 //
+// variant processor: an invocation an angle, for processors, on which atomic additions are dear
 // A workgroup an angle of a point.
 type SiftDescribe struct {
 	Points      vk.Slice[layout.SiftPoint] // 0, read: [n]
@@ -42,6 +48,7 @@ type SiftDescribe struct {
 	Levels      vk.Slice[float32]          // 2, read: [SIFT_LEVELS][rows][pitch]
 	Descriptors vk.Slice[uint32]           // 3, write: [n][2][32] bytes
 	Runs        vk.Slice[layout.SiftRun]   // 4, read: [bands]
+	Processor   bool                       // an invocation an angle, for processors, on which atomic additions are dear
 	Push        SiftDescribePush
 }
 
@@ -59,7 +66,12 @@ var (
 )
 
 // Kernel returns the compiled kernel.
-func (p *SiftDescribe) Kernel() *vk.Kernel { return &siftDescribeKernel }
+func (p *SiftDescribe) Kernel() *vk.Kernel {
+	if p.Processor {
+		return &siftDescribeProcessorKernel
+	}
+	return &siftDescribeKernel
+}
 
 // Args appends the bound views to v and returns them with the push constants, which alias p, and the specialization constants.
 func (p *SiftDescribe) Args(v []vk.View) ([]vk.View, []byte, []uint32) {

@@ -26,6 +26,11 @@ var siftExtremaKernel = vk.Kernel{
 	PushSize: 40,
 }
 
+//go:embed spv/sift_extrema_processor.spv
+var siftExtremaProcessorSPIRV []byte
+
+var siftExtremaProcessorKernel = variantOf(siftExtremaKernel, "sift_extrema_processor", siftExtremaProcessorSPIRV, [3]uint32{8, 1, 1})
+
 // SiftExtrema binds the buffers of sift_extrema.comp.
 //
 // sift_extrema finds the extrema of differences between neighbouring levels of an octave, to a fraction of a pixel and
@@ -33,12 +38,14 @@ var siftExtremaKernel = vk.Kernel{
 //
 //	reads levels; writes points counts
 //
+// variant processor: an invocation walks down 4 columns, for processors, on which every access to memory is dear
 // A workgroup a tile. Its extrema are in the order of their pixels, level by level.
 type SiftExtrema struct {
-	Levels vk.Slice[float32]          // 0, read: [SIFT_LEVELS][rows][pitch]
-	Points vk.Slice[layout.SiftPoint] // 1, write: [tiles][SIFT_SLOTS]
-	Counts vk.Slice[uint32]           // 2, write: [tiles]
-	Push   SiftExtremaPush
+	Levels    vk.Slice[float32]          // 0, read: [SIFT_LEVELS][rows][pitch]
+	Points    vk.Slice[layout.SiftPoint] // 1, write: [tiles][SIFT_SLOTS]
+	Counts    vk.Slice[uint32]           // 2, write: [tiles]
+	Processor bool                       // an invocation walks down 4 columns, for processors, on which every access to memory is dear
+	Push      SiftExtremaPush
 }
 
 // SiftExtremaPush is the push constant block of sift_extrema.comp, 40 bytes.
@@ -63,7 +70,12 @@ var (
 )
 
 // Kernel returns the compiled kernel.
-func (p *SiftExtrema) Kernel() *vk.Kernel { return &siftExtremaKernel }
+func (p *SiftExtrema) Kernel() *vk.Kernel {
+	if p.Processor {
+		return &siftExtremaProcessorKernel
+	}
+	return &siftExtremaKernel
+}
 
 // Args appends the bound views to v and returns them with the push constants, which alias p, and the specialization constants.
 func (p *SiftExtrema) Args(v []vk.View) ([]vk.View, []byte, []uint32) {

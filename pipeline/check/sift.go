@@ -16,34 +16,42 @@ const (
 )
 
 func siftCases() []Case {
-	return slices.Concat(casesOf("sift_input", table{
+	list := slices.Concat(casesOf("sift_input", table{
 		{"sizes", over([][2]int{{1, 1}, {3, 2}, {64, 33}, {255, 9}, {257, 3}}, func(t *trial, s [2]int) {
 			for _, zoom := range []int{1, 2} {
 				checkSiftInput(t, s[0], s[1], zoom, 0, s[1]*zoom)
 			}
 		})},
 		{"bands", func(t *trial) { checkSiftInput(t, 37, 20, 2, 13, 11) }},
-	}), casesOf("sift_blur", table{
-		{"sizes around tiles", over([][2]int{{1, 1}, {31, 97}, {32, 96}, {33, 95}, {97, 33}, {130, 200}, {5, 193}},
-			func(t *trial, s [2]int) { checkSiftBlur(t, s[0], s[1], 9) })},
-		{"radius", over([]int{0, 1, 5, 13}, func(t *trial, radius int) { checkSiftBlur(t, 100, 40, radius) })},
 	}), casesOf("sift_halve", table{
 		{"sizes", over([][2]int{{1, 1}, {2, 2}, {255, 5}, {515, 8}, {64, 31}},
 			func(t *trial, s [2]int) { checkSiftHalve(t, s[0], s[1]) })},
-	}), casesOf("sift_extrema", table{
-		{"sizes around tiles", over([][2]int{{16, 16}, {32, 16}, {33, 17}, {95, 47}, {3, 3}, {1, 1}, {140, 90}},
-			func(t *trial, s [2]int) { checkSiftExtrema(t, siftOctave(t.source, s[0], s[1])) })},
-		{"more than there is room for", func(t *trial) { checkSiftExtrema(t, siftLattice(t.source, 70, 40)) }},
-		{"bands give the same bytes", checkSiftBands},
 	}), casesOf("sift_orient", table{
 		{"points", func(t *trial) { checkSiftOrient(t, siftOctave(t.source, 120, 80), 300) }},
 		{"a workgroup more than points", func(t *trial) { checkSiftOrient(t, siftOctave(t.source, 20, 30), 1) }},
 		{"no gradient", func(t *trial) { checkSiftOrient(t, flatOctave(40, 40), 5) }},
-	}), casesOf("sift_describe", table{
-		{"points", func(t *trial) { checkSiftDescribe(t, siftOctave(t.source, 120, 80), 200) }},
-		{"no gradient", func(t *trial) { checkSiftDescribe(t, flatOctave(40, 40), 5) }},
 	}))
+	for variant, mode := range map[string]func(t *trial){"": onGPU, "_processor": onProcessor} {
+		list = slices.Concat(list, casesOf("sift_blur"+variant, table{
+			{"sizes around tiles", over([][2]int{{1, 1}, {31, 97}, {32, 96}, {33, 95}, {97, 33}, {130, 200}, {5, 193}},
+				func(t *trial, s [2]int) { checkSiftBlur(t, s[0], s[1], 9) })},
+			{"radius", over([]int{0, 1, 5, 13}, func(t *trial, radius int) { checkSiftBlur(t, 100, 40, radius) })},
+		}, mode), casesOf("sift_extrema"+variant, table{
+			{"sizes around tiles", over([][2]int{{16, 16}, {32, 16}, {33, 17}, {95, 47}, {3, 3}, {1, 1}, {140, 90}},
+				func(t *trial, s [2]int) { checkSiftExtrema(t, siftOctave(t.source, s[0], s[1])) })},
+			{"more than there is room for", func(t *trial) { checkSiftExtrema(t, siftLattice(t.source, 70, 40)) }},
+			{"bands give the same bytes", checkSiftBands},
+		}, mode), casesOf("sift_describe"+variant, table{
+			{"points", func(t *trial) { checkSiftDescribe(t, siftOctave(t.source, 120, 80), 200) }},
+			{"no gradient", func(t *trial) { checkSiftDescribe(t, flatOctave(40, 40), 5) }},
+		}, mode))
+	}
+	return list
 }
+
+// onGPU and onProcessor choose which kernels of features and matches cases run. Those for processors run nowhere else.
+func onGPU(t *trial)       { t.processor = false }
+func onProcessor(t *trial) { t.processor = t.d.Info().Type == vk.CPU }
 
 // siftBand is rows [first, first + rows) of an octave.
 func siftBand(width, height, first, rows int) layout.SiftBand {
@@ -113,13 +121,17 @@ func checkSiftBlur(t *trial, width, height, radius int) {
 	pitch := width + 3
 	turned := scratch[float32](t, width*(height+2))
 	blurred := out[float32](t, height*pitch, nearPlane(want, 2e-6))
-	t.dispatch(&shaders.SiftBlur{Plane: in(t, pitched(p, 0, height)...), Blurred: turned,
-		Push: shaders.SiftBlurPush{Width: uint32(width), Rows: uint32(height), Pitch: uint32(pitch),
-			BlurredPitch: uint32(height + 2), Radius: uint32(radius), Weights: weights}},
-		vk.Groups((width+95)/96*((height+31)/32)+1))
-	t.dispatch(&shaders.SiftBlur{Plane: turned, Blurred: blurred, Push: shaders.SiftBlurPush{Width: uint32(height),
-		Rows: uint32(width), Pitch: uint32(height + 2), BlurredPitch: uint32(pitch), Radius: uint32(radius),
-		Weights: weights}}, vk.Groups((height+95)/96*((width+31)/32)+1))
+	turn := func(from, to vk.Slice[float32], width, rows, pitch, toPitch int) {
+		grid, spec := vk.Groups((width+95)/96*((rows+31)/32)+1), shaders.SiftBlurSpec{}
+		if t.processor {
+			grid, spec.Radius = vk.Items((width+31)/32*rows+256, 256), uint32(radius)
+		}
+		t.dispatch(&shaders.SiftBlur{Plane: from, Blurred: to, Processor: t.processor, Spec: spec,
+			Push: shaders.SiftBlurPush{Width: uint32(width), Rows: uint32(rows), Pitch: uint32(pitch),
+				BlurredPitch: uint32(toPitch), Radius: uint32(radius), Weights: weights}}, grid)
+	}
+	turn(in(t, pitched(p, 0, height)...), turned, width, height, pitch, height+2)
+	turn(turned, blurred, height, width, height+2, pitch)
 	t.run()
 }
 
@@ -201,8 +213,8 @@ func (t *trial) extrema(o *ref.SiftOctave[float32], begin, end, tile, more int, 
 	counts vk.Slice[uint32]) {
 	first, rows, band := siftBandOf(o, begin, end, more)
 	t.dispatch(&shaders.SiftExtrema{Levels: siftRows(t, o, first, rows), Points: points, Counts: counts,
-		Push: shaders.SiftExtremaPush{Band: band, Begin: uint32(begin), End: uint32(end), First: uint32(tile),
-			Peak: siftPeak, Edge: siftEdge}}, vk.Groups((o[0].Width+31)/32*((end-begin+15)/16)))
+		Processor: t.processor, Push: shaders.SiftExtremaPush{Band: band, Begin: uint32(begin), End: uint32(end),
+			First: uint32(tile), Peak: siftPeak, Edge: siftEdge}}, vk.Groups((o[0].Width+31)/32*((end-begin+15)/16)))
 }
 
 func checkSiftExtrema(t *trial, o *ref.SiftOctave[float32]) {
@@ -297,6 +309,10 @@ func checkSiftDescribe(t *trial, o *ref.SiftOctave[float32], n int) {
 		}
 	}
 	const rows = 20
+	grid := vk.Groups(2*n + 1)
+	if t.processor {
+		grid = vk.Items(2*n+64, 64)
+	}
 	for i := 1; i < len(list); i++ {
 		list[i].Y = min(list[i].Y, rows)
 	}
@@ -306,8 +322,8 @@ func checkSiftDescribe(t *trial, o *ref.SiftOctave[float32], n int) {
 		made := out[uint32](t, 64*len(list))
 		t.dispatch(&shaders.SiftDescribe{Points: in(t, list...), Angles: in(t, angles...),
 			Levels: siftRows(t, o, 0, height), Descriptors: made,
-			Runs: in(t, layout.SiftRun{}, layout.SiftRun{First: 1, N: uint32(n)}),
-			Push: shaders.SiftDescribePush{Band: band, Run: 1}}, vk.Groups(2*n+1))
+			Runs: in(t, layout.SiftRun{}, layout.SiftRun{First: 1, N: uint32(n)}), Processor: t.processor,
+			Push: shaders.SiftDescribePush{Band: band, Run: 1}}, grid)
 		t.run()
 		all[i] = got(t, made)
 	}

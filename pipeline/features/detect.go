@@ -11,6 +11,7 @@ import (
 // passes are what happens to the octaves of a photo, recorded.
 type passes struct {
 	*vk.Recorder
+	processor     bool // kernels for processors
 	octaves       []octave
 	photo         vk.Slice[uint32]
 	width, height int
@@ -22,7 +23,8 @@ type passes struct {
 
 // begin begins a list of passes over the octaves of a part, with n levels of each.
 func (e *Extractor) begin(l *lane, part *part, n int) *passes {
-	p := &passes{Recorder: vk.NewRecorder(e.dev), octaves: part.octaves, width: l.width, height: l.height, n: n}
+	p := &passes{Recorder: vk.NewRecorder(e.dev), processor: e.processor, octaves: part.octaves, width: l.width,
+		height: l.height, n: n}
 	most := 0
 	for _, o := range part.octaves {
 		for _, b := range o.bands {
@@ -76,11 +78,15 @@ func (p *passes) blurAll(o *octave, b *band) {
 
 func (p *passes) blur(o *octave, b *band, from, to vk.Slice[float32], sigma float64) {
 	weights, radius := gaussian(sigma)
-	const lines, length = 32, 96 // of a workgroup
 	turn := func(from, to vk.Slice[float32], width, rows, pitch, toPitch int) {
-		p.Dispatch(&shaders.SiftBlur{Plane: from, Blurred: to, Push: shaders.SiftBlurPush{Width: uint32(width),
-			Rows: uint32(rows), Pitch: uint32(pitch), BlurredPitch: uint32(toPitch), Radius: uint32(radius),
-			Weights: weights}}, vk.Groups((width+length-1)/length*((rows+lines-1)/lines)))
+		const lines, length, own = 32, 96, 32 // of a workgroup; pixels of an invocation on processors
+		grid, spec := vk.Groups((width+length-1)/length*((rows+lines-1)/lines)), shaders.SiftBlurSpec{}
+		if p.processor {
+			grid, spec.Radius = vk.Items((width+own-1)/own*rows, 256), uint32(radius)
+		}
+		p.Dispatch(&shaders.SiftBlur{Plane: from, Blurred: to, Processor: p.processor, Spec: spec,
+			Push: shaders.SiftBlurPush{Width: uint32(width), Rows: uint32(rows), Pitch: uint32(pitch),
+				BlurredPitch: uint32(toPitch), Radius: uint32(radius), Weights: weights}}, grid)
 	}
 	turned := p.blurred.At(0, b.rows*o.width)
 	turn(from, turned, o.width, b.rows, o.pitch, b.rows)
@@ -102,7 +108,7 @@ func (e *Extractor) recordDetect(l *lane, part *part) *vk.Recorder {
 	points := vk.ScratchOf[layout.SiftPoint](p.Recorder, "extrema", part.found.N())
 	numbers := vk.ScratchOf[uint32](p.Recorder, "numbers of extrema", part.counts.N())
 	p.each(func(o *octave, b *band, levels vk.Slice[float32]) {
-		p.Dispatch(&shaders.SiftExtrema{Levels: levels, Points: points, Counts: numbers,
+		p.Dispatch(&shaders.SiftExtrema{Levels: levels, Points: points, Counts: numbers, Processor: p.processor,
 			Push: shaders.SiftExtremaPush{Band: b.on(o), Begin: uint32(b.begin), End: uint32(b.end),
 				First: uint32(b.tile), Peak: e.options.Peak, Edge: e.options.Edge}}, vk.Groups(b.grid(o)))
 	})
@@ -141,8 +147,8 @@ func (e *Extractor) recordDescribe(l *lane, part *part) *vk.Recorder {
 		p.Dispatch(&shaders.SiftOrient{Points: at, Levels: levels, Angles: directions, Runs: runs,
 			Push: shaders.SiftOrientPush{Band: b.on(o), Run: uint32(run)}}, vk.Indirect(grids.View))
 		p.Dispatch(&shaders.SiftDescribe{Points: at, Angles: vk.Cast[float32](directions.View), Levels: levels,
-			Descriptors: descriptors, Runs: runs, Push: shaders.SiftDescribePush{Band: b.on(o), Run: uint32(run)}},
-			vk.Indirect(grids.Slice(12, 12)))
+			Descriptors: descriptors, Runs: runs, Processor: p.processor,
+			Push: shaders.SiftDescribePush{Band: b.on(o), Run: uint32(run)}}, vk.Indirect(grids.Slice(12, 12)))
 		run++
 	})
 	p.Copy(part.angles.View, directions.View)
@@ -151,7 +157,11 @@ func (e *Extractor) recordDescribe(l *lane, part *part) *vk.Recorder {
 }
 
 // share gives candidates of a part to its bands, to be described, and says whether there are any.
-func (p *part) share(found []candidate) bool {
+func (e *Extractor) share(found []candidate, p *part) bool {
+	invocations := 1 // of a workgroup of sift_describe for a point's direction
+	if e.processor {
+		invocations = 64
+	}
 	points, runs, n := vk.Host(p.points), vk.Host(p.runs)[:0], 0
 	for i := range p.octaves {
 		o := &p.octaves[i]
@@ -166,7 +176,7 @@ func (p *part) share(found []candidate) bool {
 				}
 			}
 			runs = append(runs, layout.SiftRun{Orient: vk.Groups(n - first).Words(),
-				Describe: vk.Groups(2 * (n - first)).Words(), First: uint32(first), N: uint32(n - first)})
+				Describe: vk.Items(2*(n-first), invocations).Words(), First: uint32(first), N: uint32(n - first)})
 		}
 	}
 	return n > 0

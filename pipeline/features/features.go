@@ -51,10 +51,11 @@ type Set struct {
 // Extractor finds keypoints on a device. Its methods may be called from several goroutines: the device processes
 // photos one after the other, the host several at a time.
 type Extractor struct {
-	dev     *vk.Device
-	options Options
-	timed   func(passes []vk.PassTime) // of each program, for measurements; nil: nothing is timed
-	running chan struct{}              // one for each lane that is in use
+	dev       *vk.Device
+	options   Options
+	processor bool                       // kernels for processors
+	timed     func(passes []vk.PassTime) // of each program, for measurements; nil: nothing is timed
+	running   chan struct{}              // one for each lane that is in use
 
 	mu   sync.Mutex
 	pool *vk.ScratchPool
@@ -68,7 +69,9 @@ func New(d *vk.Device, o Options) (*Extractor, error) {
 		return nil, fmt.Errorf("find features: options %+v are out of range", o)
 	}
 	o.MaxBytes = min(o.MaxBytes, (d.Budget()-d.Stats().InUse)/2)
-	e := &Extractor{dev: d, options: o, pool: d.NewScratchPool(), running: make(chan struct{}, lanes)}
+	info := d.Info()
+	e := &Extractor{dev: d, options: o, processor: info.ShapedForCPU(), pool: d.NewScratchPool(),
+		running: make(chan struct{}, lanes)}
 	for range lanes {
 		e.free = append(e.free, &lane{})
 	}
@@ -127,7 +130,7 @@ func (e *Extractor) extract(ctx context.Context, width, height int, grey []byte)
 	}
 	var programs []*program
 	for _, p := range l.parts {
-		if p.share(found) {
+		if e.share(found, p) {
 			programs = append(programs, &p.describe)
 		}
 	}

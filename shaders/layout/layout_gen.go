@@ -287,7 +287,7 @@ type MapRows struct {
 	Count uint32 // rows that it makes
 }
 
-// MatchJob is GLSL's MatchJob, 68 bytes; in match_nearest, match_tiles, match_tiles_packed.
+// MatchJob is GLSL's MatchJob, 68 bytes; in match_nearest, match_tiles, match_tiles_packed, match_tiles_processor.
 //
 // MatchJob is a pair of photos.
 type MatchJob struct {
@@ -370,7 +370,7 @@ type Report struct {
 	MaxSplatsHit uint32  // splats that wanted to grow and found the ceiling
 }
 
-// SiftBand is GLSL's SiftBand, 20 bytes; in sift_describe, sift_extrema, sift_halve, sift_input, sift_orient.
+// SiftBand is GLSL's SiftBand, 20 bytes; in sift_describe, sift_describe_processor, sift_extrema, sift_extrema_processor, sift_halve, sift_input, sift_orient.
 //
 // A band of rows of an octave: levels are [SIFT_LEVELS][rows][pitch].
 type SiftBand struct {
@@ -381,7 +381,7 @@ type SiftBand struct {
 	Rows   uint32
 }
 
-// SiftPoint is GLSL's SiftPoint, 16 bytes; in sift_describe, sift_extrema, sift_orient.
+// SiftPoint is GLSL's SiftPoint, 16 bytes; in sift_describe, sift_describe_processor, sift_extrema, sift_extrema_processor, sift_orient.
 type SiftPoint struct {
 	X       float32 // pixels of the octave; the centre of the first one is at 0
 	Y       float32
@@ -389,7 +389,7 @@ type SiftPoint struct {
 	Nearest uint32  // the level whose gradients describe it
 }
 
-// SiftRun is GLSL's SiftRun, 32 bytes; in sift_describe, sift_orient.
+// SiftRun is GLSL's SiftRun, 32 bytes; in sift_describe, sift_describe_processor, sift_orient.
 //
 // The points of a band.
 type SiftRun struct {

@@ -343,7 +343,7 @@ func emitAll(kernels []*kernel) ([]byte, error) {
 	}
 	if usesVariant {
 		b.WriteString("\n// variantOf is a kernel with the same interface.\nfunc variantOf(k vk.Kernel, name string, spirv " +
-			"[]byte) vk.Kernel {\nk.Name, k.SPIRV = name, spirv\nreturn k\n}\n")
+			"[]byte, local [3]uint32) vk.Kernel {\nk.Name, k.SPIRV, k.Local = name, spirv, local\nreturn k\n}\n")
 	}
 	return gofmt("all_gen.go", &b)
 }

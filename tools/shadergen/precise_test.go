@@ -31,7 +31,7 @@ func TestPrecise(t *testing.T) {
 // plainName is the name of a compiled kernel without those of its variants.
 func plainName(path string) string {
 	kernel := strings.TrimSuffix(filepath.Base(path), ".spv")
-	for _, variant := range []string{"_handed", "_depth", "_mixed", "_packed"} {
+	for _, variant := range []string{"_handed", "_depth", "_mixed", "_packed", "_processor"} {
 		kernel = strings.TrimSuffix(kernel, variant)
 	}
 	return kernel

@@ -11,9 +11,10 @@ import (
 	"strings"
 )
 
-// A kernel may have variants: the same source compiled again with a macro, for another storage of the same data. A
-// line `variant NAME: what it is` of the header declares one. The macro is NAME in capitals, the kernel is called
-// <kernel>_NAME, and the pass is the same Go struct with a field that chooses.
+// A kernel may have variants: the same source compiled again with a macro, for another storage of the same data or
+// another kind of device. A line `variant NAME: what it is` of the header declares one. The macro is NAME in capitals,
+// the kernel is called <kernel>_NAME, and the pass is the same Go struct with a field that chooses. Workgroups may
+// differ, and either may have specialization constants that the other lacks.
 var variantLine = regexp.MustCompile(`^variant ([a-z][a-z0-9]*): (.+)$`)
 
 // compilation is one run of the compiler: a source, as itself or as one of its variants.
@@ -67,8 +68,9 @@ func joinVariants(kernels []*kernel) ([]*kernel, error) {
 		k := kernels[i] // compilations lists it
 		if !k.sameInterface(v) {
 			errs = append(errs, fmt.Errorf("%s: variant %s has another interface than %s: bindings, push constants, "+
-				"specialization constants and workgroups must agree", v.file, v.variant, k.name))
+				"and specialization constants of one number must agree", v.file, v.variant, k.name))
 		}
+		k.addSpecs(v.specs)
 		k.variants = append(k.variants, v)
 	}
 	return kernels, errors.Join(errs...)
@@ -77,17 +79,31 @@ func joinVariants(kernels []*kernel) ([]*kernel, error) {
 // sameInterface reports whether v can stand in for k. Elements of a binding may differ in type, not in size.
 func (k *kernel) sameInterface(v *kernel) bool {
 	push := k.push == v.push || k.push != nil && v.push != nil && k.push.same(v.push)
-	return push && k.local == v.local && k.localSpec == v.localSpec && slices.Equal(k.specs, v.specs) &&
+	differs := func(a spec) bool {
+		return slices.ContainsFunc(k.specs, func(b spec) bool { return a.id == b.id && a != b })
+	}
+	return push && k.localSpec == v.localSpec && !slices.ContainsFunc(v.specs, differs) &&
 		slices.EqualFunc(k.bindings, v.bindings, func(a, b binding) bool {
 			return a.number == b.number && a.name == b.name && a.access() == b.access() && a.elem.size == b.elem.size
 		})
 }
 
+// addSpecs adds the specialization constants that a kernel lacks. Its modules ignore those of others.
+func (k *kernel) addSpecs(specs []spec) {
+	for _, s := range specs {
+		if !slices.ContainsFunc(k.specs, func(own spec) bool { return own.id == s.id }) {
+			k.specs = append(k.specs, s)
+		}
+	}
+	slices.SortFunc(k.specs, func(a, b spec) int { return int(a.id) - int(b.id) })
+}
+
 func emitVariantVars(b *bytes.Buffer, k *kernel) {
 	for _, one := range k.variants {
-		v := lowerFirst(one.goName)
+		v, local := lowerFirst(one.goName), fmt.Sprintf("[3]uint32{%d, %d, %d}", one.local[0], one.local[1], one.local[2])
 		emitEmbed(b, one, v)
-		fmt.Fprintf(b, "var %sKernel = variantOf(%sKernel, %q, %sSPIRV)\n\n", v, lowerFirst(k.goName), one.name, v)
+		fmt.Fprintf(b, "var %sKernel = variantOf(%sKernel, %q, %sSPIRV, %s)\n\n", v, lowerFirst(k.goName), one.name, v,
+			local)
 	}
 }
 
