@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"vksplat/internal/cli"
 	"vksplat/internal/run/live"
 	"vksplat/internal/run/meter"
 	"vksplat/internal/run/report"
@@ -19,10 +20,13 @@ const (
 	fromBrush  = "Brush"
 )
 
+// alsoObserve are observers that tests add to every training.
+var alsoObserve []func(*train.Options, *cli.Console) (train.Observer, error)
+
 // newTrainOptions returns the defaults, with the viewer.
 func newTrainOptions() *train.Options {
 	o := train.NewOptions()
-	o.Observers = append(o.Observers, live.New)
+	o.Observers = append(append(o.Observers, live.New), alsoObserve...)
 	return o
 }
 

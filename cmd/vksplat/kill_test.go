@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"math/rand"
 	"os"
@@ -11,6 +12,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -123,6 +125,22 @@ func lastStep(out string) string {
 	return "no step"
 }
 
+// awaitStopped waits until a child that was sent SIGSTOP does nothing any more.
+func awaitStopped(t *testing.T, pid int) {
+	t.Helper()
+	var status syscall.WaitStatus
+	for {
+		_, err := syscall.Wait4(pid, &status, syscall.WUNTRACED, nil)
+		if errors.Is(err, syscall.EINTR) {
+			continue
+		}
+		if err != nil || !status.Stopped() {
+			t.Fatalf("it is not stopped: %v, status %x", err, status)
+		}
+		return
+	}
+}
+
 // TestKillInWrite kills a run while it writes a checkpoint: the one before is whole, the run goes on from it, and the
 // rest of the write is cleared away.
 func TestKillInWrite(t *testing.T) {
@@ -133,25 +151,27 @@ func TestKillInWrite(t *testing.T) {
 		list := must.Get(filepath.Glob(filepath.Join(folder, ".step_*.tmp*")))(t)
 		return strings.Join(list, " ")
 	}
-	caught := false
-	for try := 0; try < 8 && !caught; try++ {
-		cmd, text := startTrain(t, append(args, "100000")...)
-		have := func() int {
-			list := must.Get(output.ListCheckpoints(folder))(t)
-			return len(list)
-		}
-		for deadline := time.Now().Add(2 * time.Minute); have() == 0 || rest() == ""; time.Sleep(time.Millisecond) {
-			if time.Now().After(deadline) {
-				t.Fatalf("no checkpoint is written\n%s", text)
-			}
-		}
-		must.Do(t, cmd.Process.Kill())
-		_ = cmd.Wait() // it was killed
-		caught = rest() != ""
+	cmd, text := startTrain(t, append(args, "1000000")...)
+	writing := func() bool {
+		list := must.Get(output.ListCheckpoints(folder))(t)
+		return len(list) > 0 && rest() != ""
 	}
-	if !caught {
-		t.Fatal("every write was done before the kill: nothing is proved")
+	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("no checkpoint is written, or each in no time\n%s", text)
+		}
+		if !writing() {
+			continue
+		}
+		must.Do(t, cmd.Process.Signal(syscall.SIGSTOP)) // it stops soon, but may end the write before
+		awaitStopped(t, cmd.Process.Pid)
+		if writing() {
+			break
+		}
+		must.Do(t, cmd.Process.Signal(syscall.SIGCONT))
 	}
+	must.Do(t, cmd.Process.Kill())
+	_ = cmd.Wait() // it was killed
 	list, err := output.ListCheckpoints(folder)
 	if err != nil || len(list) == 0 {
 		t.Fatalf("no checkpoint is left: %v", err)
@@ -159,7 +179,7 @@ func TestKillInWrite(t *testing.T) {
 	last := list[len(list)-1]
 	c := must.Get(output.OpenWhole(last.Path))(t)
 	must.Do(t, c.Close())
-	cmd, text := startTrain(t, append(args, strconv.Itoa(last.Step+1), "--accept-changes")...)
+	cmd, text = startTrain(t, append(args, strconv.Itoa(last.Step+1), "--accept-changes")...)
 	if err := cmd.Wait(); err != nil {
 		t.Fatalf("%v\n%s", err, text)
 	}

@@ -232,7 +232,8 @@ func cmdFails(ts *testscript.TestScript, _ bool, args []string) {
 // environment is that of commands which are not run by exec.
 func environment(ts *testscript.TestScript) []string {
 	return append(os.Environ(), "XDG_CACHE_HOME="+ts.Getenv("XDG_CACHE_HOME"),
-		"XDG_STATE_HOME="+ts.Getenv("XDG_STATE_HOME"), "VKSPLAT_VALIDATE="+ts.Getenv("VKSPLAT_VALIDATE"))
+		"XDG_STATE_HOME="+ts.Getenv("XDG_STATE_HOME"), "VKSPLAT_VALIDATE="+ts.Getenv("VKSPLAT_VALIDATE"),
+		stepFloorVariable+"="+ts.Getenv(stepFloorVariable))
 }
 
 // cmdKilled is "killed FILE COMMAND...": starts the command and kills it, as kill -9 does, once FILE, or one of that

@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -62,9 +61,11 @@ func ask(t *testing.T, client *http.Client, at *url.URL, version int) (s searche
 // frames, and the run has the bytes of one that nobody watches.
 func TestViewerSearch(t *testing.T) {
 	photos, dir := drawnPhotos(t), t.TempDir()
-	args := []string{photos, "--iterations", "20", "--progress", "none"}
+	args := append(endless("20"), photos)
+	const model = "point_cloud/iteration_20/point_cloud.ply"
 	alone, watched := filepath.Join(dir, "alone"), filepath.Join(dir, "watched")
-	vksplat(t, append([]string{"train", "-m", alone}, args...)...)
+	trainUntil(t, filepath.Join(alone, model), append([]string{"-m", alone}, args...)...)
+	t.Setenv(stepFloorVariable, "50ms") // so that frames come before the model
 	v := startViewed(t, append([]string{"-m", watched, "--viewer"}, args...)...)
 	client, at, err := playtest.Visit(v.address)
 	if err != nil {
@@ -102,12 +103,8 @@ func TestViewerSearch(t *testing.T) {
 	if version == 0 || cameras != 8 {
 		t.Errorf("model %d, the last one, has %d cameras of 8", version, cameras)
 	}
-	var frames atomic.Int64
-	if err := v.watch(t.Context(), 100, 80, &frames); err != nil || frames.Load() == 0 {
-		t.Errorf("%d frames: %v", frames.Load(), err)
-	}
-	v.wait(t)
-	for _, name := range []string{"point_cloud/iteration_20/point_cloud.ply", "capture/sparse/0/points3D.bin"} {
+	v.watchUntil(t, filepath.Join(watched, model), 1, 100, 80)
+	for _, name := range []string{model, "capture/sparse/0/points3D.bin"} {
 		filetest.Same(t, filepath.Join(alone, name), filepath.Join(watched, name))
 	}
 }

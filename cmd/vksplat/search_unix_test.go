@@ -16,7 +16,7 @@ import (
 // TestPlaySearch has a browser draw what is found, and then the training, which the page turns into by itself.
 func TestPlaySearch(t *testing.T) {
 	photos := drawnPhotos(t)
-	v := startViewed(t, photos, "-m", filepath.Join(t.TempDir(), "out"), "--viewer", "--iterations", "2000")
+	v := startViewed(t, photos, "-m", filepath.Join(t.TempDir(), "out"), "--viewer", "--iterations", "1000000")
 	var log struct {
 		Console, Errors, Violations []string
 		Stages                      string

@@ -20,8 +20,10 @@ import (
 
 	"github.com/coder/websocket"
 
+	"vksplat/internal/fault"
 	"vksplat/internal/filetest"
 	must "vksplat/internal/musttest"
+	"vksplat/internal/run/output"
 	"vksplat/view"
 	"vksplat/view/playtest"
 )
@@ -78,6 +80,68 @@ func (v *viewed) wait(t testing.TB) string {
 	return rest
 }
 
+// endless are the flags of a training that writes the model of a step and goes on, however fast the machine.
+func endless(at string) []string {
+	return []string{"--iterations", "1000000", "--save-at", at, "--progress", "none"}
+}
+
+// trainUntil runs an endless training until a file is there.
+func trainUntil(t *testing.T, file string, args ...string) {
+	t.Helper()
+	var said bytes.Buffer
+	cmd := exec.Command("vksplat", append([]string{"train"}, args...)...)
+	cmd.Stdout, cmd.Stderr = &said, &said
+	must.Do(t, cmd.Start())
+	t.Cleanup(func() { _ = cmd.Process.Kill() })
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	for !output.IsFile(file) {
+		select {
+		case err := <-ended:
+			t.Fatalf("it ended without %s: %v\n%s", file, err, &said)
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+	must.Do(t, cmd.Process.Kill())
+	<-ended // it was killed
+}
+
+// watchUntil has so many browsers watch an endless training until each has a frame and a file is there. Then it stops
+// the training.
+func (v *viewed) watchUntil(t *testing.T, file string, browsers, width, height int) {
+	t.Helper()
+	frames, left := make([]atomic.Int64, browsers), make(chan error, browsers)
+	for i := range frames {
+		go func() { left <- v.watch(t.Context(), width, height, &frames[i]) }()
+	}
+	for i := 0; i < browsers || !output.IsFile(file); {
+		if i < browsers && frames[i].Load() > 0 {
+			i++
+			continue
+		}
+		select {
+		case err := <-left:
+			t.Fatalf("%d of %d browsers had a frame when the run ended: %v", i, browsers, err)
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+	v.interrupt(t)
+	for range frames {
+		must.Do(t, <-left)
+	}
+}
+
+// interrupt stops a run by Ctrl-C.
+func (v *viewed) interrupt(t *testing.T) {
+	t.Helper()
+	must.Do(t, v.cmd.Process.Signal(os.Interrupt))
+	rest := <-v.rest
+	_ = v.cmd.Wait() // the code says more
+	if code := v.cmd.ProcessState.ExitCode(); code != fault.ExitInterrupted {
+		t.Errorf("exit code %d\n%s", code, rest)
+	}
+}
+
 // watch moves a camera about as fast as browsers do, and counts the frames, until ctx or the run ends.
 func (v *viewed) watch(ctx context.Context, width, height int, frames *atomic.Int64) error {
 	c, err := playtest.Enter(ctx, v.address)
@@ -119,26 +183,14 @@ func (v *viewed) watch(ctx context.Context, width, height int, frames *atomic.In
 // TestViewerBytes has five browsers watch a run: the model has the bytes of a run that nobody watches.
 func TestViewerBytes(t *testing.T) {
 	capture, dir := smallScene(t, 300), t.TempDir()
-	args := []string{capture, "--iterations", "60", "--refine-start", "5", "--refine-every", "10", "--progress", "none"}
-	alone, watched := filepath.Join(dir, "alone"), filepath.Join(dir, "watched")
-	vksplat(t, append([]string{"train", "-m", alone}, args...)...)
-	v := startViewed(t, append([]string{"-m", watched, "--viewer"}, args...)...)
-	var frames atomic.Int64
-	var all sync.WaitGroup
-	for range 5 {
-		all.Go(func() {
-			if err := v.watch(t.Context(), 200, 150, &frames); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	v.wait(t)
-	all.Wait()
-	if frames.Load() == 0 {
-		t.Error("no frame came")
-	}
+	args := append(endless("60"), capture, "--refine-start", "5", "--refine-every", "10")
 	const model = "point_cloud/iteration_60/point_cloud.ply"
-	filetest.Same(t, filepath.Join(alone, model), filepath.Join(watched, model))
+	alone, watched := filepath.Join(dir, "alone", model), filepath.Join(dir, "watched", model)
+	trainUntil(t, alone, append([]string{"-m", filepath.Join(dir, "alone")}, args...)...)
+	t.Setenv(stepFloorVariable, "20ms") // so that frames come before the model
+	v := startViewed(t, append([]string{"-m", filepath.Join(dir, "watched"), "--viewer"}, args...)...)
+	v.watchUntil(t, watched, 5, 200, 150)
+	filetest.Same(t, alone, watched)
 }
 
 // BenchmarkViewer trains the capture in VKSPLAT_BENCH_CAPTURE alone and with a browser that always asks for frames of

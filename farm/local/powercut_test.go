@@ -15,6 +15,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -161,7 +162,8 @@ func TestPowerCut(t *testing.T) {
 	m := newMachine(t)
 	p := &promises{states: map[string]State{}}
 	r := m.rig(t, cuts)
-	r.do = pretends(250 * time.Millisecond) // the cuts come before the end
+	var cut atomic.Int32 // rounds that are over
+	r.do = inRounds(&cut, pretends(250*time.Millisecond))
 	r.reported = p.take
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
@@ -184,6 +186,7 @@ func TestPowerCut(t *testing.T) {
 		}
 		t.Run(fmt.Sprint(round), func(t *testing.T) { again(t, after, cuts, known) })
 		after.gone()
+		cut.Add(1)
 	}
 	cancel()
 	if err := <-ended; err != nil {
@@ -194,7 +197,7 @@ func TestPowerCut(t *testing.T) {
 // rig is one with its store and work on the machine, and a job of many small tasks.
 func (m *machine) rig(t *testing.T, cuts int) *rig {
 	r := newRig(t, fmt.Sprintf("[[task]]\nkind = \"demo\"\nid = \"d\"\nmatrix.seed = [%s]\n",
-		strings.Trim(strings.ReplaceAll(fmt.Sprint(numbers(60*cuts)), " ", ", "), "[]")))
+		strings.Trim(strings.ReplaceAll(fmt.Sprint(numbers(roundTasks*cuts)), " ", ", "), "[]")))
 	outputs := filepath.Join(m.root(), "outputs")
 	must.Do(t, os.MkdirAll(outputs, 0o777))
 	r.root = must.Get(store.Open(store.Options{URL: outputs}))(t)
@@ -223,6 +226,24 @@ func pretends(took time.Duration) func(context.Context, task.Options, string) er
 		case <-time.After(took):
 			return nil
 		}
+	}
+}
+
+// roundTasks is how many tasks there are for each cut.
+const roundTasks = 60
+
+// inRounds has the last tasks of each round wait until it is over, so that each cut comes before the end.
+func inRounds(over *atomic.Int32, do func(context.Context, task.Options, string) error) func(context.Context,
+	task.Options, string) error {
+	return func(ctx context.Context, o task.Options, name string) error {
+		for o.Index >= roundTasks*(int(over.Load())+1)-10 {
+			select {
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			case <-time.After(10 * time.Millisecond):
+			}
+		}
+		return do(ctx, o, name)
 	}
 }
 

@@ -25,13 +25,14 @@ import (
 	"vksplat/farm/store"
 )
 
-// vksplat is the trainer, built once for all tests.
+// vksplat is the trainer, built once for all tests: as the test program, which is the command where that is its name,
+// and knows stepFloor.
 var vksplat = sync.OnceValues(func() (string, error) {
 	if file := os.Getenv("VKSPLAT_PROGRAM"); file != "" {
 		return file, nil
 	}
 	file := filepath.Join(filepath.Dir(program), "vksplat")
-	build := exec.Command("go", "build", "-o", file, "./cmd/vksplat")
+	build := exec.Command("go", "test", "-c", "-o", file, "./cmd/vksplat")
 	build.Dir = filepath.Join("..", "..")
 	said, err := build.CombinedOutput()
 	if err != nil {
@@ -61,6 +62,9 @@ type machine struct {
 	said  *lines
 	ended chan struct{}
 }
+
+// stepFloor sets the least time of a training's steps: however fast machines are, a training outlasts what disturbs it.
+const stepFloor = "VKSPLAT_TEST_STEP"
 
 // heartbeat is how long a worker may be silent in these tests: the usual half minute makes them long.
 const heartbeat = 4 * time.Second

@@ -20,6 +20,7 @@ func TestTeamKilled(t *testing.T) {
 	f := newTeam(t)
 	document := f.write("killed", trainings(3, 750))
 	want := f.undisturbed(document)
+	t.Setenv(stepFloor, "10ms")
 	one, two := f.worker("one", "any"), f.worker("two", "any")
 	anna := f.pass("--role", "submit", "--name", "anna")
 	f.must(anna, "farm", "submit", document, "--roots", f.file)
@@ -52,6 +53,7 @@ func TestTeamKilled(t *testing.T) {
 	}
 	t.Logf("all killed with %s, saved at step %d", task, f.stored("killed", task))
 	f.server.start()
+	t.Setenv(stepFloor, "") // nothing is left to disturb
 	one.start()
 	two.start()
 	if said, code := f.run(anna, "farm", "wait", "killed"); code != 0 {
@@ -95,6 +97,7 @@ func TestTeamAway(t *testing.T) {
 			f := newTeam(t)
 			document := f.write("away", trainings(1, 1000))
 			want := f.undisturbed(document)
+			t.Setenv(stepFloor, "5ms")
 			f.worker("one", "any")
 			f.worker("two", "any")
 			anna := f.pass("--role", "submit", "--name", "anna")

@@ -11,12 +11,12 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"vksplat/internal/fault"
 	"vksplat/internal/geom"
 	must "vksplat/internal/musttest"
 	"vksplat/internal/run/capture/capturetest"
+	"vksplat/internal/run/reconstruct"
 	"vksplat/scene"
 	"vksplat/scene/colmap"
 )
@@ -151,16 +151,32 @@ func stopAt(t *testing.T, o *Options, stage string) {
 	s := readState(o.in(stateFile))
 	s.Stages = s.Stages[:s.at(stage)]
 	must.Do(t, s.save())
-	ctx, cancel := context.WithCancel(t.Context())
-	go func() {
-		for s := readState(o.in(stateFile)); s.at(stage) < 0; s = readState(o.in(stateFile)) {
-			time.Sleep(time.Millisecond)
-		}
-		cancel()
-	}()
-	if _, err := run(ctx, o); !errors.Is(err, fault.ErrInterrupted) {
+	if _, err := runUntil(t, *o, strings.TrimPrefix(stage, moreMark)); !errors.Is(err, fault.ErrInterrupted) {
 		t.Errorf("%s: stopped: %v", stage, err)
 	}
+}
+
+// stopper stops a call in a stage, as Ctrl-C does.
+type stopper struct {
+	stage string
+	stop  func()
+}
+
+func (s *stopper) Stage(now *Stage) {
+	if now.Name == s.stage && !now.Done {
+		s.stop()
+	}
+}
+
+func (s *stopper) Growing(func() *reconstruct.Sketch, bool) {}
+
+// runUntil runs a call that is stopped in a stage.
+func runUntil(t *testing.T, o Options, stage string) (string, error) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	o.Watch = &stopper{stage, cancel}
+	return run(ctx, &o)
 }
 
 // TestMoreOfOthers adds photos with cameras of their own to a model of another program, whose photos have no features

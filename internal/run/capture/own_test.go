@@ -4,7 +4,6 @@ package capture
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -15,7 +14,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
@@ -92,17 +90,7 @@ func TestOwnStopped(t *testing.T) {
 	for stage, file := range map[string]string{stageFeatures: featuresFile, stageMatches: matchesFile,
 		stageMapping: componentsFolder} {
 		must.Do(t, os.RemoveAll(o.in(file)))
-		ctx, cancel := context.WithCancel(t.Context())
-		go func() {
-			for s := readState(o.in(stateFile)); s.Stages[len(s.Stages)-1].Name != stage; {
-				time.Sleep(time.Millisecond)
-				if now := readState(o.in(stateFile)); len(now.Stages) > 0 {
-					s = now
-				}
-			}
-			cancel()
-		}()
-		_, err := run(ctx, o)
+		_, err := runUntil(t, *o, stage)
 		if !errors.Is(err, fault.ErrInterrupted) || !strings.Contains(fault.Hint(err), o.Again) {
 			t.Errorf("%s: stopped: %v; %s", stage, err, fault.Hint(err))
 		}

@@ -22,6 +22,7 @@ import (
 	"vksplat/internal/run/output"
 	"vksplat/internal/run/runtest"
 	"vksplat/internal/run/train"
+	"vksplat/pipeline"
 	"vksplat/view"
 	"vksplat/view/playtest"
 )
@@ -29,27 +30,29 @@ import (
 // watched is a run with a viewer in this process.
 type watched struct {
 	address string
+	between *pipeline.Interludes
 	err     chan error // of the run, when it has ended
 }
 
-// startWatched starts a run of so many steps and waits for its address. It is stopped when the test ends.
+// startWatched starts a run of so many steps and waits for its address. The run is held until there is a commander, or
+// it would end before. It is stopped when the test ends.
 func startWatched(t *testing.T, scene, out string, steps int, limit train.LimitFlag) *watched {
 	t.Helper()
 	o := train.NewOptions()
 	o.Scene, o.Out, o.Config.Iterations, o.Progress, o.Viewer.Address = scene, out, steps, meter.None, "127.0.0.1:0"
 	o.TimeLimit = limit
 	must.Do(t, o.Checkpoints.Every.Set("0"))
-	stop := func() {}
+	stop, w := func() {}, &watched{err: make(chan error, 1)}
 	spy := train.Observe(func(e train.Event) error {
 		if s, is := e.(*train.Started); is {
-			stop = s.Control.Stop
+			stop, w.between = s.Control.Stop, s.Control.Between()
+			w.between.Hold()
 		}
 		return nil
 	})
 	o.Observers = append(o.Observers,
 		func(*train.Options, *cli.Console) (train.Observer, error) { return spy, nil }, New)
 	read, write := io.Pipe()
-	w := &watched{err: make(chan error, 1)}
 	ended := make(chan struct{})
 	go func() {
 		_, err := train.Do(cli.New(nil, write, io.Discard), o)
@@ -85,6 +88,7 @@ func (w *watched) commander(t *testing.T) *commander {
 	t.Cleanup(cancel)
 	c := must.Get(playtest.Enter(ctx, w.address))(t)
 	t.Cleanup(func() { _ = c.CloseNow() })
+	w.between.Release()
 	return &commander{t, ctx, c}
 }
 

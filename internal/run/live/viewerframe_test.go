@@ -16,6 +16,7 @@ import (
 	"vksplat/internal/run/meter"
 	"vksplat/internal/run/runtest"
 	"vksplat/internal/run/train"
+	"vksplat/pipeline"
 	"vksplat/scene"
 	"vksplat/scene/photo"
 	"vksplat/view"
@@ -49,11 +50,20 @@ func TestViewerFrame(t *testing.T) {
 	}
 	l := watched.(*training)
 	trained := make(chan error, 1)
-	go func() { trained <- r.Trainer.RunTo(ctx, 40, l.step) }()
-	for l.Status().Step < 30 {
-		time.Sleep(10 * time.Millisecond)
+	go func() {
+		trained <- r.Trainer.RunTo(ctx, 40, func(p pipeline.Progress) {
+			if l.step(p); p.Step == 30 {
+				l.between.Hold()
+			}
+		})
+	}()
+	for !l.between.Still() {
+		select {
+		case err := <-trained:
+			t.Fatal("it was not held: ", err)
+		case <-time.After(10 * time.Millisecond):
+		}
 	}
-	l.between.Hold()
 	cam := r.Capture.Cameras[1]
 	var want []float32
 	must.Do(t, l.between.Do(ctx, func() (err error) {
