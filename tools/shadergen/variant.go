@@ -100,7 +100,8 @@ func (k *kernel) addSpecs(specs []spec) {
 
 func emitVariantVars(b *bytes.Buffer, k *kernel) {
 	for _, one := range k.variants {
-		v, local := lowerFirst(one.goName), fmt.Sprintf("[3]uint32{%d, %d, %d}", one.local[0], one.local[1], one.local[2])
+		v, n := lowerFirst(one.goName), one.local
+		local := fmt.Sprintf("[3]uint32{%d, %d, %d}", n[0], n[1], n[2])
 		emitEmbed(b, one, v)
 		fmt.Fprintf(b, "var %sKernel = variantOf(%sKernel, %q, %sSPIRV, %s)\n\n", v, lowerFirst(k.goName), one.name, v,
 			local)
