@@ -37,7 +37,6 @@ var All = []*vk.Kernel{
 	&matchNearestKernel,
 	&matchTilesKernel,
 	&matchTilesPackedKernel,
-	&matchTilesProcessorKernel,
 	&mcmcDrawKernel,
 	&mcmcPlaceKernel,
 	&mcmcPlanKernel,

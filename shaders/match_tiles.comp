@@ -9,7 +9,6 @@
 // finds the two largest dot products with those of the other.
 //   reads jobs descriptors places; writes nearest_keys
 // variant packed: products of four bytes at a time, where the device has them
-// variant processor: for processors, on which every access to memory is dear
 // A matrix product in shared memory, of which an invocation makes 8x8, on processors 16x16. Products are whole numbers
 // below 2^24, exact in float. With GUIDED, only descriptors count whose places agree with the job's guide.
 #include "match.glsl"
@@ -26,21 +25,10 @@ layout(binding = 3, scalar) writeonly buffer Keys { uvec2 nearest_keys[]; };
 
 // What is multiplied at a time: bytes as floats, or four bytes.
 #ifdef PACKED
-#define WORDS
 #define Term uint
 spirv_instruction(extensions = ["SPV_KHR_integer_dot_product"], capabilities = [6018, 6019], id = 4451)
 uint packed_dot(uint a, uint b, spirv_literal uint format);
 #define ADD_PRODUCT(sum, a, b) sum += packed_dot(a, b, 0)
-#define TERMS_OF(v) v
-#elif defined(PROCESSOR)
-#define WORDS
-#define Term uint
-// Compilers know an instruction for products of numbers that are this small.
-uint packed_dot(uint a, uint b) {
-    return (a & 255u) * (b & 255u) + (a >> 8u & 255u) * (b >> 8u & 255u) + (a >> 16u & 255u) * (b >> 16u & 255u) +
-        (a >> 24u) * (b >> 24u);
-}
-#define ADD_PRODUCT(sum, a, b) sum += packed_dot(a, b)
 #define TERMS_OF(v) v
 #else
 #define Term float
@@ -49,7 +37,7 @@ uint packed_dot(uint a, uint b) {
 #endif
 
 const uint TERMS = 16u;             // in shared memory at a time
-#ifdef WORDS
+#ifdef PACKED
 const uint LOADS = 4u;              // vectors of 16 bytes that these are
 #else
 const uint LOADS = 1u;
@@ -65,7 +53,7 @@ void load_terms(uint side, uint row, uint tile, uint step) {
     [[unroll]] for (uint l = 0u; l < LOADS; l++) {
         uvec4 v = descriptors[(tile * 8u + step * LOADS + l) * MATCH_TILE + row];
         [[unroll]] for (uint w = 0u; w < 4u; w++) {
-#ifdef WORDS
+#ifdef PACKED
             s_words[side * SIDE + (4u * l + w) * (MATCH_TILE / 4u) + row / 4u][row % 4u] = v[w];
 #else
             [[unroll]] for (uint b = 0u; b < 4u; b++)
@@ -147,12 +135,7 @@ void main() {
             load_terms(i / MATCH_TILE, i % MATCH_TILE, i < MATCH_TILE ? job.first_a + tile_a : job.first_b + tile_b,
                 step);
         barrier();
-#ifdef PROCESSOR
-        for (uint eight = 0u; eight < TERMS; eight += 8u)  // sums stay in registers meanwhile
-            [[unroll]] for (uint k = eight; k < eight + 8u; k++) {
-#else
         for (uint k = 0u; k < TERMS; k++) {
-#endif
             uint at = k * (MATCH_TILE / 4u);
             uvec4 a[OWN / 4u], b[OWN / 4u];
             [[unroll]] for (uint i = 0u; i < OWN / 4u; i++) {

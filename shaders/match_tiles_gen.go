@@ -35,11 +35,6 @@ var matchTilesPackedSPIRV []byte
 
 var matchTilesPackedKernel = variantOf(matchTilesKernel, "match_tiles_packed", matchTilesPackedSPIRV, [3]uint32{256, 1, 1})
 
-//go:embed spv/match_tiles_processor.spv
-var matchTilesProcessorSPIRV []byte
-
-var matchTilesProcessorKernel = variantOf(matchTilesKernel, "match_tiles_processor", matchTilesProcessorSPIRV, [3]uint32{256, 1, 1})
-
 // MatchTiles binds the buffers of match_tiles.comp.
 //
 // match_tiles compares a tile of one photo's descriptors with a tile of another's: for each descriptor of either it
@@ -48,7 +43,6 @@ var matchTilesProcessorKernel = variantOf(matchTilesKernel, "match_tiles_process
 //	reads jobs descriptors places; writes nearest_keys
 //
 // variant packed: products of four bytes at a time, where the device has them
-// variant processor: for processors, on which every access to memory is dear
 // A matrix product in shared memory, of which an invocation makes 8x8, on processors 16x16. Products are whole numbers
 // below 2^24, exact in float. With GUIDED, only descriptors count whose places agree with the job's guide.
 type MatchTiles struct {
@@ -57,7 +51,6 @@ type MatchTiles struct {
 	Places      vk.Slice[[2]float32]      // 2, read: [tiles][MATCH_TILE] pixels
 	NearestKeys vk.Slice[[2]uint32]       // 3, write: By pair: [tiles_b][tiles_a][MATCH_TILE] of the first photo's, [tiles_a][tiles_b][MATCH_TILE] of the second's: the two largest keys.
 	Packed      bool                      // products of four bytes at a time, where the device has them
-	Processor   bool                      // for processors, on which every access to memory is dear
 	Spec        MatchTilesSpec
 }
 
@@ -71,9 +64,6 @@ type MatchTilesSpec struct {
 func (p *MatchTiles) Kernel() *vk.Kernel {
 	if p.Packed {
 		return &matchTilesPackedKernel
-	}
-	if p.Processor {
-		return &matchTilesProcessorKernel
 	}
 	return &matchTilesKernel
 }

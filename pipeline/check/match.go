@@ -80,8 +80,8 @@ func (m *matched) grid(size func(j *layout.MatchJob) (x, y uint32)) (x, y int) {
 	return x, y
 }
 
-// check compares the keys of all tiles with the twin's. Where a device has no products of bytes, the cases of the
-// packed variant run the other.
+// check compares the keys of all tiles with the twin's, for workgroups of either size. Where a device has no products
+// of bytes, the cases of the packed variant run the other.
 func (m *matched) check(t *trial, packed, guided bool) {
 	var want [][2]uint32
 	agreed, all := 0, 0
@@ -103,15 +103,13 @@ func (m *matched) check(t *trial, packed, guided bool) {
 		failf("%d of %d pairs agree with the guides", agreed, all)
 	}
 	x, y := m.grid(func(j *layout.MatchJob) (x, y uint32) { return j.TilesA, j.TilesB })
-	p := shaders.MatchTiles{Jobs: in(t, m.jobs...), Descriptors: in(t, tiled(m.descriptors)...),
-		Places: in(t, m.places...), NearestKeys: out[[2]uint32](t, len(want), exactly(want...)),
-		Packed: packed && t.d.Info().Features.PackedDot, Processor: t.processor,
-		Spec: shaders.MatchTilesSpec{Guided: guided}}
-	if t.processor {
-		p.Spec.WorkgroupSize = 64
+	packed = packed && t.d.Info().Features.PackedDot
+	for _, lanes := range []uint32{256, 64} {
+		t.dispatch(&shaders.MatchTiles{Jobs: in(t, m.jobs...), Descriptors: in(t, tiled(m.descriptors)...),
+			Places: in(t, m.places...), NearestKeys: out[[2]uint32](t, len(want), exactly(want...)), Packed: packed,
+			Spec: shaders.MatchTilesSpec{WorkgroupSize: lanes, Guided: guided}}, vk.Groups3(x, y, len(m.jobs)))
+		t.run()
 	}
-	t.dispatch(&p, vk.Groups3(x, y, len(m.jobs)))
-	t.run()
 }
 
 // guide gives every other job a homography, and the others a fundamental matrix.
@@ -160,11 +158,8 @@ func checkNearest(t *trial, tiles ...[2]int) {
 
 func matchCases() []Case {
 	var cases []Case
-	for i, kernel := range []string{"match_tiles", "match_tiles_packed", "match_tiles_processor"} {
-		packed, mode := i == 1, onGPU
-		if i == 2 {
-			mode = onProcessor
-		}
+	for i, kernel := range []string{"match_tiles", "match_tiles_packed"} {
+		packed := i == 1
 		cases = append(cases, casesOf(kernel, table{
 			{"a tile each", func(t *trial) { m := matchable(t.source, [2]int{1, 1}); m.check(t, packed, false) }},
 			{"pairs of several tiles", func(t *trial) {
@@ -176,7 +171,7 @@ func matchCases() []Case {
 				guide(t.source, &m)
 				m.check(t, packed, true)
 			}},
-		}, mode)...)
+		})...)
 	}
 	return append(cases, casesOf("match_nearest", table{
 		{"a tile each", func(t *trial) { checkNearest(t, [2]int{1, 1}) }},

@@ -49,7 +49,7 @@ func siftCases() []Case {
 	return list
 }
 
-// onGPU and onProcessor choose which kernels of features and matches cases run. Those for processors run nowhere else.
+// onGPU and onProcessor choose which kernels of features cases run. Those for processors run nowhere else.
 func onGPU(t *trial)       { t.processor = false }
 func onProcessor(t *trial) { t.processor = t.d.Info().Type == vk.CPU }
 

@@ -71,13 +71,9 @@ func (m *Matcher) program(b *batch, guided int) (*vk.Program, error) {
 	}
 	r := vk.NewRecorder(m.dev)
 	keys := vk.ScratchOf[[2]uint32](r, "nearest keys", 2*tileRows*m.most)
-	spec := shaders.MatchTilesSpec{Guided: guided == 1}
-	if m.processor {
-		spec.WorkgroupSize = 64
-	}
 	r.Dispatch(&shaders.MatchTiles{
 		Jobs: b.jobs, Descriptors: vk.Cast[[4]uint32](m.store.descriptors), Places: vk.Cast[[2]float32](m.store.places),
-		NearestKeys: keys, Packed: m.packed, Processor: m.processor, Spec: spec,
+		NearestKeys: keys, Packed: m.packed, Spec: shaders.MatchTilesSpec{WorkgroupSize: m.lanes, Guided: guided == 1},
 	}, vk.Indirect(b.grids.At(0, 1).View))
 	r.Dispatch(&shaders.MatchNearest{Jobs: b.jobs, NearestKeys: keys, LeastProducts: m.least, Matches: b.matches},
 		vk.Indirect(b.grids.At(1, 1).View))

@@ -83,25 +83,28 @@ type Guide struct {
 
 // Matcher matches photos. It is for one goroutine.
 type Matcher struct {
-	dev       *vk.Device
-	photos    []Photo
-	packed    bool // the device multiplies four bytes at a time
-	processor bool // kernels for processors
-	store     *store
-	least     vk.Slice[uint32]
-	pool      *vk.ScratchPool
-	most      int // tiles of a batch that there is room for
-	size      int // tiles of the next batch
-	batches   [2]batch
-	number    int       // of the last batch
-	last      time.Time // when a batch was done
+	dev     *vk.Device
+	photos  []Photo
+	packed  bool   // the device multiplies four bytes at a time
+	lanes   uint32 // of match_tiles
+	store   *store
+	least   vk.Slice[uint32]
+	pool    *vk.ScratchPool
+	most    int // tiles of a batch that there is room for
+	size    int // tiles of the next batch
+	batches [2]batch
+	number  int       // of the last batch
+	last    time.Time // when a batch was done
 }
 
 // New prepares matching of photos, which must not change while it is used.
 func New(d *vk.Device, photos []Photo, o Options) (m *Matcher, err error) {
 	info := d.Info()
-	m = &Matcher{dev: d, photos: photos, packed: info.Features.PackedDotFast, processor: info.ShapedForCPU(),
-		pool: d.NewScratchPool(), size: 1024}
+	m = &Matcher{dev: d, photos: photos, packed: info.Features.PackedDotFast, lanes: 256, pool: d.NewScratchPool(),
+		size: 1024}
+	if info.ShapedForCPU() {
+		m.packed, m.lanes = info.Features.PackedDot, 64
+	}
 	defer func() {
 		if err != nil {
 			err = errors.Join(fmt.Errorf("match photos: %w", err), m.Close())

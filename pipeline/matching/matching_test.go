@@ -131,7 +131,7 @@ func sameMatches(t *testing.T, what string, got, want [][][2]int32) {
 	}
 }
 
-// TestMatch compares matches with those that are found the shortest way, for each kernel.
+// TestMatch compares matches with those that are found the shortest way, for both kernels.
 func TestMatch(t *testing.T) {
 	d := vktest.Device(t)
 	photos, pairs := madePhotos(1, 300, 128, 0, 129, 1), allPairs(5)
@@ -145,11 +145,12 @@ func TestMatch(t *testing.T) {
 		t.Errorf("%d matches", n)
 	}
 	m := newMatcher(t, d, photos, Options{})
-	sameMatches(t, "own", matchesOf(t, m, pairs, nil), want)
-	for _, packed := range []bool{false, d.Info().Features.PackedDot} {
+	m.packed = false
+	sameMatches(t, "floats", matchesOf(t, m, pairs, nil), want)
+	if d.Info().Features.PackedDot {
 		m := newMatcher(t, d, photos, Options{})
-		m.packed, m.processor = packed, false
-		sameMatches(t, fmt.Sprint("packed: ", packed), matchesOf(t, m, pairs, nil), want)
+		m.packed = true
+		sameMatches(t, "packed", matchesOf(t, m, pairs, nil), want)
 	}
 }
 
@@ -319,14 +320,14 @@ func BenchmarkMatch(b *testing.B) {
 	pairs := allPairs(len(photos))
 	guides := slices.Repeat([]Guide{{Matrix: [9]float64{0, 0, 0, 0, 0, -1, 0, 1, 0}, Pixels: 4}}, len(pairs))
 	nothing := func(int, [][2]int32) error { return nil }
-	for _, kernel := range []string{"floats", "packed", "processor"} {
-		m, info := newMatcher(b, d, photos, Options{}), d.Info()
-		m.packed, m.processor = kernel == "packed", kernel == "processor"
-		if m.packed && !info.Features.PackedDot || m.processor && !info.ShapedForCPU() {
+	for _, packed := range []bool{false, true} {
+		if packed && !d.Info().Features.PackedDot {
 			continue
 		}
+		m := newMatcher(b, d, photos, Options{})
+		m.packed = packed
 		for name, guides := range map[string][]Guide{"all": nil, "guided": guides} {
-			b.Run(kernel+"/"+name, func(b *testing.B) {
+			b.Run(fmt.Sprintf("packed=%t/%s", packed, name), func(b *testing.B) {
 				for b.Loop() {
 					must.Do(b, m.Match(b.Context(), pairs, guides, nothing))
 				}
@@ -334,7 +335,7 @@ func BenchmarkMatch(b *testing.B) {
 				b.ReportMetric(products*float64(b.N)/b.Elapsed().Seconds()/1e12, "Tmuladd/s")
 			})
 		}
-		b.Run(kernel+"/score", func(b *testing.B) {
+		b.Run(fmt.Sprintf("packed=%t/score", packed), func(b *testing.B) {
 			for b.Loop() {
 				must.Get(m.Score(b.Context(), pairs, 256))(b)
 			}

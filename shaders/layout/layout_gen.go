@@ -287,7 +287,7 @@ type MapRows struct {
 	Count uint32 // rows that it makes
 }
 
-// MatchJob is GLSL's MatchJob, 68 bytes; in match_nearest, match_tiles, match_tiles_packed, match_tiles_processor.
+// MatchJob is GLSL's MatchJob, 68 bytes; in match_nearest, match_tiles, match_tiles_packed.
 //
 // MatchJob is a pair of photos.
 type MatchJob struct {
