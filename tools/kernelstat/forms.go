@@ -39,8 +39,8 @@ var needed = map[string]string{"PACKED_STATES": "KEEP_STATES"}
 
 // formsFor lists the forms of kernels that are worth compiling for dev: those that training steps run, in their order;
 // those of its other units; and either with each constant switched on that is off by default, which is how kernels
-// choose between their uses. A kernel that no training runs on dev has its defaults, unless it depends on the size of
-// subgroups: then it is for another kind of device.
+// choose between their uses. A kernel that no training runs on dev has its defaults, unless it is for another kind of device: it
+// depends on the size of subgroups, or is for processors.
 func formsFor(dev *vk.Device, o options) (list []form, err error) {
 	asked := strings.Split(o.kernels, ",")
 	seen := map[string]bool{}
@@ -75,7 +75,7 @@ func formsFor(dev *vk.Device, o options) (list []form, err error) {
 	for _, k := range shaders.All {
 		isOf := func(f form) bool { return f.Kernel == k }
 		bound := slices.ContainsFunc(k.Specs, func(s vk.Spec) bool { return s.Name == "SUBGROUP_SIZE" })
-		if !slices.ContainsFunc(others, isOf) && !bound {
+		if !slices.ContainsFunc(others, isOf) && !bound && !strings.HasSuffix(k.Name, "_processor") {
 			others = append(others, form{Form: defaults(k)})
 		}
 	}
