@@ -39,8 +39,8 @@ var needed = map[string]string{"PACKED_STATES": "KEEP_STATES"}
 
 // formsFor lists the forms of kernels that are worth compiling for dev: those that training steps run, in their order;
 // those of its other units; and either with each constant switched on that is off by default, which is how kernels
-// choose between their uses. A kernel that no training runs on dev has its defaults, unless it is for another kind of device: it
-// depends on the size of subgroups, or is for processors.
+// choose between their uses. A kernel that no training runs on dev has its defaults, unless it is for another kind of
+// device: it depends on the size of subgroups, or is for processors.
 func formsFor(dev *vk.Device, o options) (list []form, err error) {
 	asked := strings.Split(o.kernels, ",")
 	seen := map[string]bool{}
