@@ -54,8 +54,8 @@ void add(vec2 at, float turn, float weight) {
 
 #ifdef PROCESSOR
 
-shared uint s_given[64];    // those angles of the workgroup that there are, in any order
-shared uint s_n;            // how many
+shared uint s_given[2];     // a bit for each angle of the workgroup that there is
+shared uint s_angle[64];    // those, in order
 
 // The pixels of a row, at dy from the point, that may be less than 2.5 squares away: first and last from the point.
 vec2 reach_of(vec2 axis, float dy) {
@@ -88,12 +88,16 @@ void add_gradients(SiftPoint p, float angle) {
 
 void main() {
     uint lid = gl_LocalInvocationID.x, slot = global_index(), first = 2u * runs[pc.run].first;
-    if (lid == 0u) s_n = 0u;
+    if (lid < 2u) s_given[lid] = 0u;
     barrier();
-    if (slot < 2u * runs[pc.run].n && angles[first + slot] >= 0.0) s_given[atomicAdd(s_n, 1u)] = first + slot;
+    bool given = slot < 2u * runs[pc.run].n && angles[first + slot] >= 0.0;
+    if (given) atomicOr(s_given[lid / 32u], 1u << lid % 32u);
     barrier();
-    if (lid >= s_n) return;
-    uint i = s_given[lid];
+    uint half_n = bitCount(s_given[0]), rank = bitCount(s_given[lid / 32u] & (1u << lid % 32u) - 1u);
+    if (given) s_angle[lid < 32u ? rank : half_n + rank] = first + slot;
+    barrier();
+    if (lid >= half_n + bitCount(s_given[1])) return;
+    uint i = s_angle[lid];
     [[unroll]] for (uint k = 0u; k < sum.length(); k++) sum[k] = 0u;
     add_gradients(points[i / 2u], angles[i]);
     float square = 0.0, total = 0.0, number[NUMBERS];
