@@ -6,7 +6,7 @@
 // the border are as those at it.
 //   reads plane; writes blurred
 // variant processor: an invocation makes 32 pixels of a row, for processors, on which every access to memory is dear
-// A workgroup makes LENGTH pixels of LINES rows, an invocation four of a row at a time.
+// The other: a workgroup makes LENGTH pixels of LINES rows, an invocation four of a row at a time.
 #include "dispatch.glsl"
 #include "sift.glsl"
 
@@ -30,7 +30,7 @@ layout(binding = 1, scalar) writeonly buffer Blurred { float blurred[]; };  // [
 
 #ifdef PROCESSOR
 
-layout(constant_id = 0) const uint RADIUS = MOST_RADIUS;    // pc.radius
+layout(constant_id = 0) const uint RADIUS = MOST_RADIUS;    // pc.radius, at least 1
 
 const uint OWN = 32u;   // pixels of a row that an invocation makes
 

@@ -41,7 +41,7 @@ var siftBlurProcessorKernel = variantOf(siftBlurKernel, "sift_blur_processor", s
 //	reads plane; writes blurred
 //
 // variant processor: an invocation makes 32 pixels of a row, for processors, on which every access to memory is dear
-// A workgroup makes LENGTH pixels of LINES rows, an invocation four of a row at a time.
+// The other: a workgroup makes LENGTH pixels of LINES rows, an invocation four of a row at a time.
 type SiftBlur struct {
 	Plane     vk.Slice[float32] // 0, read: [rows][pitch]
 	Blurred   vk.Slice[float32] // 1, write: [width][blurred_pitch]

@@ -6,7 +6,7 @@
 // them (Lowe 2004, section 6), whose roots of shares are stored (Arandjelovic and Zisserman 2012).
 //   reads points angles levels runs; writes descriptors
 // variant processor: an invocation an angle, for processors, on which atomic additions are dear
-// A workgroup an angle of a point.
+// The other: a workgroup an angle of a point.
 #include "dispatch.glsl"
 #include "sift.glsl"
 

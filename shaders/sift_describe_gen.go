@@ -41,7 +41,7 @@ var siftDescribeProcessorKernel = variantOf(siftDescribeKernel, "sift_describe_p
 //	reads points angles levels runs; writes descriptors
 //
 // variant processor: an invocation an angle, for processors, on which atomic additions are dear
-// A workgroup an angle of a point.
+// The other: a workgroup an angle of a point.
 type SiftDescribe struct {
 	Points      vk.Slice[layout.SiftPoint] // 0, read: [n]
 	Angles      vk.Slice[float32]          // 1, read: [n][2] -1: none

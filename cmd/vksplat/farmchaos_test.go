@@ -105,7 +105,7 @@ func TestFarmSteps(t *testing.T) {
 	}
 }
 
-// killOften does the first three deeds at random moments until enough takeovers tell of what is lost.
+// killOften does the first three deeds at random moments until enough takeovers could have lost too much work.
 func (c *chaos) killOften(deadline time.Time) {
 	const telling = 12
 	for c.telling() < telling && time.Now().Before(deadline) {
@@ -121,7 +121,7 @@ func (c *chaos) killOften(deadline time.Time) {
 	}
 	c.t.Log("disturbed by", c.done)
 	if got := c.telling(); got < telling {
-		c.t.Errorf("%d takeovers tell of what is lost, want %d", got, telling)
+		c.t.Errorf("%d takeovers could have lost too much work, want %d", got, telling)
 	}
 }
 

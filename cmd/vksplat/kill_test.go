@@ -125,7 +125,7 @@ func lastStep(out string) string {
 	return "no step"
 }
 
-// awaitStopped waits until a child that was sent SIGSTOP does nothing any more.
+// awaitStopped waits until a child that was sent SIGSTOP has stopped.
 func awaitStopped(t *testing.T, pid int) {
 	t.Helper()
 	var status syscall.WaitStatus

@@ -65,7 +65,7 @@ func TestViewerSearch(t *testing.T) {
 	const model = "point_cloud/iteration_20/point_cloud.ply"
 	alone, watched := filepath.Join(dir, "alone"), filepath.Join(dir, "watched")
 	trainUntil(t, filepath.Join(alone, model), append([]string{"-m", alone}, args...)...)
-	t.Setenv(stepFloorVariable, "50ms") // so that frames come before the model
+	t.Setenv(stepFloorVariable, "100ms") // so that the pause comes before the model
 	v := startViewed(t, append([]string{"-m", watched, "--viewer"}, args...)...)
 	client, at, err := playtest.Visit(v.address)
 	if err != nil {

@@ -80,6 +80,9 @@ func (v *viewed) wait(t testing.TB) string {
 	return rest
 }
 
+// eventually is how long tests wait for what only a defect keeps away.
+const eventually = 2 * time.Minute
+
 // endless are the flags of a training that writes the model of a step and goes on, however fast the machine.
 func endless(at string) []string {
 	return []string{"--iterations", "1000000", "--save-at", at, "--progress", "none"}
@@ -95,10 +98,13 @@ func trainUntil(t *testing.T, file string, args ...string) {
 	t.Cleanup(func() { _ = cmd.Process.Kill() })
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
+	tooLate := time.After(eventually)
 	for !output.IsFile(file) {
 		select {
 		case err := <-ended:
 			t.Fatalf("it ended without %s: %v\n%s", file, err, &said)
+		case <-tooLate:
+			t.Fatalf("it wrote no %s\n%s", file, &said)
 		case <-time.After(5 * time.Millisecond):
 		}
 	}
@@ -106,25 +112,42 @@ func trainUntil(t *testing.T, file string, args ...string) {
 	<-ended // it was killed
 }
 
-// watchUntil has so many browsers watch an endless training until each has a frame and a file is there. Then it stops
-// the training.
-func (v *viewed) watchUntil(t *testing.T, file string, browsers, width, height int) {
+// watchUntil pauses an endless training until n browsers have a frame each, and stops it once it has written a file.
+func (v *viewed) watchUntil(t *testing.T, file string, n, width, height int) {
 	t.Helper()
-	frames, left := make([]atomic.Int64, browsers), make(chan error, browsers)
+	c, err := playtest.Enter(t.Context(), v.address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.CloseNow()
+	order := func(command string) {
+		must.Do(t, c.Write(t.Context(), websocket.MessageText, []byte(`{"command":"`+command+`"}`)))
+	}
+	order("pause")
+	frames, left := make([]atomic.Int64, n), make(chan error, n)
 	for i := range frames {
 		go func() { left <- v.watch(t.Context(), width, height, &frames[i]) }()
 	}
-	for i := 0; i < browsers || !output.IsFile(file); {
-		if i < browsers && frames[i].Load() > 0 {
-			i++
-			continue
-		}
-		select {
-		case err := <-left:
-			t.Fatalf("%d of %d browsers had a frame when the run ended: %v", i, browsers, err)
-		case <-time.After(5 * time.Millisecond):
+	tooLate := time.After(eventually)
+	await := func(what string, reached func() bool) {
+		for !reached() {
+			select {
+			case err := <-left:
+				t.Fatalf("%s: a browser left: %v", what, err)
+			case <-tooLate:
+				t.Fatalf("%s: not within %v", what, eventually)
+			case <-time.After(5 * time.Millisecond):
+			}
 		}
 	}
+	for i := range frames {
+		await("frames", func() bool { return frames[i].Load() > 0 })
+	}
+	if output.IsFile(file) {
+		t.Errorf("%s was written before all browsers had a frame", file)
+	}
+	order("resume")
+	await(file, func() bool { return output.IsFile(file) })
 	v.interrupt(t)
 	for range frames {
 		must.Do(t, <-left)
@@ -187,7 +210,7 @@ func TestViewerBytes(t *testing.T) {
 	const model = "point_cloud/iteration_60/point_cloud.ply"
 	alone, watched := filepath.Join(dir, "alone", model), filepath.Join(dir, "watched", model)
 	trainUntil(t, alone, append([]string{"-m", filepath.Join(dir, "alone")}, args...)...)
-	t.Setenv(stepFloorVariable, "20ms") // so that frames come before the model
+	t.Setenv(stepFloorVariable, "20ms") // so that the pause comes before the model
 	v := startViewed(t, append([]string{"-m", filepath.Join(dir, "watched"), "--viewer"}, args...)...)
 	v.watchUntil(t, watched, 5, 200, 150)
 	filetest.Same(t, alone, watched)

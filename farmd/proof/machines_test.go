@@ -25,8 +25,8 @@ import (
 	"vksplat/farm/store"
 )
 
-// vksplat is the trainer, built once for all tests: as the test program, which is the command where that is its name,
-// and knows stepFloor.
+// vksplat is the trainer, built once for all tests as cmd/vksplat's test binary, which runs as vksplat under that name
+// and honours stepFloor. A program in VKSPLAT_PROGRAM does not: trainings may then end before they are disturbed.
 var vksplat = sync.OnceValues(func() (string, error) {
 	if file := os.Getenv("VKSPLAT_PROGRAM"); file != "" {
 		return file, nil

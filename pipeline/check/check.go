@@ -65,10 +65,10 @@ func Cases() []Case {
 }
 
 // kernels are those that have cases of their own. Variants for processors run in those of their kernel: see
-// rasterCases.
+// shapedCases.
 func kernels() []*vk.Kernel {
 	return slices.DeleteFunc(slices.Clone(shaders.All), func(k *vk.Kernel) bool {
-		return strings.HasSuffix(k.Name, "_handed")
+		return strings.HasSuffix(k.Name, "_handed") || strings.HasSuffix(k.Name, "_processor")
 	})
 }
 

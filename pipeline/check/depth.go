@@ -39,14 +39,14 @@ func depthCases() []Case {
 			newDeep(t, m.p(t), t.camera(m.width, m.height), false).checkBackward()
 		}}}...)
 	}
-	return slices.Concat(rasterCases("rasterize_depth", forward), rasterCases("rasterize_bwd_depth", backward),
-		rasterCases("rasterize_bwd_depth", table{
+	return slices.Concat(shapedCases("rasterize_depth", forward), shapedCases("rasterize_bwd_depth", backward),
+		shapedCases("rasterize_bwd_depth", table{
 			{"absolute gradients",
 				func(t *trial) { newDeep(t, t.crowd(300, 40, 30, 0.1), t.camera(40, 30), true).checkBackward() }},
 			{"subgroup sizes give the same bytes", checkDepthSubgroups},
-		}), rasterCases("rasterize_depth", table{{"packed states", func(t *trial) {
+		}), shapedCases("rasterize_depth", table{{"packed states", func(t *trial) {
 			newDeep(t, vivid(t.crowd(900, 50, 40, 0.03), 0), t.camera(50, 40), false).checkSums()
-		}}}, packStates), rasterCases("rasterize_bwd_depth", table{
+		}}}, packStates), shapedCases("rasterize_bwd_depth", table{
 			{"packed states", func(t *trial) {
 				newDeep(t, vivid(t.crowd(600, 40, 30, 0.05), 0), t.camera(40, 30), true).checkBackward()
 			}},
@@ -107,7 +107,7 @@ func (d *deep) run() {
 	t.dispatch(vk.Derive(r, func(p *shaders.RasterizeBwdDepth) {
 		p.VRender, p.VSlots, p.VBesideSlots = in(t, d.vRender...), vk.Cast[float32](d.slots.View), d.beside
 		p.DepthKeys, p.Depths, p.Spec.WorkgroupSize = keys, d.depths, layout.TilePixels/4
-		p.Spec.SubgroupSize, p.Spec.Absgrad, p.Spec.HandRound = d.subgroup, d.absgrad, t.cpuRaster
+		p.Spec.SubgroupSize, p.Spec.Absgrad, p.Spec.HandRound = d.subgroup, d.absgrad, t.processor
 	}), vk.Groups(n/d.r.bucket+2*len(d.r.lists.TileOffsets)+3))
 	t.run()
 }

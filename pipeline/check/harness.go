@@ -25,8 +25,7 @@ type trial struct {
 	recorded *recording          // of the passes, for Repro; nil: they are not kept
 
 	mixed     bool   // chunks are in mixed precision
-	processor bool   // kernels of features run as on processors, which this device is
-	cpuRaster bool   // rasterize and rasterize_bwd run as on processors
+	processor bool   // kernels that have a shape for processors run in that
 	packed    bool   // states are packed
 	everyone  bool   // rasterize gives splats to all patches
 	alone     bool   // rasterize draws into memory of the band's rows

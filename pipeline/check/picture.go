@@ -35,7 +35,7 @@ func pictureCases() []Case {
 		newCase("look", "sizes",
 			over([]int{0, 1, 255, 256, 257, 3000}, func(t *trial, n int) { checkLooks(t, n, n) })),
 		newCase("look", "fewer splats than there is room for", func(t *trial) { checkLooks(t, 700, 300) }),
-	}, rasterCases("rasterize", table{{"a band alone gives the same bytes", checkRasterAlone}})...)
+	}, shapedCases("rasterize", table{{"a band alone gives the same bytes", checkRasterAlone}})...)
 }
 
 func checkPack(t *trial, pixels [][4]float32) {

@@ -18,7 +18,7 @@ func rasterizeCases() []Case {
 	crowd := func(n, width, height int, opacity float64) func(t *trial) {
 		return func(t *trial) { checkImage(t, t.crowd(n, width, height, opacity), t.camera(width, height), true) }
 	}
-	return rasterCases("rasterize", table{
+	return shapedCases("rasterize", table{
 		{"no splats", func(t *trial) {
 			image(40, 30, 0, true)(t)
 			image(1, 1, 0, true)(t)
@@ -76,8 +76,8 @@ func (t *trial) rasterizeBoth(p *ref.Projection[float32], v *ref.View[float32]) 
 	return some, all
 }
 
-// rasterCases are cases that run as on GPUs, and on processors as on those too.
-func rasterCases(kernel string, rows table, modes ...func(t *trial)) (cases []Case) {
+// shapedCases are cases that run in the shape for GPUs, and on processors in that for those too.
+func shapedCases(kernel string, rows table, modes ...func(t *trial)) (cases []Case) {
 	for _, r := range rows {
 		cases = append(cases, casesOf(kernel, table{{r.name, func(t *trial) {
 			ways := []bool{false}
@@ -85,7 +85,7 @@ func rasterCases(kernel string, rows table, modes ...func(t *trial)) (cases []Ca
 				ways = append(ways, true)
 			}
 			eachOf(ways, func(cpu bool) {
-				t.cpuRaster = cpu
+				t.processor = cpu
 				r.check(t)
 			})
 		}}}, modes...)...)
@@ -94,14 +94,14 @@ func rasterCases(kernel string, rows table, modes ...func(t *trial)) (cases []Ca
 }
 
 func (t *trial) rasterLanes() uint32 {
-	if t.cpuRaster {
+	if t.processor {
 		return layout.TilePixels / 4
 	}
 	return layout.TilePixels
 }
 
 func (t *trial) bucketSize() int {
-	if t.cpuRaster {
+	if t.processor {
 		return layout.MostBucket
 	}
 	return layout.LeastBucket
@@ -164,7 +164,7 @@ func (t *trial) rasterize(p *ref.Projection[float32], v *ref.View[float32], band
 		Spec: shaders.RasterizeSpec{WorkgroupSize: t.rasterLanes(), KeepStates: keep, BucketSize: uint32(size),
 			SubgroupSize: cmp.Or(t.subgroup, t.d.Info().Limits.SubgroupSize), AllPatches: t.everyone,
 			BandAlone:    t.alone,
-			PackedStates: t.packed}, Handed: t.cpuRaster}
+			PackedStates: t.packed}, Handed: t.processor}
 	if onto != nil {
 		r.in.Render, r.in.LastIds = onto.in.Render, onto.in.LastIds
 	} else {

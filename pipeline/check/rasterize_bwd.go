@@ -15,7 +15,7 @@ func rasterizeBwdCases() []Case {
 	crowd := func(n, width, height int, opacity float64) func(t *trial) {
 		return func(t *trial) { checkRasterBwd(t, t.crowd(n, width, height, opacity), t.camera(width, height), false) }
 	}
-	return rasterCases("rasterize_bwd", table{
+	return shapedCases("rasterize_bwd", table{
 		{"no splats", crowd(0, 40, 30, 1)},
 		{"sizes of views", over([][2]int{{1, 1}, {15, 15}, {16, 16}, {17, 16}, {16, 17}, {37, 50}},
 			func(t *trial, s [2]int) { crowd(40, s[0], s[1], 0.3)(t) })},
@@ -50,7 +50,7 @@ func (t *trial) rasterizeBwd(r *raster, vRender [][4]float32, subgroup uint32, a
 	t.dispatch(vk.Derive(&r.in, func(p *shaders.RasterizeBwd) {
 		p.VRender, p.VSlots, p.VAbsSlots = in(t, vRender...), vk.Cast[float32](g.slots.View), g.abs
 		p.Spec.WorkgroupSize, p.Spec.SubgroupSize = layout.TilePixels/4, subgroup
-		p.Spec.Absgrad, p.Spec.HandRound, p.Spec.PackedStates = absgrad, t.cpuRaster, r.packed
+		p.Spec.Absgrad, p.Spec.HandRound, p.Spec.PackedStates = absgrad, t.processor, r.packed
 	}), vk.Groups(2*(n/r.bucket+len(r.lists.TileOffsets))+2))
 	return g
 }
@@ -251,7 +251,7 @@ func packedCases() []Case {
 			checkPackedBwd(t, vivid(t.crowd(600, 40, 30, 0.03), turn), t.camera(40, 30))
 		}}}...)
 	}
-	return append(rasterCases("rasterize", forward, packStates), rasterCases("rasterize_bwd", backward, packStates)...)
+	return append(shapedCases("rasterize", forward, packStates), shapedCases("rasterize_bwd", backward, packStates)...)
 }
 
 func packStates(t *trial) { t.packed = true }

@@ -16,42 +16,34 @@ const (
 )
 
 func siftCases() []Case {
-	list := slices.Concat(casesOf("sift_input", table{
+	return slices.Concat(casesOf("sift_input", table{
 		{"sizes", over([][2]int{{1, 1}, {3, 2}, {64, 33}, {255, 9}, {257, 3}}, func(t *trial, s [2]int) {
 			for _, zoom := range []int{1, 2} {
 				checkSiftInput(t, s[0], s[1], zoom, 0, s[1]*zoom)
 			}
 		})},
 		{"bands", func(t *trial) { checkSiftInput(t, 37, 20, 2, 13, 11) }},
+	}), shapedCases("sift_blur", table{
+		{"sizes around tiles", over([][2]int{{1, 1}, {31, 97}, {32, 96}, {33, 95}, {97, 33}, {130, 200}, {5, 193}},
+			func(t *trial, s [2]int) { checkSiftBlur(t, s[0], s[1], 9) })},
+		{"radius", over([]int{1, 5, 13}, func(t *trial, radius int) { checkSiftBlur(t, 100, 40, radius) })},
 	}), casesOf("sift_halve", table{
 		{"sizes", over([][2]int{{1, 1}, {2, 2}, {255, 5}, {515, 8}, {64, 31}},
 			func(t *trial, s [2]int) { checkSiftHalve(t, s[0], s[1]) })},
+	}), shapedCases("sift_extrema", table{
+		{"sizes around tiles", over([][2]int{{16, 16}, {32, 16}, {33, 17}, {95, 47}, {3, 3}, {1, 1}, {140, 90}},
+			func(t *trial, s [2]int) { checkSiftExtrema(t, siftOctave(t.source, s[0], s[1])) })},
+		{"more than there is room for", func(t *trial) { checkSiftExtrema(t, siftLattice(t.source, 70, 40)) }},
+		{"bands give the same bytes", checkSiftBands},
 	}), casesOf("sift_orient", table{
 		{"points", func(t *trial) { checkSiftOrient(t, siftOctave(t.source, 120, 80), 300) }},
 		{"a workgroup more than points", func(t *trial) { checkSiftOrient(t, siftOctave(t.source, 20, 30), 1) }},
 		{"no gradient", func(t *trial) { checkSiftOrient(t, flatOctave(40, 40), 5) }},
+	}), shapedCases("sift_describe", table{
+		{"points", func(t *trial) { checkSiftDescribe(t, siftOctave(t.source, 120, 80), 200) }},
+		{"no gradient", func(t *trial) { checkSiftDescribe(t, flatOctave(40, 40), 5) }},
 	}))
-	for variant, mode := range map[string]func(t *trial){"": onGPU, "_processor": onProcessor} {
-		list = slices.Concat(list, casesOf("sift_blur"+variant, table{
-			{"sizes around tiles", over([][2]int{{1, 1}, {31, 97}, {32, 96}, {33, 95}, {97, 33}, {130, 200}, {5, 193}},
-				func(t *trial, s [2]int) { checkSiftBlur(t, s[0], s[1], 9) })},
-			{"radius", over([]int{0, 1, 5, 13}, func(t *trial, radius int) { checkSiftBlur(t, 100, 40, radius) })},
-		}, mode), casesOf("sift_extrema"+variant, table{
-			{"sizes around tiles", over([][2]int{{16, 16}, {32, 16}, {33, 17}, {95, 47}, {3, 3}, {1, 1}, {140, 90}},
-				func(t *trial, s [2]int) { checkSiftExtrema(t, siftOctave(t.source, s[0], s[1])) })},
-			{"more than there is room for", func(t *trial) { checkSiftExtrema(t, siftLattice(t.source, 70, 40)) }},
-			{"bands give the same bytes", checkSiftBands},
-		}, mode), casesOf("sift_describe"+variant, table{
-			{"points", func(t *trial) { checkSiftDescribe(t, siftOctave(t.source, 120, 80), 200) }},
-			{"no gradient", func(t *trial) { checkSiftDescribe(t, flatOctave(40, 40), 5) }},
-		}, mode))
-	}
-	return list
 }
-
-// onGPU and onProcessor choose which kernels of features cases run. Those for processors run nowhere else.
-func onGPU(t *trial)       { t.processor = false }
-func onProcessor(t *trial) { t.processor = t.d.Info().Type == vk.CPU }
 
 // siftBand is rows [first, first + rows) of an octave.
 func siftBand(width, height, first, rows int) layout.SiftBand {

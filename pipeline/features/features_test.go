@@ -54,6 +54,15 @@ func extractor(t testing.TB, d *vk.Device, change func(o *Options)) *Extractor {
 	return e
 }
 
+// eachShape runs a test with the kernels of the device's own shape, and with those of GPUs.
+func eachShape(t *testing.T, test func(t *testing.T)) {
+	t.Run("own", test)
+	t.Run("gpu", func(t *testing.T) {
+		t.Setenv("VKSPLAT_LANES", "gpu")
+		test(t)
+	})
+}
+
 func equal(a, b Set) bool {
 	return slices.Equal(a.Points, b.Points) && bytes.Equal(a.Descriptors, b.Descriptors)
 }
@@ -104,7 +113,9 @@ func unlike(a Keypoint, bytes []byte, b described) float64 {
 	return worst
 }
 
-func TestTwin(t *testing.T) {
+func TestTwin(t *testing.T) { eachShape(t, testTwin) }
+
+func testTwin(t *testing.T) {
 	const width, height = 75, 53
 	grey := spots(width, height)
 	got, want := must.Get(extractor(t, vktest.Device(t), nil).Extract(t.Context(), width, height, grey))(t),
@@ -124,7 +135,9 @@ func TestTwin(t *testing.T) {
 	}
 }
 
-func TestSameBytes(t *testing.T) {
+func TestSameBytes(t *testing.T) { eachShape(t, testSameBytes) }
+
+func testSameBytes(t *testing.T) {
 	const width, height = 90, 125
 	d, grey := vktest.Device(t), spots(width, height)
 	e := extractor(t, d, nil)

@@ -68,7 +68,8 @@ func joinVariants(kernels []*kernel) ([]*kernel, error) {
 		k := kernels[i] // compilations lists it
 		if !k.sameInterface(v) {
 			errs = append(errs, fmt.Errorf("%s: variant %s has another interface than %s: bindings, push constants, "+
-				"and specialization constants of one number must agree", v.file, v.variant, k.name))
+				"specialization constants of one number or name, and whether local_size_x_id is given, must agree",
+				v.file, v.variant, k.name))
 		}
 		k.addSpecs(v.specs)
 		k.variants = append(k.variants, v)
@@ -80,7 +81,7 @@ func joinVariants(kernels []*kernel) ([]*kernel, error) {
 func (k *kernel) sameInterface(v *kernel) bool {
 	push := k.push == v.push || k.push != nil && v.push != nil && k.push.same(v.push)
 	differs := func(a spec) bool {
-		return slices.ContainsFunc(k.specs, func(b spec) bool { return a.id == b.id && a != b })
+		return slices.ContainsFunc(k.specs, func(b spec) bool { return (a.id == b.id || a.goName == b.goName) && a != b })
 	}
 	return push && k.localSpec == v.localSpec && !slices.ContainsFunc(v.specs, differs) &&
 		slices.EqualFunc(k.bindings, v.bindings, func(a, b binding) bool {

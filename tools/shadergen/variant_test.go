@@ -5,27 +5,33 @@ import (
 	"testing"
 )
 
-// storeKernel is a kernel with a variant, whose words are of the type STORED.
+// storeKernel is a kernel with a variant, which has words of the type STORED, its own workgroup size, and a constant
+// WORD_FILL with the number 1. The kernel itself has the constant PLAIN.
 const storeKernel = `#version 460
 #extension GL_EXT_scalar_block_layout : require
 // store clears words.
 // variant whole: the words are integers
-layout(local_size_x = 64) in;
 #ifdef WHOLE
 #define WORD STORED
+layout(local_size_x = 32) in;
+layout(constant_id = 1) const uint WORD_FILL = 7u;
+#define FILL WORD_FILL
 #else
 #define WORD float
+layout(local_size_x = 64) in;
+layout(constant_id = 0) const uint PLAIN = 0u;
+#define FILL PLAIN
 #endif
 layout(binding = 0, scalar) writeonly buffer Words { WORD words[]; };
-void main() { words[gl_GlobalInvocationID.x] = WORD(0); }
+void main() { words[gl_GlobalInvocationID.x] = WORD(FILL); }
 `
 
 func TestVariants(t *testing.T) {
 	needTools(t)
-	of := func(stored string) map[string]string {
-		return map[string]string{"store.comp": strings.ReplaceAll(storeKernel, "STORED", stored)}
+	of := func(changes ...string) map[string]string {
+		return map[string]string{"store.comp": strings.NewReplacer(changes...).Replace(storeKernel)}
 	}
-	root := repository(t, of("uint"))
+	root := repository(t, of("STORED", "uint"))
 	out, kernels, err := build(root)
 	if err != nil {
 		t.Fatal(err)
@@ -40,13 +46,24 @@ func TestVariants(t *testing.T) {
 	for _, want := range []string{
 		"Words vk.Slice[float32]", "Whole bool // the words are integers",
 		"if p.Whole { return &storeWholeKernel } return &storeKernel", "//go:embed spv/store_whole.spv",
+		`variantOf(storeKernel, "store_whole", storeWholeSPIRV, [3]uint32{32, 1, 1})`,
+		"Plain uint32 // constant_id 0, default 0", "WordFill uint32 // constant_id 1, default 7",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the pass lacks %q:\n%s", want, text)
 		}
 	}
-	_, _, err = build(repository(t, of("uvec2")))
-	if err == nil || !strings.Contains(err.Error(), "variant whole has another interface") {
-		t.Errorf("words of another size: error %v", err)
+	for name, changes := range map[string][]string{
+		"words of another size":   {"STORED", "uvec2"},
+		"another constant 0":      {"STORED", "uint", "constant_id = 1", "constant_id = 0"},
+		"two numbers of one name": {"STORED", "uint", "PLAIN", "WORD_FILL"},
+		"local_size_x_id in one":  {"STORED", "uint", "local_size_x = 32", "local_size_x_id = 2, local_size_x = 32"},
+		"another list of push data": {"STORED", "uint", "#define FILL WORD_FILL",
+			"layout(push_constant) uniform Push { uint fill; } pc;\n#define FILL (WORD_FILL + pc.fill)"},
+	} {
+		_, _, err = build(repository(t, of(changes...)))
+		if err == nil || !strings.Contains(err.Error(), "variant whole has another interface") {
+			t.Errorf("%s: error %v", name, err)
+		}
 	}
 }
