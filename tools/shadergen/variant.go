@@ -81,7 +81,9 @@ func joinVariants(kernels []*kernel) ([]*kernel, error) {
 func (k *kernel) sameInterface(v *kernel) bool {
 	push := k.push == v.push || k.push != nil && v.push != nil && k.push.same(v.push)
 	differs := func(a spec) bool {
-		return slices.ContainsFunc(k.specs, func(b spec) bool { return (a.id == b.id || a.goName == b.goName) && a != b })
+		return slices.ContainsFunc(k.specs, func(b spec) bool {
+			return a != b && (a.id == b.id || a.goName == b.goName)
+		})
 	}
 	return push && k.localSpec == v.localSpec && !slices.ContainsFunc(v.specs, differs) &&
 		slices.EqualFunc(k.bindings, v.bindings, func(a, b binding) bool {
