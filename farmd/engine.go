@@ -211,7 +211,6 @@ func (e *engine) openJobs(ctx context.Context, owner string) (int, error) {
 }
 
 func (e *engine) close() {
-	e.hush()
 	if e.client != nil {
 		e.client.Close()
 	}

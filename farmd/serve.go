@@ -181,6 +181,9 @@ func open(ctx context.Context, s settings, reg *registry.Registry) (f *farm, err
 
 // close stops the parts, the open port first.
 func (f *farm) close() {
+	if f.engine != nil {
+		f.engine.hush() // Temporal complains of requests that end here
+	}
 	if f.enrol != nil {
 		f.enrol.close()
 	}
