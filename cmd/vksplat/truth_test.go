@@ -274,7 +274,11 @@ func TestScoreOfFormats(t *testing.T) {
 				command(t, "convert", model, in("flat.ply"), "--sh-degree=0")
 				want = scoresAlone(t, in("flat.ply"), capture)
 			}
-			sameScores(t, ending, scoresAlone(t, file, capture, flags...), want, c.bound)
+			bound := c.bound
+			if filetest.Long() && bound > sameScore { // a better model has less error of its own beside what is rounded
+				bound *= 2
+			}
+			sameScores(t, ending, scoresAlone(t, file, capture, flags...), want, bound)
 		}
 	}
 }
