@@ -100,9 +100,7 @@ func TestFarmSteps(t *testing.T) {
 		c.interrupt(deadline)
 	}
 	c.killed()
-	if pairs, resumed := c.judgeTakeovers(); pairs == 0 || resumed == 0 {
-		t.Error("no training resumed: nothing was tested")
-	}
+	c.judgeTakeovers(1)
 }
 
 // killOften does the first three deeds at random moments until enough takeovers could have lost too much work.
@@ -216,7 +214,11 @@ func (c *chaos) judge() {
 	if c.runs < 2 || repeated == 0 {
 		c.t.Error("nothing was tried twice: nothing was tested")
 	}
-	c.judgeTakeovers()
+	least := 0 // the short form's trainings may end before they are disturbed: see TestFarmSteps
+	if filetest.Long() {
+		least = 1
+	}
+	c.judgeTakeovers(least)
 	if said := script(c.t, "vksplat", "farm", "fsck", filepath.Join(c.outputs(), chaosJob)); !strings.Contains(said,
 		"with whole results") {
 		c.t.Error(said)

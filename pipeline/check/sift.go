@@ -26,7 +26,7 @@ func siftCases() []Case {
 	}), shapedCases("sift_blur", table{
 		{"sizes around tiles", over([][2]int{{1, 1}, {31, 97}, {32, 96}, {33, 95}, {97, 33}, {130, 200}, {5, 193}},
 			func(t *trial, s [2]int) { checkSiftBlur(t, s[0], s[1], 9) })},
-		{"radius", over([]int{1, 5, 13}, func(t *trial, radius int) { checkSiftBlur(t, 100, 40, radius) })},
+		{"radius", over([]int{0, 1, 5, 13}, func(t *trial, radius int) { checkSiftBlur(t, 100, 40, radius) })},
 	}), casesOf("sift_halve", table{
 		{"sizes", over([][2]int{{1, 1}, {2, 2}, {255, 5}, {515, 8}, {64, 31}},
 			func(t *trial, s [2]int) { checkSiftHalve(t, s[0], s[1]) })},
